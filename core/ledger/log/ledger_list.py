@@ -1,40 +1,41 @@
 """The list of a log's ledgers, and what is stored with it: one record, which one owner writes.
 
-Pulsar calls the record ManagedLedgerInfo. It holds the ledgers in order (`chain.py`), where the log
-begins, the properties of the log, where it was terminated, and the ledgers that are to be deleted.
-Its form is in `ledger_list_record.py`; what may leave it, and when, is decided by `removal.py` and
-`trim.py`.
+Pulsar calls the record ManagedLedgerInfo (`MetaStoreImpl.java` of 4.2). It holds the ledgers in
+order (`chain.py`), where the log begins, its properties, where it was terminated, and the ledgers
+that are to be deleted. `ledger_list_record.py` encodes it; `removal.py` and `trim.py` decide what
+leaves it, and when.
 
 Invariants:
-- No other code writes the chain's list of ledgers, its start, or the properties; a test
-  holds that. (What is written into the last ledger counts in its segment, and in
-  `chain.confirmed`: those belong to who writes it.)
-- One change at a time. A change that could not be stored has not happened: all is as it was before.
+- No other module writes the chain, its segments, or the properties; a test holds that.
+- One change at a time. It shows in memory once it is stored, so a change that cannot be stored
+  never happened, and no reader acts on one that may yet fail. (How much a ledger holds, and that it
+  has ended, are facts of storage: they show at once, and recovery finds them again.)
 - A ledger is in the list before anything is written into it, and is deleted after it has left.
 - The record is written over the version that this owner knows. If another owner has written, `lost`
   is called, once, and every later change is refused with `Fenced`.
 
-What a crash leaves: the list before a change, or after it. A write that failed may have happened
-all the same (`core/cluster/owned_record.py`); the next one finds out.
+A crash leaves the list as it was before a change, or after it. A write that failed may have
+happened all the same (`core/cluster/owned_record.py`); the next one finds out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import trio
+from msgspec import structs
 
 from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import Fenced
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment
+from magnetar.core.ledger.log.ledger_list_record import ListRecord
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ports.metadata_store import Versioned
 
 CREATED: Final = "magnetar.created-ms"
-"""Property of the log: when it came into being."""
+"""Property of the log: when it was created."""
 CLEAN_TO: Final = "magnetar.clean-to"
 """Property of the log: messages with a lower index have been compacted."""
 
@@ -67,9 +68,9 @@ class LedgerList:
         self.path = f"/managed-ledgers/{name}"
         self.chain = Chain()
         self.properties: Mapping[str, str] = {}
-        """Of the whole log. Always the same mapping, which changes."""
+        """Properties of the log: always the same mapping, whose contents change."""
         self.doomed: frozenset[int] = frozenset()
-        """Ledgers that are not part of the log, or not any more, and are to be deleted."""
+        """Ledgers that are not, or no longer, part of the log, and are to be deleted."""
         self._storage = storage
         self._name = name
         self._next_index = next_index
@@ -94,11 +95,18 @@ class LedgerList:
             return None
         versioned = Versioned(stored, self._record.version)
         found = await recovery.find(self._storage, self._name, versioned)
-        self.chain.segments = found.segments
         self.chain.confirmed = found.confirmed
-        self.chain.begins_at, self.chain.start = ledger_list_record.beginning_of(found.properties)
-        self._set(found.properties)
-        self._terminated = found.terminated
+        begins_at, start = ledger_list_record.beginning_of(found.properties)
+        self._publish(
+            ListRecord(
+                segments=found.segments,
+                properties=found.properties,
+                begins_at=begins_at,
+                start=start,
+                terminated=found.terminated,
+                doomed=frozenset(found.doomed),
+            )
+        )
         return found
 
     def close(self) -> None:
@@ -107,128 +115,165 @@ class LedgerList:
 
     async def delete(self) -> set[int]:
         """Delete the record; returns the ledgers that it named. `Fenced` if it is another's."""
-        await self._record.delete()
-        segments, self.chain.segments = self.chain.segments, []
-        return {segment.stored_in for segment in segments} | self.doomed
+        async with self._lock:
+            try:
+                await self._record.delete()
+            except Fenced as error:
+                raise self._taken_over() from error
+            segments, self.chain.segments = self.chain.segments, []
+            return {segment.stored_in for segment in segments} | self.doomed
 
     # -- storing ------------------------------------------------------------------------------
 
     async def save(self) -> None:
-        """Store the list after a ledger has ended, or was found to have."""
+        """Store the list as it is; this fences any other owner, or raises `Fenced`."""
         async with self._lock:
-            await self._store()
+            await self._store(self._contents())
 
-    async def _store(self) -> None:
+    def _contents(self) -> ListRecord:
+        chain = self.chain
+        return ListRecord(
+            segments=chain.segments,
+            properties=self.properties,
+            begins_at=chain.begins_at,
+            start=chain.start,
+            terminated=self._terminated,
+            doomed=self.doomed,
+        )
+
+    async def _store(self, contents: ListRecord) -> None:
+        """Store a change; it shows in memory when this returns, and not if it raises."""
         if self._closed:
             raise Fenced("the topic is being unloaded")
-        properties = dict(self.properties)
-        data = ledger_list_record.encoded(
-            self.chain, properties, self._next_index(), self._terminated, self.doomed
-        )
+        contents = ledger_list_record.described(contents, self._next_index())
         try:
-            await self._record.write(data)
+            await self._record.write(ledger_list_record.encoded(contents))
         except Fenced as error:
-            reason = Fenced("another owner has taken this topic over")
-            self._lost(reason)
-            raise reason from error
-        self._set(properties)
+            raise self._taken_over() from error
+        self._publish(contents)
 
-    @contextmanager
-    def _undone_on_error(self) -> Iterator[None]:
-        """Have all be as it was before, if the change cannot be stored."""
+    def _taken_over(self) -> Fenced:
+        reason = Fenced("another owner has taken this topic over")
+        self._lost(reason)
+        return reason
+
+    def _publish(self, contents: ListRecord) -> None:
         chain = self.chain
-        segments, begins_at, start = chain.segments, chain.begins_at, chain.start
-        properties, doomed, terminated = dict(self.properties), self.doomed, self._terminated
-        try:
-            yield
-        except BaseException:
-            chain.segments, chain.begins_at, chain.start = segments, begins_at, start
-            chain.rewritten += 1  # readers that used the old list meanwhile read again
-            self._set(properties)
-            self.doomed, self._terminated = doomed, terminated
-            raise
+        chain.segments = contents.segments
+        chain.begins_at, chain.start = contents.begins_at, contents.start
+        self._set(contents.properties)
+        self._terminated, self.doomed = contents.terminated, contents.doomed
 
     def _set(self, properties: Mapping[str, str]) -> None:
         assert isinstance(self.properties, dict)
         if properties != self.properties:
+            properties = dict(properties)
             self.properties.clear()
             self.properties.update(properties)
+
+    # -- what storage holds -------------------------------------------------------------------
+
+    def grow(self, entries: int, size: int) -> Segment:
+        """The ledger being written holds so much; returns it. Plain call, once a run."""
+        segment = self.chain.segments[-1]
+        segment.entries, segment.size = entries, size
+        self.chain.confirmed = (segment.ledger_id, entries - 1)
+        return segment
+
+    async def end(self, size: int, properties: Mapping[str, str]) -> None:
+        """The ledger being written is sealed, and gets these properties."""
+        segment = self.chain.segments[-1]
+        segment.size, segment.closed_ms = size, self._storage.clock.wall_ms()
+        segment.others = {**segment.others, **properties}
+        await self.save()
+
+    async def seal_ragged(self, written: int | None, properties: Mapping[str, str]) -> None:
+        """Seal ledgers that storage could not seal when they ended; `written` is being written."""
+        ragged = [
+            one for one in self.chain.segments if not one.closed_ms and one.ledger_id != written
+        ]
+        for segment in ragged:
+            found = await recovery.seal(self._storage, self._name, segment.ledger_id)
+            segment.entries, segment.size, segment.closed_ms = found
+            segment.others = {**segment.others, **properties}
+        if ragged:
+            await self.save()
+
+    def note(self, segment: Segment, key: str, value: str) -> None:
+        """Give a ledger a property computed from its entries; the next change stores it."""
+        segment.others = {**segment.others, key: value}
 
     # -- changes ------------------------------------------------------------------------------
 
     async def add(self, segment: Segment) -> None:
         """Name a new ledger, at the end, before anything is written into it."""
         async with self._lock:
-            with self._undone_on_error():
-                self.chain.segments = [*self.chain.segments, segment]
-                await self._store()
+            contents = self._contents()
+            await self._store(structs.replace(contents, segments=[*contents.segments, segment]))
 
     async def set_property(self, key: str, value: str | None) -> None:
         """Store a property of the whole log; None removes it."""
         async with self._lock:
             if value is None and key not in self.properties:
                 return
-            with self._undone_on_error():
-                changed = {**self.properties, key: value or ""}
-                if value is None:
-                    del changed[key]
-                self._set(changed)
-                await self._store()
+            changed = {**self.properties, key: value or ""}
+            if value is None:
+                del changed[key]
+            await self._store(structs.replace(self._contents(), properties=changed))
 
     async def terminate(self, position: Position) -> None:
         """Nothing follows that position."""
         async with self._lock:
-            with self._undone_on_error():
-                self._terminated = position
-                await self._store()
+            await self._store(structs.replace(self._contents(), terminated=position))
 
     async def remove(self, ledger_ids: Iterable[int]) -> tuple[int, set[int]]:
-        """Ledgers at the front that have ended leave the list.
+        """Remove ledgers at the front that have ended.
 
         Returns how many, and the ledgers that hold nothing of the log any more.
         """
-        chain, leaving = self.chain, set(ledger_ids)
+        leaving = set(ledger_ids)
         async with self._lock:
-            gone = [one for one in chain.segments if one.ledger_id in leaving and one.closed_ms]
+            contents = self._contents()
+            gone = [one for one in contents.segments if one.ledger_id in leaving and one.closed_ms]
             if not gone:
                 return 0, set()
-            with self._undone_on_error():
-                chain.segments = [one for one in chain.segments if one not in gone]
-                left = next((one.first_index for one in chain.segments), self._next_index())
-                if chain.begins_at <= left:
-                    chain.begins_at = NOWHERE
-                await self._store()
+            segments = [one for one in contents.segments if one not in gone]
+            left = next((one.first_index for one in segments), self._next_index())
+            begins_at = NOWHERE if contents.begins_at <= left else contents.begins_at
+            await self._store(structs.replace(contents, segments=segments, begins_at=begins_at))
             return len(gone), self._unnamed(gone)
 
     async def begin_at(
         self, index: int, position: Position, first_index: Callable[[], int]
     ) -> set[int]:
-        """The log begins with that message, in the entry at `position`; it never goes back.
+        """Have the log begin with that message, in the entry at `position`; it never goes back.
 
-        `first_index` says with which it begins. Returns the ledgers that hold nothing of the log
-        any more.
+        `first_index` returns the index of the first message now. Returns the ledgers that hold
+        nothing of the log any more.
         """
-        chain = self.chain
         async with self._lock:
             if index <= first_index():
                 return set()
-            gone = [one for one in chain.segments if one.closed_ms and _end_of(one) < position]
-            with self._undone_on_error():
-                chain.segments = [one for one in chain.segments if one not in gone]
-                chain.begins_at, chain.start = index, max(chain.start, position)
-                await self._store()
+            contents = self._contents()
+            gone = [one for one in contents.segments if one.closed_ms and _end_of(one) < position]
+            changed = structs.replace(
+                contents,
+                segments=[one for one in contents.segments if one not in gone],
+                begins_at=index,
+                start=max(contents.start, position),
+            )
+            await self._store(changed)
             return self._unnamed(gone)
 
     async def doom(self, ledger_id: int) -> None:
-        """A ledger that is not part of the log yet: the next owner of the log deletes it."""
+        """Note a ledger that is not part of the log: the next owner of the log deletes it."""
         async with self._lock:
-            with self._undone_on_error():
-                self.doomed |= {ledger_id}
-                await self._store()
+            await self._store(structs.replace(self._contents(), doomed=self.doomed | {ledger_id}))
 
-    def spare(self, ledger_id: int) -> None:
-        """It is deleted; the next change stores that."""
-        self.doomed -= {ledger_id}
+    async def spare(self, ledger_ids: Iterable[int]) -> None:
+        """Drop the note that these are to be deleted; the next change stores that."""
+        async with self._lock:
+            self.doomed = self.doomed.difference(ledger_ids)
 
     async def replace(
         self,
@@ -237,24 +282,29 @@ class LedgerList:
         first_index: Callable[[], int],
         replaced: Callable[[], None],
     ) -> frozenset[int]:
-        """Of each of these ledgers, only that is left, and the log begins where it did.
+        """Put what compaction left of each ledger (None: nothing) in its place.
 
-        `replaced` is called as soon as that is so. Ledgers that are not listed any more have gone
-        meanwhile, and what was left of them goes too. Returns the ledgers that are to be deleted
-        now; if that is not done, the next owner of the log does it.
+        The log still begins where it did. `replaced` is called as soon as the change is stored. A
+        ledger that has left the list meanwhile takes its replacement with it. Returns the ledgers
+        to delete now; the record names them too, so that the next owner deletes what a crash
+        leaves.
         """
-        chain = self.chain
         async with self._lock:
-            with self._undone_on_error():
-                if chain.begins_at == NOWHERE:
-                    chain.begins_at = first_index()
-                listed = [(instead.get(one.ledger_id, one), one) for one in chain.segments]
-                chain.segments = [new for new, _ in listed if new is not None]
-                chain.rewritten += 1
-                self._set({**self.properties, CLEAN_TO: str(clean_to)})
-                self.doomed |= self._unnamed(one for new, one in listed if new is not one)
-                self.doomed -= {one.stored_in for one in chain.segments}
-                await self._store()
+            contents = self._contents()
+            listed = [(instead.get(one.ledger_id, one), one) for one in contents.segments]
+            segments = [new for new, _ in listed if new is not None]
+            stored_in = {one.stored_in for one in segments}
+            freed = {one.stored_in for new, one in listed if new is not one}
+            begins_at = first_index() if contents.begins_at == NOWHERE else contents.begins_at
+            changed = structs.replace(
+                contents,
+                segments=segments,
+                begins_at=begins_at,
+                properties={**contents.properties, CLEAN_TO: str(clean_to)},
+                doomed=(contents.doomed | freed) - stored_in,
+            )
+            await self._store(changed)
+            self.chain.rewritten += 1
             replaced()
             gone, self.doomed = self.doomed, frozenset()
             return gone

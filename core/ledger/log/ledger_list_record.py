@@ -1,55 +1,69 @@
-"""The list of a log's ledgers as it is stored: what the chain says, and what the log itself notes.
+"""The stored form of a log's list of ledgers: a ManagedLedgerInfo of Pulsar.
 
-Other brokers' tools know the form; what only we mean is in properties, which they carry along.
+Other brokers' tools read it (`MLDataFormats.proto` of Pulsar 4.2). What only we know is stored in
+properties, which they preserve.
 
-Invariant: what is read from a list that was written here says the same as the chain it was written
-from, whatever was in it.
+Invariant: a record that was written here decodes to the contents that it was encoded from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger import formats
-from magnetar.core.ledger.log.chain import NOWHERE, START, Chain, Position, Segment
+from magnetar.core.ledger.log.chain import NOWHERE, START, Position, Segment
 from magnetar.core.ledger.read.remaining_entries import REMAINING
 
 NEXT_INDEX: Final = "magnetar.next-index"
-"""Property of the whole log: the index its next entry gets, which outlives trimmed ledgers."""
+"""Property of the log: the index of its next entry, which outlives trimmed ledgers."""
 BEGIN: Final = "magnetar.begin"
-"""Likewise: where the log begins, if that is not its first entry: an index, and a position."""
+"""Property of the log: where it begins, if that is not its first entry: an index and a position."""
 MIXED: Final = "magnetar.mixed"
-"""Likewise: the log has entries in other forms than Pulsar's."""
+"""Property of the log: it has entries in other forms than the native one."""
 DOOMED: Final = "magnetar.doomed"
-"""Likewise: ledgers that are not part of it, or not any more, and are to be deleted."""
+"""Property of the log: ledgers that are not, or no longer, part of it, and are to be deleted."""
 FIRST_INDEX: Final = "magnetar.first-index"
 """Property of one ledger: the index of its first message."""
 BEGUN: Final = "magnetar.begun"
-"""Likewise: when it was begun."""
+"""Property of one ledger: when it was created."""
 
 
-def encoded(
-    chain: Chain,
-    properties: dict[str, str],
-    next_index: int,
-    terminated: Position | None,
-    doomed: Collection[int] = (),
-) -> bytes:
-    """The list to store; updates `properties`."""
-    properties[NEXT_INDEX] = str(next_index)
+class ListRecord(Struct, frozen=True):
+    """What one version of the record says."""
+
+    segments: list[Segment]
+    properties: Mapping[str, str]
+    """Properties of the log, ours among them."""
+    begins_at: int = NOWHERE
+    start: Position = START
+    terminated: Position | None = None
+    doomed: frozenset[int] = frozenset()
+
+
+def described(contents: ListRecord, next_index: int) -> ListRecord:
+    """The same contents, with all that only we know in the properties."""
+    properties = {**contents.properties, NEXT_INDEX: str(next_index)}
     properties.pop(BEGIN, None)
     properties.pop(DOOMED, None)
-    if doomed:
-        properties[DOOMED] = " ".join(map(str, sorted(doomed)))
-    if chain.begins_at != NOWHERE:
-        properties[BEGIN] = " ".join(map(str, (chain.begins_at, *chain.start)))
+    if contents.doomed:
+        properties[DOOMED] = " ".join(map(str, sorted(contents.doomed)))
+    if contents.begins_at != NOWHERE:
+        properties[BEGIN] = " ".join(map(str, (contents.begins_at, *contents.start)))
+    return replace(contents, properties=properties)
+
+
+def encoded(contents: ListRecord) -> bytes:
+    """The record to store; `contents` are `described`."""
     return formats.encode_managed_ledger(
         formats.ManagedLedgerInfo(
-            ledgers=[_listed(segment) for segment in chain.segments],
-            terminated=terminated,
-            properties=properties,
+            ledgers=[_listed(segment) for segment in contents.segments],
+            terminated=contents.terminated,
+            properties=dict(contents.properties),
         )
     )
 

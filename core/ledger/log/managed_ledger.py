@@ -39,7 +39,7 @@ from magnetar.core.entry import header
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Terminated
 from magnetar.core.ledger.fold.fold import Fold
 from magnetar.core.ledger.fold.transaction_index import TransactionIndex
-from magnetar.core.ledger.log import recovery, removal
+from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.appends import Append, Appended, joined
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.ledger_list import CREATED, LedgerList
@@ -50,7 +50,7 @@ from magnetar.core.ledger.read.losses import DAMAGE, Losses
 from magnetar.core.ledger.read.readers import Readers
 from magnetar.core.ledger.read.sparse import Sparse
 from magnetar.core.ledger.read.tail_cache import Slice, TopicTail
-from magnetar.core.ledger.read.time_lookup import Times
+from magnetar.core.ledger.read.time_lookup import UNKNOWN_TIME, Times
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ledger.write_failure_log import WriteFailureLog, log_name
 from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
@@ -138,7 +138,11 @@ class ManagedLedger:
             self._end(LogState.TERMINATED, Terminated("the topic is terminated"))
         if found.changed:
             await self.ledgers.save()
-        await self.delete_ledgers(found.doomed)
+        if found.doomed:
+            # They stay in the record until they are deleted: a crash in between leaves none over.
+            await self.delete_ledgers(found.doomed)
+            await self.ledgers.spare(found.doomed)
+            await self.ledgers.save()
 
     async def close(self) -> None:
         """Let what is in flight finish, seal the open ledger and take no more."""
@@ -277,13 +281,13 @@ class ManagedLedger:
         if error is not None:
             self._write_failed(append, error)
             return
-        segment = self.chain.segments[-1]
         if self._trouble.kind is not None:
             self._trouble.ended(self._log_name)
         entries = len(append.payloads)
         first = append.entry_id
-        segment.entries = first + entries
-        self.chain.confirmed = (segment.ledger_id, segment.entries - 1)
+        writer = self._writer
+        assert writer is not None, "it ends once nothing is in flight"
+        segment = self.ledgers.grow(first + entries, writer.length)
         self.entries_added += entries
         now = self._storage.clock.monotonic()
         self.writes.stored(entries, append.size, now - append.began, now - append.written)
@@ -303,10 +307,8 @@ class ManagedLedger:
 
     def _is_full(self, segment: Segment) -> bool:
         roll = self._roll_limits
-        if segment.entries < roll.entries_max and self._writer is not None:
-            segment.size = self._writer.length
-            if segment.size < roll.bytes_max:
-                return False
+        if segment.entries < roll.entries_max and segment.size < roll.bytes_max:
+            return False
         age_ms = self._storage.clock.wall_ms() - segment.begun_ms
         return should_roll(roll, segment.entries, segment.size, age_ms)
 
@@ -394,7 +396,7 @@ class ManagedLedger:
         writer = self._writer
         assert writer is not None, "only a ledger being written is ended"
         try:
-            await self._end_ledger(writer, self.chain.segments[-1])
+            await self._end_ledger(writer)
         except BrokerError as error:
             # what the list does not say, opening the topic again will find out
             log.warning(
@@ -406,22 +408,18 @@ class ManagedLedger:
                 await self._open_writer()
         self._changed.unpark_all()
 
-    async def _end_ledger(self, writer: LedgerWriter, segment: Segment) -> None:
+    async def _end_ledger(self, writer: LedgerWriter) -> None:
         try:
             info = await writer.close()
         finally:
             self._writer = None  # until now it answers reads: who opens the ledger would fence it
-        segment.size = info.length
-        segment.closed_ms = self._storage.clock.wall_ms()
-        if self.mixed:
-            self.times.end(segment)
-        await self.ledgers.save()
+        await self.ledgers.end(info.length, self.times.noted() if self.mixed else {})
 
     async def roll_if_old(self) -> None:
         """Called now and then: a ledger may also end because of its age."""
         if self.state in (LogState.IDLE, LogState.WRITING):
-            written = self.chain.segments[-1] if self._writer is not None else None
-            await recovery.seal_ragged(self._storage, self.name, self.chain, written)
+            written = self._writer.ledger_id if self._writer is not None else None
+            await self.ledgers.seal_ragged(written, UNKNOWN_TIME)
         if self.state is LogState.WRITING and self.chain.segments[-1].entries:
             segment = self.chain.segments[-1]
             age_ms = self._storage.clock.wall_ms() - segment.begun_ms

@@ -10,14 +10,14 @@ Invariant: the answer names every entry that was ever confirmed, and an index ab
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 from magnetar.core.entry import header
 from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
 from magnetar.core.ledger import formats
-from magnetar.core.ledger.log.chain import START, Chain, Position, Segment
+from magnetar.core.ledger.log.chain import START, Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import MIXED, NEXT_INDEX, doomed_of, segments_of
 from magnetar.core.ledger.read import time_lookup
 from magnetar.core.ledger.read.remaining_entries import (
@@ -65,9 +65,10 @@ async def find(storage: Storage, name: str, stored: Versioned) -> RecoveredLog:
     listed, index = segments_of(info)
     unsealed = [segment for segment in listed if not segment.closed_ms]
     for segment in unsealed:
-        await seal(storage, name, segment)
+        found = await seal(storage, name, segment.ledger_id)
+        segment.entries, segment.size, segment.closed_ms = found
         if MIXED in info.properties:
-            time_lookup.unknown(segment)
+            segment.others = {**segment.others, **time_lookup.UNKNOWN_TIME}
     if listed and listed[-1] not in unsealed:
         await _check_there(storage, name, listed[-1])
     for segment in listed:
@@ -97,26 +98,25 @@ async def find(storage: Storage, name: str, stored: Versioned) -> RecoveredLog:
     )
 
 
-async def seal(storage: Storage, name: str, segment: Segment) -> None:
-    """End a ledger whose writer is no more; from then on `segment` says what storage says."""
+class SealedEnd(NamedTuple):
+    """Where a ledger ends."""
+
+    entries: int
+    size: int
+    closed_ms: int
+
+
+async def seal(storage: Storage, name: str, ledger_id: int) -> SealedEnd:
+    """Seal a ledger whose writer is gone, which also fences that writer."""
+    now_ms = storage.clock.wall_ms()
     try:
-        reader = await storage.ledgers.open(segment.ledger_id, recover=True)
-        info = await storage.ledgers.info(segment.ledger_id)
+        reader = await storage.ledgers.open(ledger_id, recover=True)
+        info = await storage.ledgers.info(ledger_id)
     except LedgerNotFound:
         # its writer named it in the list, and was gone before or after it was created
-        log.warning("%s: ledger %d is listed but not there", log_name(name), segment.ledger_id)
-        segment.entries = segment.size = 0
-    else:
-        segment.entries, segment.size = reader.last_confirmed + 1, info.length
-    segment.closed_ms = storage.clock.wall_ms()
-
-
-async def seal_ragged(storage: Storage, name: str, chain: Chain, written: Segment | None) -> None:
-    """Ledgers that could not be sealed when they ended, because storage was in trouble."""
-    for segment in list(chain.segments):
-        if not segment.closed_ms and segment is not written:
-            await seal(storage, name, segment)
-            time_lookup.unknown(segment)
+        log.warning("%s: ledger %d is listed but not there", log_name(name), ledger_id)
+        return SealedEnd(0, 0, now_ms)
+    return SealedEnd(reader.last_confirmed + 1, info.length, now_ms)
 
 
 async def _check_there(storage: Storage, name: str, last: Segment) -> None:

@@ -47,7 +47,7 @@ async def create_beside(ledger: ManagedLedger) -> LedgerWriter:
 async def drop_beside(ledger: ManagedLedger, ledger_id: int) -> None:
     """It is not to be part of the log."""
     await ledger.delete_ledgers([ledger_id])
-    ledger.ledgers.spare(ledger_id)
+    await ledger.ledgers.spare([ledger_id])
 
 
 async def replace(

@@ -39,6 +39,8 @@ LATEST: Final = "magnetar.latest-time"
 """Property of one ledger: the latest time in it."""
 UNKNOWN: Final = "-1"
 """Its value where it has to be read."""
+UNKNOWN_TIME: Final = {LATEST: UNKNOWN}
+"""Properties of a ledger that was sealed for its writer."""
 READ_ENTRIES: Final = 1_000
 READ_BYTES: Final = 1024 * 1024
 """In one step; others have their turn between them."""
@@ -46,11 +48,6 @@ POINTS_MAX: Final = 512
 """Of one ledger."""
 LEDGERS_MAX: Final = 64
 """Of one log, whose points are remembered."""
-
-
-def unknown(segment: Segment) -> None:
-    """Its writer is gone: its latest time is unknown."""
-    segment.others = {**segment.others, LATEST: UNKNOWN}
 
 
 class TimedMessage(Struct, frozen=True):
@@ -121,10 +118,10 @@ class Times:
         """These are being written, as they were sent."""
         self._latest = max(self._latest, *map(latest_in, tails))
 
-    def end(self, segment: Segment) -> None:
-        """A mixed ledger has ended."""
-        latest = str(self._latest) if self._noted_all and self._latest >= 0 else UNKNOWN
-        segment.others = {**segment.others, LATEST: latest}
+    def noted(self) -> dict[str, str]:
+        """The properties of a mixed ledger that ends now."""
+        known = self._noted_all and self._latest >= 0
+        return {LATEST: str(self._latest)} if known else UNKNOWN_TIME
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -202,7 +199,7 @@ class Times:
             async for _ in entries:
                 pass
         if segment.closed_ms:
-            segment.others = {**segment.others, LATEST: str(points.latest)}
+            self._ledger.ledgers.note(segment, LATEST, str(points.latest))
         return points.latest
 
     def _points_of(self, segment: Segment) -> Points:

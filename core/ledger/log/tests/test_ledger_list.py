@@ -11,8 +11,10 @@ import pytest
 import trio
 
 from magnetar.core.kernel.errors import Fenced, StorageFailed
+from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO, CREATED, LedgerList
+from magnetar.core.ledger.log.ledger_list_record import doomed_of
 from magnetar.core.testing.bench import NAME, Bench, bench, settled
 
 CORE = Path(__file__).resolve().parents[3]
@@ -100,6 +102,24 @@ async def test_a_change_that_cannot_be_stored_has_not_happened(
     assert state(owner.list) == before
     assert owner.list.properties is properties, "whoever has it looks at the same"
     await change(owner.list)
+    assert state(owner.list) != before
+
+
+@each_change
+async def test_a_change_shows_once_it_is_stored(
+    desk: Bench, change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compaction and Kafka's first batch act on properties that must not be taken back."""
+    owner = await filled(desk)
+    before, put, seen = state(owner.list), desk.metadata.put, []
+
+    async def watched(path: str, value: bytes, expected: int) -> int:
+        seen.append(state(owner.list))
+        return await put(path, value, expected)
+
+    monkeypatch.setattr(desk.metadata, "put", watched)
+    await change(owner.list)
+    assert seen == [before]
     assert state(owner.list) != before
 
 
@@ -213,6 +233,45 @@ async def test_nobody_deletes_what_another_owner_has_written(desk: Bench) -> Non
     assert await desk.metadata.get(owner.list.path) is not None
 
 
+async def test_what_is_doomed_stays_in_the_record_until_it_is_deleted(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash after the write that fences the former owner would leave it over."""
+    await filled(desk)
+    records, put = [], desk.metadata.put
+
+    async def watched(path: str, value: bytes, expected: int) -> int:
+        info = formats.decode_managed_ledger(value)
+        records.append((doomed_of(info.properties), sorted(desk.ledgers.ledgers)))
+        return await put(path, value, expected)
+
+    writer = await desk.ledgers.create({})
+    owner = await owner_of(desk)
+    await owner.list.spare([99])
+    await owner.list.doom(writer.ledger_id)
+    monkeypatch.setattr(desk.metadata, "put", watched)
+    await desk.ledger()
+    assert records == [([3], [0, 1, 2, 3]), ([], [0, 1, 2])]
+    await desk.ledger()
+    assert len(records) == 2, "nothing is left to do"
+
+
+async def test_ragged_ledgers_are_sealed_and_stored(desk: Bench) -> None:
+    owner = await filled(desk)
+    ragged, written = await desk.ledgers.create({}), await desk.ledgers.create({})
+    ragged.append([b"x"], lambda _error: None)
+    for writer in (ragged, written):
+        await owner.list.add(Segment(writer.ledger_id, 12))
+    await owner.list.seal_ragged(written.ledger_id, {"magnetar.latest-time": "-1"})
+    again = await desk.metadata.get(owner.list.path)
+    assert again is not None
+    sealed, last = formats.decode_managed_ledger(again.value).ledgers[-2:]
+    assert (sealed.entries, sealed.size, sealed.closed_ms > 0) == (1, 1, True)
+    assert sealed.properties["magnetar.latest-time"] == "-1"
+    assert last.closed_ms == 0
+    assert not written.closed
+
+
 async def test_opened_again_it_is_the_same(desk: Bench) -> None:
     owner = await filled(desk)
     await owner.list.begin_at(5, (1, 1), lambda: 0)
@@ -230,8 +289,13 @@ async def test_opened_again_it_is_the_same(desk: Bench) -> None:
 
 # -- nobody else ---------------------------------------------------------------------------------
 
-WRITTEN = {"segments", "begins_at", "start", "properties", "doomed"}
+OF_THE_LIST = {"segments", "begins_at", "start", "confirmed", "rewritten", "properties", "doomed"}
+OF_A_SEGMENT = {"entries", "size", "closed_ms", "others", "offload", "remaining", "begun_ms"}
+SEGMENTS = {"segment", "one", "last"}
+"""What segments are called, in this package."""
 CHANGING = {"append", "remove", "pop", "clear", "insert", "extend", "update", "setdefault"}
+WRITERS = {"ledger/log/ledger_list.py", "ledger/log/recovery.py"}
+"""Recovery makes the segments that the list takes over."""
 
 
 def test_nobody_else_writes_into_the_list() -> None:
@@ -239,7 +303,7 @@ def test_nobody_else_writes_into_the_list() -> None:
     found = set()
     for path in CORE.rglob("*.py"):
         name = path.relative_to(CORE).as_posix()
-        if "tests/" in name or "testing/" in name or name == "ledger/log/ledger_list.py":
+        if "tests/" in name or "testing/" in name or name in WRITERS:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             target = _written(node)
@@ -260,15 +324,18 @@ def _written(node: ast.AST) -> ast.Attribute | None:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         targets = [node.func.value] if node.func.attr in CHANGING else []
     for target in targets:
-        inner = target.value if isinstance(target, ast.Subscript) else target
-        if isinstance(inner, ast.Attribute) and inner.attr in WRITTEN:
-            return inner
+        for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+            inner = part.value if isinstance(part, ast.Subscript) else part
+            if isinstance(inner, ast.Attribute) and inner.attr in OF_THE_LIST | OF_A_SEGMENT:
+                return inner
     return None
 
 
 def _is_of_a_log(target: ast.Attribute) -> bool:
     """Not a cursor's properties, nor a field of a class that defines it itself."""
     owner = ast.unparse(target.value)
+    if target.attr in OF_A_SEGMENT:
+        return owner in SEGMENTS or owner.endswith("segments[-1]")
     if target.attr in ("properties", "doomed"):
         return owner.endswith("ledger")
     return owner.endswith("chain")

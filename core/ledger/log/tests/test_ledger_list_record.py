@@ -3,15 +3,18 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger import formats
-from magnetar.core.ledger.log.chain import NOWHERE, START, Chain, Segment
+from magnetar.core.ledger.log.chain import NOWHERE, START, Segment
 from magnetar.core.ledger.log.ledger_list_record import (
     BEGIN,
     DOOMED,
     NEXT_INDEX,
+    ListRecord,
     beginning_of,
+    described,
     doomed_of,
     encoded,
     segments_of,
@@ -35,14 +38,14 @@ SEGMENTS = st.lists(
 
 @given(SEGMENTS, st.integers(0, 2**60), st.booleans())
 def test_what_is_stored_is_read(segments: list[Segment], index: int, cut: bool) -> None:
-    chain = Chain()
-    chain.segments = segments
+    contents = ListRecord(segments, {"mine": "1", BEGIN: "1 2 3"}, terminated=(8, 9))
     if cut:
-        chain.begins_at, chain.start = index, (5, 6)
-    properties = {"mine": "1", BEGIN: "1 2 3"}
-    info = formats.decode_managed_ledger(encoded(chain, properties, 77, (8, 9)))
-    assert info.properties == properties
-    assert (info.terminated, properties[NEXT_INDEX], properties["mine"]) == ((8, 9), "77", "1")
+        contents = replace(contents, begins_at=index, start=(5, 6))
+    contents = described(contents, 77)
+    info = formats.decode_managed_ledger(encoded(contents))
+    assert info.properties == contents.properties
+    assert info.terminated == (8, 9)
+    assert (info.properties[NEXT_INDEX], info.properties["mine"]) == ("77", "1")
     assert beginning_of(info.properties) == ((index, (5, 6)) if cut else (NOWHERE, START))
     found, _ = segments_of(info)
     for one in found:
@@ -58,15 +61,13 @@ def test_where_it_begins_is_checked() -> None:
 
 
 def test_what_is_doomed() -> None:
-    properties: dict[str, str] = {}
-    encoded(Chain(), properties, 0, None, {7, 3})
-    assert doomed_of(properties) == [3, 7]
-    encoded(Chain(), properties, 0, None)
-    assert DOOMED not in properties
-    assert doomed_of(properties) == []
+    contents = described(ListRecord([], {}, doomed=frozenset({7, 3})), 0)
+    assert doomed_of(contents.properties) == [3, 7]
+    contents = described(replace(contents, doomed=frozenset()), 0)
+    assert DOOMED not in contents.properties
+    assert doomed_of(contents.properties) == []
 
 
 def test_the_size_of_what_is_listed() -> None:
-    chain = Chain()
-    chain.segments = [Segment(1, 0, 2, 30, 1), Segment(2, 2, 2, 12, 1), Segment(3, 4)]
-    assert size_of(encoded(chain, {}, 5, None)) == 42
+    segments = [Segment(1, 0, 2, 30, 1), Segment(2, 2, 2, 12, 1), Segment(3, 4)]
+    assert size_of(encoded(ListRecord(segments, {}))) == 42
