@@ -111,9 +111,9 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
             if (await broker.topic(each, create=False)).in_use:
                 raise NotAllowed(f"topic {each} has producers, consumers or subscriptions")
     with broker.going.one_more(name.full):
-        await broker.topic_ids.forget(name)
         for each in present:
             await broker.delete(each, force=True)
+        await broker.topic_ids.forget(name)
         await broker.catalog.forget_topic(name)
 
 
@@ -124,12 +124,13 @@ async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: b
         topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
         if topics and not force:
             raise AlreadyExists(f"namespace {namespace} still has topics")
-        for name in await broker.catalog.partitioned_of(namespace):
-            await broker.topic_ids.forget(name)
         for name in topics:
             if await broker.exists(name):
                 await broker.delete(name, force=True)
-        for base in [*await broker.catalog.partitioned_of(namespace), *topics]:
+        partitioned = await broker.catalog.partitioned_of(namespace)
+        for name in partitioned:
+            await broker.topic_ids.forget(name)
+        for base in [*partitioned, *topics]:
             await broker.catalog.forget_topic(base)
         await broker.catalog.delete_namespace(namespace)
 

@@ -16,6 +16,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import trio
 from msgspec import Struct
@@ -339,11 +340,13 @@ class Broker:
                 raise NotAllowed(f"topic {name} has producers, consumers or subscriptions")
             if not only_if(topic):
                 return False
-            if not name.partitioned:
-                await self.topic_ids.forget(name)
-            await topic.delete()
+            await topic.delete(partial(self._forget_id, name))
             self.topics.pop(name.full, None)
             return True
+
+    async def _forget_id(self, name: TopicName) -> None:
+        if not name.partitioned:
+            await self.topic_ids.forget(name)
 
     def policies_changed(self, namespace: NamespaceName) -> None:
         """Loaded topics of the namespace learn of it before long."""

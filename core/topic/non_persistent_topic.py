@@ -7,7 +7,7 @@ once is dropped. Positions are (0, n), counting entries since the topic was load
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from magnetar.core.dispatch.key_shared import KeyShared, Portion
 from magnetar.core.dispatch.shared import Share, choose
@@ -236,8 +236,10 @@ class NonPersistentTopic:
             subscription.disconnect_all()
         self.subscriptions.clear()
 
-    async def delete(self) -> None:
-        """The same: nothing is left of it."""
+    async def delete(self, claimed: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Close it: nothing of it is stored, so no other owner is fenced."""
+        if claimed is not None:
+            await claimed()
         await self.close()
 
     def set_policies(self, policies: Effective) -> None:

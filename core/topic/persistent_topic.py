@@ -11,7 +11,7 @@ States: a topic is `open` from the end of `load` until `close` or `delete` begin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
     BrokerError,
+    Fenced,
     NotAllowed,
     NotReady,
     QuotaExceeded,
@@ -230,11 +231,20 @@ class PersistentTopic:
         for attendant in self.attendants:
             await attendant.closed()
 
-    async def delete(self) -> None:
-        """Delete the topic and everything in it, including a cursor that is just being created."""
+    async def delete(self, claimed: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Delete the topic and everything in it, including a cursor that is just being created.
+
+        Any other owner is fenced before anything is destroyed, then `claimed` is called. The list
+        of ledgers goes last: ZooKeeper deletes no node that has children, and a topic that is
+        deleted halfway can be deleted again.
+        """
         self.fenced = True
         self.disconnect_producers()
         async with self._attaching:
+            await self.ledger.claim()
+            await self._check_cursors()
+            if claimed is not None:
+                await claimed()
             for subscription in list(self.subscriptions.values()):
                 await subscription.delete()
             self.subscriptions.clear()
@@ -243,6 +253,15 @@ class PersistentTopic:
         for attendant in self.attendants:
             await attendant.deleted()
         await self.ledger.delete()
+
+    async def _check_cursors(self) -> None:
+        """`Fenced` if there is a cursor that another owner has created."""
+        known = {DEDUPLICATION, *self.subscriptions}
+        stored = await self.env.storage.metadata.children(self.ledger.path)
+        if not known.issuperset(map(unquote, stored)):
+            reason = Fenced("another owner has taken this topic over")
+            self.ledger.let_go(reason)
+            raise reason
 
     def disconnect_producers(self) -> None:
         for producer in self.producers.drop_all():

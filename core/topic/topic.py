@@ -7,7 +7,7 @@ in its own protocol's terms, where that is None. No other code asks which of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from magnetar.core.entry.form import TransactionalForm
@@ -91,7 +91,9 @@ class Topic(Protocol):
 
     async def close(self) -> None: ...
 
-    async def delete(self) -> None: ...
+    async def delete(self, claimed: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Delete all of it; `claimed` is called before, once no other owner can write it."""
+        ...
 
     # -- publishing -----------------------------------------------------------------------------
 

@@ -217,6 +217,8 @@ class Cursor:
         self._refuse_waiters()
         if not self.durable or not (self._differs or self._dirty or self.place.ledger_id >= 0):
             return
+        if self._ledger.fenced:  # the cursor is the new owner's
+            return
         try:
             await self._put(-1)
         except BrokerError as error:
@@ -252,7 +254,7 @@ class Cursor:
         """Call `done` once all that is acknowledged now is stored."""
         if not self.durable:
             done(None)
-        elif self._closed:
+        elif self._closed or self._ledger.fenced:
             done(Fenced("the subscription is being closed"))
         else:
             self._waiters.append(done)
@@ -267,7 +269,7 @@ class Cursor:
 
     def flush(self) -> None:
         """Save if there is something to save. Plain call."""
-        if not self._dirty or self._saving or self._closed:
+        if not self._dirty or self._saving or self._closed or self._ledger.fenced:
             return
         self._saving = True
         self._dirty = False

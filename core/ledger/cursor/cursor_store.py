@@ -54,6 +54,7 @@ class CursorRecord:
 
     async def create(self, value: bytes) -> None:
         """Write a znode that was not there; `Fenced` if another owner has written it."""
+        self._check_owned()
         try:
             await self._znode.create(value)
         except Fenced as error:
@@ -108,6 +109,7 @@ class CursorRecord:
         `Fenced` if another owner has written it: then the whole log is let go.
         """
         try:
+            self._check_owned()
             await self._znode.write(value)
         except Fenced as error:
             await self._drop(ledger_id)
@@ -121,12 +123,18 @@ class CursorRecord:
 
     async def delete(self) -> None:
         """Remove the znode, then the ledger, or what an earlier attempt has left of them."""
+        self._check_owned()
         try:
             await self._znode.delete()
         except Fenced as error:
             raise self._let_go() from error
         ledger_id, self.ledger_id = self.ledger_id, -1
         await self._drop(ledger_id)
+
+    def _check_owned(self) -> None:
+        """The new owner may not have written the znode yet, so its version alone fences nobody."""
+        if self._ledger.fenced:
+            raise Fenced("another owner has taken this topic over")
 
     def _let_go(self) -> Fenced:
         """Another owner has written the znode, so the topic is its; returns what to raise."""

@@ -370,6 +370,8 @@ class Fold(Generic[Image]):
                 return
             snapshot = self._taken()
             self._enter(FoldState.CLOSED)
+            if self._ledger.fenced:
+                return
             try:
                 await self._snapshots.close(snapshot)
             except BrokerError as error:

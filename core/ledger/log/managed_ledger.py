@@ -98,6 +98,7 @@ class ManagedLedger:
         """`advanced` is called when more may be read, `lost` when another owner takes over."""
         self.name = name
         self.state = LogState.IDLE
+        self.fenced = False  # another owner has taken over: nothing of the log is written any more
         self.next_index = 0
         self.ledgers = LedgerList(storage, name, lambda: self.next_index, self.let_go)
         self.path, self.chain = self.ledgers.path, self.ledgers.chain
@@ -152,6 +153,10 @@ class ManagedLedger:
             if self.state is not CLOSED:  # another owner may have taken it over
                 self._stop(Fenced("the topic is being unloaded"))
 
+    async def claim(self) -> None:
+        """Fence any other owner by a write of the list; `Fenced` if that owner wrote before."""
+        await self.ledgers.save()
+
     async def delete(self) -> None:
         """Forget everything: first the list, then the ledgers it named."""
         await self.close()
@@ -178,6 +183,7 @@ class ManagedLedger:
     def let_go(self, reason: Fenced) -> None:
         """Another owner has taken over: nothing more is written by this one."""
         if self.state is not LogState.CLOSED:
+            self.fenced = True
             log.error("%s: %s", self._log_name, reason)
             self._stop(reason)
             self._lost()
