@@ -21,6 +21,7 @@ from magnetar.core.compaction.plan import Plan, plan
 from magnetar.core.compaction.retention_rule import Outcomes, Terms, TransactionOutcome
 from magnetar.core.compaction.rewrite import Rewrite
 from magnetar.core.compaction.rule import Rule
+from magnetar.core.entry.form import TransactionKey
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO
 
@@ -80,16 +81,14 @@ def _clean_to(topic: PersistentTopic) -> int:
 def _outcomes(topic: PersistentTopic) -> Outcomes:
     """What becomes of the topic's transactions."""
 
-    def outcome(writer: int, index: int) -> TransactionOutcome:
+    def outcome(key: TransactionKey, index: int) -> TransactionOutcome:
         transactions = topic.ledger.transactions
         if not topic.transactions.present:
             return TransactionOutcome.OPEN
         if index >= transactions.stable_index(topic.ledger.confirmed_index):
             return TransactionOutcome.OPEN
         return (
-            TransactionOutcome.VOID
-            if transactions.hides(writer, index)
-            else TransactionOutcome.HOLDS
+            TransactionOutcome.VOID if transactions.hides(key, index) else TransactionOutcome.HOLDS
         )
 
     return outcome

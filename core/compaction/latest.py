@@ -8,6 +8,7 @@ Invariant: a key's index is that of its last message among all that were noted.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from hashlib import blake2b
 from typing import Final
 
@@ -31,7 +32,7 @@ class Latest:
 
     def __init__(self, keys_max: int = KEYS_MAX) -> None:
         self._keys: dict[bytes, int] = {}
-        self._producers: dict[int, int] = {}
+        self._producers: dict[Hashable, int] = {}
         self._keys_max = keys_max
         self.end = 0
         """What has this index or a higher one is not known."""
@@ -44,15 +45,15 @@ class Latest:
         """A message with that key; indexes come in order."""
         self._keys[short(key)] = index
 
-    def note_producer(self, producer_id: int, index: int) -> None:
+    def note_producer(self, producer: Hashable, index: int) -> None:
         """A batch of that producer ends with that index."""
-        if producer_id in self._producers or len(self._producers) < PRODUCERS_MAX:
-            self._producers[producer_id] = index
+        if producer in self._producers or len(self._producers) < PRODUCERS_MAX:
+            self._producers[producer] = index
 
     def is_last(self, key: bytes, index: int) -> bool:
         """Whether no later message with that key is known."""
         return index >= self.end or self._keys.get(short(key), -1) <= index
 
-    def is_last_of(self, producer_id: int, index: int) -> bool:
+    def is_last_of(self, producer: Hashable, index: int) -> bool:
         """Whether no later batch of that producer is known."""
-        return self._producers.get(producer_id, -1) <= index
+        return self._producers.get(producer, -1) <= index

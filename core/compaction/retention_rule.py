@@ -30,7 +30,7 @@ from magnetar.core.compaction.latest import Latest, short
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.entry import header
 from magnetar.core.entry.compaction import Removal, UnpackedEntry
-from magnetar.core.entry.form import MarkKind
+from magnetar.core.entry.form import MarkKind, TransactionKey
 from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import Corrupted
 
@@ -49,8 +49,8 @@ class TransactionOutcome(enum.Enum):
     """It only says what became of others."""
 
 
-Outcomes = Callable[[int, int], TransactionOutcome]
-"""What became of the transaction of that writer that has an entry with that index."""
+Outcomes = Callable[[TransactionKey, int], TransactionOutcome]
+"""Returns the outcome of the transaction with that key that has an entry with that index."""
 
 
 def outcome_of(entry: bytes, outcomes: Outcomes) -> TransactionOutcome:
@@ -65,7 +65,7 @@ def outcome_of(entry: bytes, outcomes: Outcomes) -> TransactionOutcome:
         return TransactionOutcome.HOLDS
     if found.kind is not MarkKind.PART:
         return TransactionOutcome.MARKER
-    return outcomes(found.writer, about.first_index)
+    return outcomes(found.key, about.first_index)
 
 
 def unpacked(entry: bytes) -> UnpackedEntry | None:
@@ -114,7 +114,7 @@ class RetentionRule:
             removal = self._removal(found, about)
         if len(removal.lost) == len(found.items) and not self._stays_empty(found, about):
             return None
-        if not removal.lost and removal.horizon_ms < 0:
+        if not removal.lost and removal.tombstones_until_ms < 0:
             return entry
         if not found.loses_some and len(removal.lost) < len(found.items):
             self._pin(found)
@@ -142,7 +142,7 @@ class RetentionRule:
                     lost.add(item.place)
                 else:
                     tombstones = True
-        if tombstones and found.notes_horizon and found.horizon_ms < 0:
+        if tombstones and found.notes_tombstone_time and found.tombstones_until_ms < 0:
             return Removal(lost, self._terms.now_ms + self._terms.retention_ms)
         return Removal(lost)
 
@@ -150,12 +150,12 @@ class RetentionRule:
         """Whether the time of a tombstone has come."""
         if self._all_pinned or short(key) in self._pinned:
             return False
-        if found.notes_horizon:
-            return 0 <= found.horizon_ms <= self._terms.now_ms
+        if found.notes_tombstone_time:
+            return 0 <= found.tombstones_until_ms <= self._terms.now_ms
         over = about.timestamp_ms + self._terms.retention_ms <= self._terms.now_ms
         return over and about.index < self._terms.clean_to
 
     def _stays_empty(self, found: UnpackedEntry, about: header.EntryHeader) -> bool:
-        if found.producer_id < 0 or not self._latest.is_last_of(found.producer_id, about.index):
+        if found.producer is None or not self._latest.is_last_of(found.producer, about.index):
             return False
         return self._terms.now_ms - about.timestamp_ms < PRODUCER_KEPT_MS

@@ -123,8 +123,8 @@ class Rewrite:
         for item in found.items:
             if item.key is not None:
                 latest.note(item.key, about.first_index + item.place)
-        if found.producer_id >= 0:
-            latest.note_producer(found.producer_id, about.index)
+        if found.producer is not None:
+            latest.note_producer(found.producer, about.index)
 
     async def _entries(self, segment: Segment) -> AsyncGenerator[tuple[int, bytes], None]:
         """The entries of a ledger, with their ids, as they are stored."""

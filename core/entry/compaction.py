@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -21,8 +21,8 @@ class Removal(NamedTuple):
 
     lost: Collection[int]
     """The places of messages that go."""
-    horizon_ms: int = -1
-    """From when on its tombstones may go, if that is to be noted now."""
+    tombstones_until_ms: int = -1
+    """When its tombstones may be removed, if the entry is to store that now."""
 
 
 class UnpackedEntry(Protocol):
@@ -37,18 +37,18 @@ class UnpackedEntry(Protocol):
         ...
 
     @property
-    def producer_id(self) -> int:
-        """Of the producer whose sequence goes on from this entry; -1 for none."""
+    def producer(self) -> Hashable | None:
+        """The producer whose sequence continues from this entry; None if none depends on it."""
         ...
 
     @property
-    def horizon_ms(self) -> int:
-        """From when on its tombstones may go; -1 if it does not say."""
+    def tombstones_until_ms(self) -> int:
+        """When its tombstones may be removed; -1 if it does not state that."""
         ...
 
     @property
-    def notes_horizon(self) -> bool:
-        """It has a place for that time."""
+    def notes_tombstone_time(self) -> bool:
+        """Whether the form can store that time."""
         ...
 
     @property

@@ -50,10 +50,18 @@ class MarkKind(enum.Enum):
     """It ends one, and has no messages."""
 
 
-class TransactionMark(NamedTuple):
-    """A transaction is named by its writer, who has one open at a time."""
+TransactionKey = int | tuple[int, int]
+"""Names a transaction in one log, in its form's own way; core only compares keys.
 
-    writer: int
+Kafka's is the id of the producer, which has one transaction open at a time (KIP-98): the key comes
+back with the next one. Pulsar's would be both halves of a TxnID (PIP-31), of which a producer may
+have several open."""
+
+
+class TransactionMark(NamedTuple):
+    """Which transaction an entry belongs to, and how."""
+
+    key: TransactionKey
     kind: MarkKind
 
 
@@ -120,6 +128,8 @@ class Form(Protocol):
 class TransactionalForm(Form, Protocol):
     """A form in which transactions are written."""
 
-    def marker(self, writer: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
-        """The entry that ends a writer's transaction."""
+    def marker(self, key: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
+        """The entry that ends a transaction. `epoch` is the generation of whoever uses the key, if
+        keys come back; it fences earlier ones.
+        """
         ...

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from magnetar.core.entry import empty
+from magnetar.core.entry.empty import EMPTY
 from magnetar.core.entry.form import Form
 from magnetar.core.entry.kafka import form as kafka
 from magnetar.core.entry.mqtt import form as mqtt
@@ -23,8 +25,6 @@ FOREIGN: Final[tuple[tuple[bytes, Form], ...]] = (
     (mqtt.BEGINS, mqtt),
 )
 """The others, by how they begin."""
-NOTHING: Final = kafka.entry_of((), 0, 0, kafka.NAME)
-"""An entry without a message, and without the broker's header, which readers of every form pass."""
 
 
 def form_of(sent: bytes) -> Form:
@@ -32,4 +32,4 @@ def form_of(sent: bytes) -> Form:
     for begins, form in FOREIGN:
         if sent.startswith(begins, SIZE_BYTES):
             return form
-    return NATIVE
+    return empty if sent == EMPTY else NATIVE

@@ -20,7 +20,7 @@ NAME: Final = "note"
 BEGINS: Final = b"note"
 _HEAD: Final = struct.Struct(">I4sB")
 _KINDS: Final = (None, MarkKind.PART, MarkKind.COMMIT, MarkKind.ABORT)
-_WRITER: Final = 7
+_KEY: Final = 7
 Body = tuple[int, list[tuple[str | None, str | None]]]
 _decode: Final[Callable[[bytes], Body]] = msgspec.json.Decoder(Body).decode
 
@@ -70,7 +70,7 @@ def transaction_mark(sent: bytes) -> TransactionMark | None:
     if len(sent) < _HEAD.size or sent[_HEAD.size - 1] >= len(_KINDS):
         raise Corrupted("no note")
     kind = _KINDS[sent[_HEAD.size - 1]]
-    return None if kind is None else TransactionMark(_WRITER, kind)
+    return None if kind is None else TransactionMark(_KEY, kind)
 
 
 def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
@@ -94,8 +94,9 @@ def _text(data: bytes | None) -> str | None:
 
 
 class UnpackedNote:
-    producer_id = horizon_ms = -1
-    notes_horizon = False
+    producer = None
+    tombstones_until_ms = -1
+    notes_tombstone_time = False
     loses_some = is_decided = True
 
     def __init__(self, sent: bytes) -> None:
@@ -117,5 +118,5 @@ def unpacked(sent: bytes) -> UnpackedNote:
     return UnpackedNote(sent)
 
 
-def marker(_writer: int, _epoch: int, now_ms: int, *, committed: bool) -> bytes:
+def marker(_key: int, _epoch: int, now_ms: int, *, committed: bool) -> bytes:
     return note(now_ms, (), MarkKind.COMMIT if committed else MarkKind.ABORT)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
+from magnetar.core.entry.form import TransactionKey
 from magnetar.core.ledger.fold.fold import Fold, FoldState, Snapshot, SnapshotPolicy
 from magnetar.core.ledger.fold.snapshots import MetadataSnapshots
 from magnetar.core.ledger.fold.transaction_index import (
     Aborted,
     IndexImage,
     Open,
-    ProducerId,
     TransactionIndex,
 )
 from magnetar.core.ledger.log.chain import Position
@@ -41,7 +41,7 @@ class TransactionSnapshot(Struct, frozen=True):
     """A stored snapshot: msgpack, fields by name."""
 
     position: Position
-    open: list[tuple[ProducerId, Open]] = []
+    open: list[tuple[TransactionKey, Open]] = []
     aborted: list[Aborted] = []
     created_ms: int = 0
 

@@ -81,7 +81,7 @@ def test_tombstones_note_their_time_and_go_when_it_has_come() -> None:
     first = left_of(rule(known), stored(wrapped(batch([(b"b", b"x"), (b"a", None)])), 0, 2))
     assert first is not None
     batch_in = form.batch_in(first[header.read(first).size :])
-    assert UnpackedBatch(batch_in or b"", 0).horizon_ms == NOW + RETENTION
+    assert UnpackedBatch(batch_in or b"", 0).tombstones_until_ms == NOW + RETENTION
     assert left_of(rule(known, NOW + RETENTION - 1), first) is first
     assert keys_in(left_of(rule(known, NOW + RETENTION), first)) == [b"b"]
 

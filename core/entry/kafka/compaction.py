@@ -30,7 +30,7 @@ from magnetar.core.entry.record import NO_TIME
 from magnetar.core.kernel.errors import Corrupted
 
 HORIZON: Final = 64
-"""Attribute: the first timestamp is the time when tombstones may go."""
+"""Attribute: the first timestamp is the time when tombstones may be removed (KIP-534)."""
 
 
 class _Piece(NamedTuple):
@@ -50,7 +50,7 @@ class UnpackedBatch:
 
     __slots__ = ("_before", "_data", "_pieces", "header")
 
-    notes_horizon = loses_some = True
+    notes_tombstone_time = loses_some = True
     is_decided = True
     """As far as can be seen here."""
 
@@ -68,12 +68,13 @@ class UnpackedBatch:
         return [piece.item for piece in self._pieces]
 
     @property
-    def producer_id(self) -> int:
-        return self.header.producer_id
+    def producer(self) -> int | None:
+        """The id of an idempotent producer (KIP-98); others send -1."""
+        return self.header.producer_id if self.header.producer_id >= 0 else None
 
     @property
-    def horizon_ms(self) -> int:
-        """From when on its tombstones may go; -1 if that is not said yet."""
+    def tombstones_until_ms(self) -> int:
+        """The delete horizon of KIP-534; -1 if it is not set yet."""
         return self.header.first_timestamp if self.header.attributes & HORIZON else -1
 
     def without(self, fate: Removal) -> bytes:
@@ -88,8 +89,8 @@ class UnpackedBatch:
             empty = header._replace(attributes=attributes, first_timestamp=NO_TIME, records=0)
             return joined(empty, b"")
         attributes, base = header.attributes, header.first_timestamp
-        if fate.horizon_ms >= 0:
-            attributes, base = attributes | HORIZON, fate.horizon_ms
+        if fate.tombstones_until_ms >= 0:
+            attributes, base = attributes | HORIZON, fate.tombstones_until_ms
         latest = header.last_timestamp
         if not attributes & LOG_APPEND_TIME:
             latest = header.first_timestamp + max(piece.time_delta for piece in left)

@@ -145,7 +145,7 @@ def unpacked(sent: bytes) -> UnpackedBatch:
     return UnpackedBatch(sent, batch_at(sent, 0))
 
 
-def marker(writer: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
-    """A control batch (`EndTransactionMarker.java` of 4.1)."""
-    batch = record_batch.marker(writer, epoch, now_ms, committed=committed)
+def marker(key: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
+    """A control batch (`EndTransactionMarker.java` of 4.1) of the producer with that id."""
+    batch = record_batch.marker(key, epoch, now_ms, committed=committed)
     return wrapped(batch, 1, now_ms)

@@ -19,9 +19,10 @@ class UnpackedRun:
 
     __slots__ = ("_before", "_packets", "_run")
 
-    notes_horizon = False
+    notes_tombstone_time = False
     loses_some = is_decided = True
-    producer_id = horizon_ms = -1
+    producer = None
+    tombstones_until_ms = -1
 
     def __init__(self, before: bytes, run: PublishRun) -> None:
         """`before` is what stands before the run. Raises `Corrupted`."""

@@ -20,11 +20,11 @@ class UnpackedMessages:
 
     __slots__ = ("is_decided", "items")
 
-    horizon_ms = -1
-    """When its tombstones may go is nowhere said."""
-    notes_horizon = False
+    tombstones_until_ms = -1
+    """Pulsar's metadata has no field for it."""
+    notes_tombstone_time = False
     loses_some = False
-    producer_id = -1
+    producer = None
 
     def __init__(self, tail: bytes) -> None:
         self.items: list[Item] = []

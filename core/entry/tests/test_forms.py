@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.entry import forms
-from magnetar.core.entry.forms import FOREIGN, NATIVE, NOTHING, form_of
+from magnetar.core.entry.forms import FOREIGN, NATIVE, form_of
 from magnetar.core.entry.record import Record
 from magnetar.core.testing.entries import entry
 
@@ -26,8 +26,3 @@ def test_no_form_begins_as_another() -> None:
     begins = [begin for begin, _ in forms.FOREIGN]
     for one in begins:
         assert [other for other in begins if other.startswith(one)] == [one]
-
-
-def test_nothing_has_no_messages() -> None:
-    assert not form_of(NOTHING).records(NOTHING)
-    assert form_of(NOTHING) is not NATIVE, "subscriptions look into it, and pass it"

@@ -1,12 +1,13 @@
 """Which entries of one log belong to transactions that are open, or aborted. Pure.
 
-Kafka has it beside each segment (`TransactionIndex.java`, and the ongoing transactions in
-`ProducerStateManager.java`), Pulsar in the topic's transaction buffer.
+Kafka stores it beside each segment (`TransactionIndex.java` of 4.1, and the ongoing transactions
+in `ProducerStateManager.java`), Pulsar in the topic's transaction buffer (PIP-31).
 
-A producer has at most one transaction open in a log. It begins with the first entry that says so,
-and ends with a marker: an entry of its own. What is below the first entry of every open transaction
-is stable. Entries stay where they are, however the transaction ends; aborted ones are named by the
-producer's id and by where they begin and end.
+A transaction has a key, which is opaque here (`core/entry/form.py`); at most one transaction of a
+key is open in a log at a time. It begins with the first entry that names it, and ends with a
+marker: an entry of its own. Everything below the first entry of every open transaction is stable.
+Entries stay where they are, however the transaction ends. An aborted one is recorded by its key and
+the indexes at which it began and ended, because later transactions may have the same key.
 
 Invariants: entries come in the order of the log, each once; replayed from some place on, after a
 restart, the state is the same; a marker of nothing open changes nothing.
@@ -17,12 +18,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from magnetar.core.entry.form import MarkKind
+from magnetar.core.entry.form import MarkKind, TransactionKey
 from magnetar.core.entry.forms import form_of
 from magnetar.core.ledger.log.chain import Position
-
-ProducerId = int
-"""A number that no other producer ever has."""
 
 
 class Open(NamedTuple):
@@ -36,7 +34,7 @@ class Open(NamedTuple):
 class Aborted(NamedTuple):
     """An aborted transaction, from its first entry to its marker."""
 
-    writer: ProducerId
+    key: TransactionKey
     first: int
     last: int
 
@@ -44,7 +42,7 @@ class Aborted(NamedTuple):
 class IndexImage(NamedTuple):
     """The index, as snapshots have it."""
 
-    open: list[tuple[ProducerId, Open]]
+    open: list[tuple[TransactionKey, Open]]
     aborted: list[Aborted]
 
 
@@ -54,21 +52,21 @@ class TransactionIndex:
     __slots__ = ("aborted", "open")
 
     def __init__(self) -> None:
-        self.open: dict[ProducerId, Open] = {}
-        """In the order they began."""
+        self.open: dict[TransactionKey, Open] = {}
+        """In the order in which they began."""
         self.aborted: list[Aborted] = []
-        """In the order they ended."""
+        """In the order in which they ended."""
 
-    def wrote(self, writer: ProducerId, index: int, position: Position, now_ms: int) -> None:
-        """An entry of the producer's transaction is stored."""
-        if writer not in self.open:
-            self.open[writer] = Open(index, position, now_ms)
+    def wrote(self, key: TransactionKey, index: int, position: Position, now_ms: int) -> None:
+        """An entry of the transaction is stored."""
+        if key not in self.open:
+            self.open[key] = Open(index, position, now_ms)
 
-    def ended(self, writer: ProducerId, index: int, *, committed: bool) -> None:
-        """Its marker is stored."""
-        begun = self.open.pop(writer, None)
+    def ended(self, key: TransactionKey, index: int, *, committed: bool) -> None:
+        """The marker of the transaction is stored."""
+        begun = self.open.pop(key, None)
         if begun is not None and not committed:
-            self.aborted.append(Aborted(writer, begun.first, index))
+            self.aborted.append(Aborted(key, begun.first, index))
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -91,10 +89,10 @@ class TransactionIndex:
             return 0
         return max(min(position[1] - first_entry, entries), 0)
 
-    def hides(self, writer: ProducerId, index: int) -> bool:
-        """Whether an entry of that producer is aborted."""
+    def hides(self, key: TransactionKey, index: int) -> bool:
+        """Whether the entry with that key and index belongs to an aborted transaction."""
         at = bisect_left(self.aborted, index, key=_last)
-        return any(one.writer == writer and one.first <= index for one in self.aborted[at:])
+        return any(one.key == key and one.first <= index for one in self.aborted[at:])
 
     def aborted_within(self, first: int, end: int) -> list[Aborted]:
         """Those that overlap what is from `first` up to, not including, `end`."""
@@ -109,9 +107,9 @@ class TransactionIndex:
         if found is None:
             return
         if found.kind is MarkKind.PART:
-            self.wrote(found.writer, index, position, now_ms)
+            self.wrote(found.key, index, position, now_ms)
         else:
-            self.ended(found.writer, index, committed=found.kind is MarkKind.COMMIT)
+            self.ended(found.key, index, committed=found.kind is MarkKind.COMMIT)
 
     def forget_before(self, index: int) -> None:
         """The log begins there now."""

@@ -1,6 +1,6 @@
 """The stored form of a log's list of ledgers: a ManagedLedgerInfo of Pulsar.
 
-Other brokers' tools read it (`MLDataFormats.proto` of Pulsar 4.2). What only we know is stored in
+Other brokers' tools read it (MLDataFormats of Pulsar 4.2). What only we know is stored in
 properties, which they preserve.
 
 Invariant: a record that was written here decodes to the contents that it was encoded from.

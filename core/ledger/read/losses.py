@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
-from magnetar.core.entry.forms import NOTHING
+from magnetar.core.entry.empty import EMPTY
 from magnetar.core.kernel.errors import BrokerError, Corrupted, LedgerNotFound
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.ledger.write_failure_log import log_name
@@ -194,7 +194,7 @@ class Losses:
         segment = self._ledger.chain.segment_of(position[0])
         if segment is not None and segment.remaining is not None:
             count = 1  # those between have gone, and have no place
-        return Slice(position[0], position[1], [NOTHING] * count, None)
+        return Slice(position[0], position[1], [EMPTY] * count, None)
 
     async def readable_near(self, position: Position) -> Slice | None:
         """The entry, or if it is lost the next one of its ledger, or the one before; else None."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.entry import header
-from magnetar.core.entry.forms import NOTHING
+from magnetar.core.entry.empty import EMPTY
 from magnetar.core.ledger.read.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.tail_cache import Slice
 
@@ -43,7 +43,7 @@ class Sparse:
         assert segment.remaining is not None
         place, count = segment.remaining.run(entry_id, entries_max)
         if not count:
-            return Slice(segment.ledger_id, entry_id, [NOTHING], None)
+            return Slice(segment.ledger_id, entry_id, [EMPTY], None)
         entries, at = self._entries, place - self._first
         if self._remaining is not segment.remaining or not 0 <= at < len(entries):
             entries, at = await self._read_ahead(segment.remaining, place), 0

@@ -70,7 +70,7 @@ async def _crossed(
     try:
         if transactions.aborted:
             found = form.transaction_mark(sent)
-            if found is not None and transactions.hides(found.writer, index):
+            if found is not None and transactions.hides(found.key, index):
                 return b"", 0
         if count <= MESSAGES_ON_THE_LOOP:
             return conversion.converted(sent, NATIVE, index)

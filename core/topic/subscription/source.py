@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import trio
 
-from magnetar.core.entry.forms import NOTHING
+from magnetar.core.entry.empty import EMPTY
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
@@ -119,7 +119,7 @@ class EntrySource:
         if cached is None:
             read = ledger.losses.read_round if ledger.skips_lost else ledger.read
             part = await read(position, entries_max, LOAD_BYTES_MAX)
-            if part.payloads[0] is NOTHING:
+            if part.payloads[0] is EMPTY:
                 self._hide(*position, position[1] + len(part.payloads) - 1)
         else:
             part = cached[0].part(cached[1], cached[1] + entries_max)

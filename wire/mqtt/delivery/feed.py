@@ -169,7 +169,7 @@ class Feed:
             if transactions.aborted:
                 mark = form_of(sent).transaction_mark(sent)
                 index = part.header(place).first_index
-                if mark is not None and transactions.hides(mark.writer, index):
+                if mark is not None and transactions.hides(mark.key, index):
                     return NO_MESSAGES
             return messages_of(sent, self._topic_of)
         except Corrupted as error:

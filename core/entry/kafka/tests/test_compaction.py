@@ -50,7 +50,7 @@ def test_what_stays_is_as_it_was(
     if kept:
         assert new.last_timestamp == max(one.timestamp_ms for one in kept)
         assert new.attributes == codec | (HORIZON if horizon_ms >= 0 else 0)
-        assert UnpackedBatch(made, 4).horizon_ms == horizon_ms
+        assert UnpackedBatch(made, 4).tombstones_until_ms == horizon_ms
     else:
         assert (len(made), new.attributes, new.first_timestamp) == (4 + 61, 0, -1)
         assert new.last_timestamp == old.last_timestamp
@@ -59,7 +59,7 @@ def test_what_stays_is_as_it_was(
 def test_a_time_that_is_noted_stays() -> None:
     once = UnpackedBatch(batch([(b"a", None), (b"b", b"x")]), 0).without(Removal((1,), 9_000))
     twice = UnpackedBatch(once, 0).without(Removal(()))
-    assert UnpackedBatch(twice, 0).horizon_ms == 9_000
+    assert UnpackedBatch(twice, 0).tombstones_until_ms == 9_000
     assert record_batch.records_of(twice) == [Record(0, 1000, b"a", None, [(b"h", b"x")])]
 
 

@@ -59,7 +59,7 @@ def test_what_came_to_nothing_within(story: list[tuple[str, int]], first: int, s
     """Whoever reads from there learns of every aborted entry that he is given."""
     state = played(story)
     end = min(first + size, len(story))
-    named = {(one.writer, one.first) for one in state.aborted_within(first, end)}
+    named = {(one.key, one.first) for one in state.aborted_within(first, end)}
     for index in range(first, end):
         if fate(story, index) == "abort":
             writer = story[index][1]

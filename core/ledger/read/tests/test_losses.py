@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from magnetar.core.entry import header
-from magnetar.core.entry.forms import NOTHING
+from magnetar.core.entry.empty import EMPTY
 from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
@@ -74,9 +74,9 @@ async def test_folds_go_round() -> None:
         ledger = await rotten(desk, 3, 4)
         at = ledger.chain.first[0]
         part = await ledger.losses.read_round((at, 3), COUNT, 10_000)
-        assert part.payloads == [NOTHING] * 2
+        assert part.payloads == [EMPTY] * 2
         assert (part.ledger_id, part.first_entry) == (at, 3)
-        assert (await ledger.losses.read_round((at, 4), COUNT, 10_000)).payloads == [NOTHING]
+        assert (await ledger.losses.read_round((at, 4), COUNT, 10_000)).payloads == [EMPTY]
         assert (await ledger.losses.read_round((at, 5), 1, 1)).header(0).index == 5
 
 

@@ -167,8 +167,9 @@ class PartitionFetch:
 def _aborted(log: PartitionLog, first: int, end: int) -> list[AbortedTransaction]:
     """What of the records from `first` up to `end` came to nothing."""
     return [
-        AbortedTransaction(producer_id=one.writer, first_offset=one.first)
+        AbortedTransaction(producer_id=one.key, first_offset=one.first)
         for one in log.topic.ledger.transactions.aborted_within(first, end)
+        if isinstance(one.key, int)  # keys of other forms name no producer
     ]
 
 

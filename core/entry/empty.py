@@ -1,0 +1,79 @@
+"""The form of an entry without messages, which stands where one is lost or compacted away. Pure.
+
+Readers get it in place of entries that cannot be read (`core/ledger/read/losses.py`). It is never
+stored, and belongs to no protocol: all readers pass it, whatever form they expect. Kafka's readers
+see a gap in the offsets, as after compaction; Pulsar's subscriptions count it as acknowledged
+(`autoSkipNonRecoverableData` of `ManagedCursorImpl.java` of 4.2 has the same effect).
+
+See `core/entry/form.py` for what each function means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from magnetar.core.entry.compaction import Item, Removal
+from magnetar.core.entry.form import Chunk, TransactionMark
+from magnetar.core.entry.record import Record
+
+NAME: Final = "empty"
+EMPTY: Final = bytes(4)
+"""The entry: metadata of no size. No producer sends that, since Pulsar's metadata has required
+fields (`MessageMetadata` of PulsarApi)."""
+
+
+def publish_time(_sent: bytes) -> int:
+    return 0
+
+
+def latest_time(_sent: bytes) -> int:
+    return -1
+
+
+def deliver_at(_sent: bytes) -> int | None:
+    return None
+
+
+def ordering_key(_sent: bytes) -> bytes | None:
+    return None
+
+
+def sequence(_sent: bytes) -> tuple[bytes, int] | None:
+    return None
+
+
+def chunk(_sent: bytes) -> Chunk | None:
+    return None
+
+
+def transaction_mark(_sent: bytes) -> TransactionMark | None:
+    return None
+
+
+def records(_sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
+    return ()
+
+
+def entry_of(
+    records: Sequence[Record], _index: int, _publish_time_ms: int, _producer: str
+) -> bytes:
+    assert not records, "it holds none"
+    return EMPTY
+
+
+class UnpackedEmpty:
+    """Nothing of it is left after compaction."""
+
+    items: tuple[Item, ...] = ()
+    is_decided = loses_some = True
+    producer = None
+    tombstones_until_ms = -1
+    notes_tombstone_time = False
+
+    def without(self, _removal: Removal) -> bytes | None:
+        return None
+
+
+def unpacked(_sent: bytes) -> UnpackedEmpty:
+    return UnpackedEmpty()
