@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from magnetar.core.topic.subscription.subscription import PersistentSubscription
 
 
-def _keep(_topic: PersistentTopic) -> None:
-    """For tests: nothing looks after topics."""
+def _ignore(_topic: PersistentTopic) -> None:
+    """For tests without a broker."""
 
 
 class Environment(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Environment(Struct, frozen=True):
     """Starts a task that outlives its caller."""
     dirty: Callable[[PersistentSubscription], None]
     """There may be something to dispatch: look at the end of this sweep."""
-    lost: Callable[[PersistentTopic], None] = _keep
+    lost: Callable[[PersistentTopic], None] = _ignore
     """Another owner has taken a topic over: put it away, so that it may be loaded again."""
     division: Division = Division()
     """How the keys of Key_Shared subscriptions are divided."""

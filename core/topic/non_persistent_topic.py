@@ -318,7 +318,7 @@ class NonPersistentTopic:
         self.publish(payloads, counts, done)
 
     async def end_transaction(
-        self, form: TransactionalForm, writer: int, epoch: int, *, committed: bool
+        self, form: TransactionalForm, key: int, epoch: int, *, committed: bool
     ) -> None:
         """Nothing of a transaction is ever here."""
 

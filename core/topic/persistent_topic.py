@@ -61,13 +61,15 @@ READER_KEPT_MS = 60_000
 
 
 class TopicListener(Protocol):
-    """Hears of a topic's end."""
+    """A protocol's own state beside a topic, which ends with the topic."""
 
     async def closed(self) -> None:
-        """It is put away; nothing is on its way to storage any more."""
+        """The topic is unloaded; nothing is on its way to storage any more."""
         ...
 
-    async def deleted(self) -> None: ...
+    async def deleted(self) -> None:
+        """The topic is being deleted; no other owner can write it any more."""
+        ...
 
 
 class PersistentTopic:
@@ -94,8 +96,7 @@ class PersistentTopic:
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
         self.deduplication = Deduplication(env.storage, self.ledger)
-        self.attendants: list[TopicListener] = []
-        """Of fronts, who keep something of their own beside the topic."""
+        self._listeners: list[TopicListener] = []
         self.transactions = TransactionBuffer(env.storage, self.ledger)
         self.looks_at_messages = False
         """A run is to be looked at message by message before it is published. Asked for each run,
@@ -127,8 +128,12 @@ class PersistentTopic:
         remember(self.producers, self.ledger)
         self.fenced = False
 
+    def add_listener(self, listener: TopicListener) -> None:
+        """Have a listener called when the topic ends."""
+        self._listeners.append(listener)
+
     async def begin_transactions(self) -> None:
-        """Have it known that there are transactions in the log, before the first entry of one."""
+        """Store that the log has transactions, before the first entry of one."""
         async with self._attaching:
             if self.transactions.present:
                 return
@@ -137,7 +142,7 @@ class PersistentTopic:
             await self.transactions.begin()
 
     async def end_transaction(
-        self, form: TransactionalForm, writer: int, epoch: int, *, committed: bool
+        self, form: TransactionalForm, key: int, epoch: int, *, committed: bool
     ) -> None:
         """Mark it as ended, in the form it was written in; stored when this returns."""
         if not self.transactions.present:
@@ -147,11 +152,11 @@ class PersistentTopic:
         def done(result: Position | BrokerError) -> None:
             if not isinstance(result, BrokerError):
                 index = self.ledger.delivered_index(result)
-                self.transactions.index.ended(writer, index, committed=committed)
+                self.transactions.index.ended(key, index, committed=committed)
             waiting.done(result)
 
         now_ms = self.env.clock.wall_ms()
-        self.publish([form.marker(writer, epoch, now_ms, committed=committed)], [1], done)
+        self.publish([form.marker(key, epoch, now_ms, committed=committed)], [1], done)
         await waiting.result()
 
     def _lost(self) -> None:
@@ -228,8 +233,8 @@ class PersistentTopic:
             await self.deduplication.close()
         await self.ledger.close()
         await self.transactions.close()
-        for attendant in self.attendants:
-            await attendant.closed()
+        for listener in self._listeners:
+            await listener.closed()
 
     async def delete(self, claimed: Callable[[], Awaitable[None]] | None = None) -> None:
         """Delete the topic and everything in it, including a cursor that is just being created.
@@ -250,8 +255,8 @@ class PersistentTopic:
             self.subscriptions.clear()
             await self.deduplication.delete()
         await self.transactions.delete()
-        for attendant in self.attendants:
-            await attendant.deleted()
+        for listener in self._listeners:
+            await listener.deleted()
         await self.ledger.delete()
 
     async def _check_cursors(self) -> None:

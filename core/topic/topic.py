@@ -1,8 +1,10 @@
-"""What sessions and tools ask of a topic, whether it stores its messages or not.
+"""A topic as sessions and tools see it, whether it stores its messages or not.
 
-There are two, by Pulsar's names: `PersistentTopic` and `NonPersistentTopic`. Code that needs what
-only a stored topic has (its log, positions, cursors that can be moved) takes `stored` and refuses,
-in its own protocol's terms, where that is None. No other code asks which of the two it is.
+There are two, by Pulsar's names: `PersistentTopic` and `NonPersistentTopic`. The interface has a
+part for each kind of user: producers (`PublishTopic`), consumers (`SubscribeTopic`), and the broker
+and its administrators (`AdministeredTopic`). Code that needs what only a stored topic has (its log,
+positions, cursors that can be moved) takes `stored` and refuses, in its own protocol's terms, where
+that is None. No other code tests which of the two it is.
 """
 
 from __future__ import annotations
@@ -34,39 +36,107 @@ if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
 
 
-class Topic(Protocol):
-    """See the module's docstring."""
+class AnyTopic(Protocol):
+    """What every user of a topic may know."""
 
     name: TopicName
     env: Environment
     policies: Effective
     fenced: bool
-    """It is being put away: clients are to look it up again."""
-    producers: Producers
-    subscribers: Subscribers
-    created_ms: int
-    last_used_ms: int
-    messages_in: int
-    bytes_in: int
-    rates: Rates[Inflow]
-    outflow_before: Outflow
-    """Of subscriptions that have ended."""
-    publish_throttle: Throttle | None
-    looks_at_messages: bool
-    """A run is to be looked at message by message before it is published."""
+    """It is being unloaded: clients are to look it up again."""
 
     @property
     def stored(self) -> PersistentTopic | None:
         """Itself, if it stores its messages."""
         ...
 
-    @property
-    def subscriptions(self) -> Mapping[str, Subscription]: ...
+
+class PublishTopic(AnyTopic, Protocol):
+    """A topic as producers use it."""
+
+    producers: Producers
+    publish_throttle: Throttle | None
+    looks_at_messages: bool
+    """Each message of a run is checked before the run is published."""
 
     @property
     def sequences(self) -> ProducerSequences | None:
-        """The producers' sequence ids, where duplicates are looked for."""
+        """The producers' sequence ids, if deduplication is on."""
         ...
+
+    def check_producer(self) -> None:
+        """Raise unless a producer may attach now."""
+        ...
+
+    async def attach_producer(self, producer: Producer) -> bool:
+        """Let a producer in; False if it has to wait for the topic."""
+        ...
+
+    def detach_producer(self, producer: Producer) -> None: ...
+
+    def last_sequence_of(self, name: str) -> int: ...
+
+    def publish(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None: ...
+
+    def publish_once(
+        self,
+        name: str,
+        highest: int,
+        payloads: list[bytes],
+        counts: list[int] | None,
+        done: Appended,
+    ) -> None: ...
+
+    async def end_transaction(
+        self, form: TransactionalForm, key: int, epoch: int, *, committed: bool
+    ) -> None: ...
+
+
+class SubscribeTopic(AnyTopic, Protocol):
+    """A topic as consumers use it."""
+
+    subscribers: Subscribers
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]: ...
+
+    async def subscription(
+        self,
+        name: str,
+        *,
+        create: bool = True,
+        start: Position | None = None,
+        properties: dict[str, str] | None = None,
+    ) -> Subscription:
+        """The subscription of that name, durable where the topic stores anything."""
+        ...
+
+    def attach(
+        self,
+        subscription: Subscription,
+        consumer_id: int,
+        request: ConsumerRequest,
+        kind: SubscriptionType,
+        sink: Sink,
+    ) -> Consumer: ...
+
+    def detach(self, consumer: Consumer) -> None: ...
+
+    def forget_if_unused(self, subscription: Subscription) -> None: ...
+
+    async def unsubscribe(self, name: str, *, force: bool) -> None: ...
+
+
+class AdministeredTopic(AnyTopic, Protocol):
+    """A topic as the broker and its administrators use it: its life and its figures."""
+
+    created_ms: int
+    last_used_ms: int
+    messages_in: int
+    bytes_in: int
+    rates: Rates[Inflow]
+    outflow_before: Outflow
+    """Counted for subscriptions that have ended."""
 
     @property
     def storage_size(self) -> int:
@@ -95,57 +165,6 @@ class Topic(Protocol):
         """Delete all of it; `claimed` is called before, once no other owner can write it."""
         ...
 
-    # -- publishing -----------------------------------------------------------------------------
 
-    def check_producer(self) -> None:
-        """Raise unless a producer may attach now."""
-        ...
-
-    async def attach_producer(self, producer: Producer) -> bool: ...
-
-    def detach_producer(self, producer: Producer) -> None: ...
-
-    def last_sequence_of(self, name: str) -> int: ...
-
-    def publish(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None: ...
-
-    def publish_once(
-        self,
-        name: str,
-        highest: int,
-        payloads: list[bytes],
-        counts: list[int] | None,
-        done: Appended,
-    ) -> None: ...
-
-    async def end_transaction(
-        self, form: TransactionalForm, writer: int, epoch: int, *, committed: bool
-    ) -> None: ...
-
-    # -- subscriptions --------------------------------------------------------------------------
-
-    async def subscription(
-        self,
-        name: str,
-        *,
-        create: bool = True,
-        start: Position | None = None,
-        properties: dict[str, str] | None = None,
-    ) -> Subscription:
-        """The subscription of that name, durable where the topic stores anything."""
-        ...
-
-    def attach(
-        self,
-        subscription: Subscription,
-        consumer_id: int,
-        request: ConsumerRequest,
-        kind: SubscriptionType,
-        sink: Sink,
-    ) -> Consumer: ...
-
-    def detach(self, consumer: Consumer) -> None: ...
-
-    def forget_if_unused(self, subscription: Subscription) -> None: ...
-
-    async def unsubscribe(self, name: str, *, force: bool) -> None: ...
+class Topic(PublishTopic, SubscribeTopic, AdministeredTopic, Protocol):
+    """All of it. See the module's docstring."""

@@ -74,8 +74,8 @@ class Cursor:
         self.acks = AckState(ledger.chain, start)
         self.properties: dict[str, str] = {}
         """The subscription's properties, as its users set them."""
-        self.longs: Mapping[str, int] = {}
-        """What its owner stores with its position."""
+        self.position_properties: Mapping[str, int] = {}
+        """Numbers stored with the position (`MarkDeleteEntry.properties` in Pulsar)."""
         self.last_active_ms = storage.clock.wall_ms()
         self.place = CursorRecord(storage, ledger, name)
         self._storage = storage
@@ -149,6 +149,10 @@ class Cursor:
         self._changed()
         return self.acks.cumulative(position, unacked, size)
 
+    def set_position_properties(self, properties: Mapping[str, int]) -> None:
+        """Replace what is stored with the position, from the next save on."""
+        self.position_properties = properties
+
     def reset(self, mark_delete: Position) -> None:
         """Forget all acknowledgements but those up to `mark_delete`."""
         self._changed()
@@ -207,7 +211,7 @@ class Cursor:
         self.properties = dict(info.cursor_properties)
         self.last_active_ms = info.last_active_ms or self.last_active_ms
         snapshot = await self.place.last_snapshot() or info.snapshot
-        self.longs = snapshot.properties
+        self.position_properties = snapshot.properties
         self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
 
     async def close(self) -> None:
@@ -347,7 +351,7 @@ class Cursor:
             mark_delete=self.acks.mark_delete,
             ranges=self.acks.ranges(HOLES_SAVED_MAX),
             bits=self.acks.partial(BITS_SAVED_MAX),
-            properties=self.longs,
+            properties=self.position_properties,
         )
 
     def _snapshot(self) -> bytes:

@@ -93,11 +93,11 @@ class CursorSnapshots:
             self._there = True  # and will be written over
             raise
         self._there = True
-        return Snapshot(cursor.mark_delete, dict(cursor.longs))
+        return Snapshot(cursor.mark_delete, dict(cursor.position_properties))
 
     async def write(self, snapshot: Snapshot[Numbers]) -> None:
         await self._find()
-        self._cursor.longs = snapshot.image
+        self._cursor.set_position_properties(snapshot.image)
         if self._there:
             self._cursor.reset(snapshot.position)
             await self._cursor.saved()
@@ -110,7 +110,7 @@ class CursorSnapshots:
     async def close(self, snapshot: Snapshot[Numbers] | None) -> None:
         """A clean close has the znode say all of it, so that opening again costs one read."""
         if snapshot is not None:
-            self._cursor.longs = snapshot.image
+            self._cursor.set_position_properties(snapshot.image)
             self._cursor.reset(snapshot.position)
         await self._cursor.close()
 

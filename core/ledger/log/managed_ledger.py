@@ -108,7 +108,7 @@ class ManagedLedger:
         self.written_ms = 0  # when storage was last given something, 0 for never
         self.writes = WriteStatistics()
         self.transactions = TransactionIndex()
-        self.folds: list[Fold[Any]] = []  # whose state is derived from it
+        self.folds: tuple[Fold[Any], ...] = ()  # whose state is derived from it
         self._roll_limits = storage.roll
         self._tailed = False  # whether there are readers close behind: only then is the tail cached
         self.times, self.losses = Times(self), Losses(self)
@@ -448,6 +448,13 @@ class ManagedLedger:
     def cache_tail(self, readers: bool) -> None:
         """Whether there are readers close behind the writes, so that the tail is cached."""
         self._tailed = readers
+
+    def add_fold(self, fold: Fold[Any]) -> None:
+        """Have `fold` follow the log: no entry leaves it before the fold has covered that."""
+        self.folds = (*self.folds, fold)
+
+    def remove_fold(self, fold: Fold[Any]) -> None:
+        self.folds = tuple(one for one in self.folds if one is not fold)
 
     def limit_ledgers(self, limits: RollLimits) -> None:
         """How large and how old the ledger being written may become, from now on."""

@@ -303,7 +303,7 @@ class PersistentSubscription:
         consumer.messages_acked += self.cursor.ack_to(position, unacked, size)
         consumer.last_acked_ms = self._env.clock.wall_ms()
         if self.cursor.mark_delete > mark_delete:
-            self.cursor.longs = noted
+            self.cursor.set_position_properties(noted)
         self._moved_from(mark_delete)
         if self._ledger.terminated:
             self.look()  # this may have been the last

@@ -69,7 +69,7 @@ async def test_logs_without_any_have_no_fold() -> None:
         assert topic.ledger.chain.entries == 0
         again = await desk.topic()
         assert not again.transactions.present
-        assert again.ledger.folds == []
+        assert again.ledger.folds == ()
 
 
 async def test_what_was_before_the_first_is_not_read_again(

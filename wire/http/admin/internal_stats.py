@@ -167,7 +167,7 @@ def _cursor(topic: PersistentTopic, subscription: PersistentSubscription) -> Jso
         "totalNonContiguousDeletedMessagesRange": len(cursor.acks),
         "subscriptionHavePendingRead": False,
         "subscriptionHavePendingReplayRead": False,
-        "properties": dict(cursor.longs),
+        "properties": dict(cursor.position_properties),
     }
 
 

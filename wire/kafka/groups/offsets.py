@@ -169,9 +169,10 @@ class Offsets:
                 continue
             cursors[where] = cursor
             commit = commits[where]
-            if commit.order and order_of(cursor.longs) >= commit.order:
+            if commit.order and order_of(cursor.position_properties) >= commit.order:
                 continue  # superseded, or moved by an attempt that could not be stored then
-            cursor.longs = stored(commit, place.mark, commit.order or self.next_order())
+            order = commit.order or self.next_order()
+            cursor.set_position_properties(stored(commit, place.mark, order))
             cursor.used(now_ms)
             cursor.reset(place.mark)
         return codes, cursors
@@ -237,8 +238,8 @@ class Offsets:
                 return NON_EMPTY_GROUP
             if OWN in subscription.cursor.properties:
                 await log.topic.unsubscribe(group, force=False)
-            elif subscription.cursor.longs:
-                subscription.cursor.longs = {}
+            elif subscription.cursor.position_properties:
+                subscription.cursor.set_position_properties({})
                 await subscription.cursor.saved()
         except (TopicNotFound, SubscriptionNotFound):  # gone already
             return NONE
@@ -249,7 +250,7 @@ class Offsets:
 
 def committed_to(cursor: Cursor) -> CommittedPosition | None:
     """None where nothing was, or where the cursor was moved since."""
-    return None if cursor.holed else committed(cursor.longs, cursor.mark_delete)
+    return None if cursor.holed else committed(cursor.position_properties, cursor.mark_delete)
 
 
 def committed_offset(ledger: ManagedLedger, cursor: Cursor) -> int | None:
@@ -261,7 +262,7 @@ def committed_offset(ledger: ManagedLedger, cursor: Cursor) -> int | None:
     commit = committed_to(cursor)
     if commit is not None:
         return commit.offset if commit.offset >= 0 else None
-    if not is_committed(cursor.longs):
+    if not is_committed(cursor.position_properties):
         return None
     position = ledger.chain.after(cursor.mark_delete)
     if not ledger.chain.has(position):

@@ -220,7 +220,7 @@ class Logs:
             found = self._of_topics[topic] = PartitionLog(
                 topic, topic_id, self._defaults, self._bytes_max, self._forget, self._census
             )
-            topic.attendants.append(found)
+            topic.add_listener(found)
         if (name, partition) not in self._known:
             self._known[name, partition] = found
             found.names.append((name, partition))

@@ -26,7 +26,7 @@ async def test_ledgers_and_cursors(visitor: Visitor) -> None:
     assert shown["totalNonContiguousDeletedMessagesRange"] == 1
     assert shown["messagesConsumedCounter"] == 2
     assert (shown["lastLedgerSwitchTimestamp"], shown["state"]) == (None, "NoLedger")
-    cursor.longs = {"noted": 7}
+    cursor.set_position_properties({"noted": 7})
     await cursor.saved()
     shown = (await visitor.get(f"{HERE}/a/internalStats"))["cursors"]["s"]
     assert shown["lastLedgerSwitchTimestamp"].startswith("20")

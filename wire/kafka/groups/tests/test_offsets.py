@@ -56,7 +56,7 @@ async def test_a_subscription_of_pulsars_stays(stage: Stage) -> None:
     assert await offsets.forget("g", T) == errors.NONE
     assert await offsets.fetch("g", T) == CommittedPosition(2)
     assert OWN not in topic.subscriptions["g"].cursor.properties
-    assert topic.subscriptions["g"].cursor.longs == {}
+    assert topic.subscriptions["g"].cursor.position_properties == {}
 
 
 async def test_who_moves_the_cursor_ends_what_was_committed_to_it(stage: Stage) -> None:

@@ -85,7 +85,7 @@ async def test_what_is_noted_with_a_position_is_stored_with_it(stage: Stage) -> 
     async def kept() -> dict[str, int]:
         await stage.broker.unload(TopicName.parse("t"))
         topic = await stage.broker.topic(TopicName.parse("t"))
-        return dict(topic.subscriptions["s"].cursor.longs)  # type: ignore[union-attr]
+        return dict(topic.subscriptions["s"].cursor.position_properties)  # type: ignore[union-attr]
 
     await published(stage, *[b"x"] * 5)
     client = await consumer(stage)
