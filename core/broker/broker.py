@@ -41,11 +41,9 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit, throttle_for
-from magnetar.core.ledger.cursor.cursor import Cursor
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import TailCache
-from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.storage import PendingLog, Storage, UnsavedCursor
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
@@ -131,8 +129,8 @@ class Broker:
         self._soon = soon
         self._dirty: list[PersistentSubscription] = []
         self._gathers = settings.gathers_appends
-        self._appended: list[ManagedLedger] = []
-        self._dirty_cursors: list[Cursor] = []
+        self._appended: list[PendingLog] = []
+        self._dirty_cursors: list[UnsavedCursor] = []
         self._locks: dict[str, trio.Lock] = {}
         """Of the topics being loaded, unloaded or deleted just now."""
         self.attaching = NameCounts()
@@ -392,7 +390,7 @@ class Broker:
 
     # -- storing ------------------------------------------------------------------------------
 
-    def _gather(self, ledger: ManagedLedger) -> None:
+    def _gather(self, ledger: PendingLog) -> None:
         if not self._gathers:
             ledger.write()
             return
@@ -407,7 +405,7 @@ class Broker:
 
     # -- cursors ------------------------------------------------------------------------------
 
-    def _cursor_dirty(self, cursor: Cursor) -> None:
+    def _cursor_dirty(self, cursor: UnsavedCursor) -> None:
         self._dirty_cursors.append(cursor)
 
     async def _flush_cursors(self) -> None:

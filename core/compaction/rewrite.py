@@ -42,7 +42,7 @@ from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
-from magnetar.core.ledger.read.remaining_entries import RemainingEntries, encoded
+from magnetar.core.ledger.log.remaining_entries import RemainingEntries, encoded
 from magnetar.core.ports.ledger_store import LedgerWriter
 
 log = logging.getLogger(__name__)

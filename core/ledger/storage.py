@@ -1,9 +1,9 @@
-"""What all logs and cursors of one broker share: the stores, the cache, the clock."""
+"""The stores, the cache and the clock that all logs and cursors of one broker share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -13,13 +13,21 @@ from magnetar.core.ledger.read.tail_cache import TailCache
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
 
-if TYPE_CHECKING:
-    from magnetar.core.ledger.cursor.cursor import Cursor
-    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+
+class UnsavedCursor(Protocol):
+    """A cursor with changes that are to be saved."""
+
+    def flush(self) -> None: ...
+
+
+class PendingLog(Protocol):
+    """A log with appends that storage has not been given yet."""
+
+    def write(self) -> None: ...
 
 
 class Storage(Struct, frozen=True):
-    """What every managed ledger of one broker shares."""
+    """One per broker."""
 
     ledgers: LedgerStore
     metadata: MetadataStore
@@ -28,10 +36,10 @@ class Storage(Struct, frozen=True):
     roll: RollLimits
     spawn: Callable[..., None]
     """Starts a task that outlives its caller (a nursery's `start_soon`)."""
-    cursor_dirty: Callable[[Cursor], None]
-    """Has a cursor saved soon."""
-    gather: Callable[[ManagedLedger], None] | None = None
-    """Has `write` called once this sweep is over, so that what all producers appended in it goes to
-    storage as one run. None: every append is written at once."""
+    cursor_dirty: Callable[[UnsavedCursor], None]
+    """Called by a cursor that is to be saved soon."""
+    gather: Callable[[PendingLog], None] | None = None
+    """Called by a log whose `write` is to be called at the end of this sweep, so that what all
+    producers appended in it is stored as one run. None: every append is written at once."""
     skips_lost: bool = False
     """Readers skip unreadable entries; else they wait there until an operator skips them."""

@@ -15,12 +15,11 @@ import trio.testing
 
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import TailCache
-from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
 from magnetar.core.testing.clock import FixedClock
@@ -43,7 +42,7 @@ class Bench:
         self.metadata = MemoryMetadata()
         self.clock = FixedClock()
         self.cache = TailCache(1024 * 1024)
-        self.dirty_cursors: list[Cursor] = []
+        self.dirty_cursors: list[UnsavedCursor] = []
         self.dirty: list[PersistentSubscription] = []
         self.storage = Storage(
             self.ledgers,

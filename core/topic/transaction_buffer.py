@@ -1,7 +1,7 @@
 """The transactions of one topic: an index of its log that outlives restarts.
 
 Pulsar calls it the topic's transaction buffer (PIP-31). The index itself is the log's
-(`core/ledger/fold/transaction_index.py`), for readers of every kind ask it. Here is what makes it
+(`core/ledger/read/transaction_index.py`), for readers of every kind ask it. Here is what makes it
 durable: a fold, whose snapshots are records of the metadata store. Only logs that have, or ever
 had, a transaction pay for that; a property of the log says so, which is stored before the first
 entry of one.
@@ -19,13 +19,13 @@ from msgspec import Struct
 from magnetar.core.entry.form import TransactionKey
 from magnetar.core.ledger.fold.fold import Fold, FoldState, Snapshot, SnapshotPolicy
 from magnetar.core.ledger.fold.snapshots import MetadataSnapshots
-from magnetar.core.ledger.fold.transaction_index import (
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.read.transaction_index import (
     Aborted,
     IndexImage,
     Open,
     TransactionIndex,
 )
-from magnetar.core.ledger.log.chain import Position
 
 if TYPE_CHECKING:
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger

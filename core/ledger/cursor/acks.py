@@ -22,7 +22,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 from magnetar.core.ledger.log.chain import Chain, Position
-from magnetar.core.ledger.read.remaining_entries import RemainingEntries
+from magnetar.core.ledger.log.remaining_entries import RemainingEntries
 
 Range = tuple[Position, Position]
 """Open-closed: (the position before the first, the last], as cursors are stored."""

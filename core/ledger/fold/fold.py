@@ -290,12 +290,12 @@ class Fold(Generic[Image]):
         self._enter(FoldState.LIVE)
         self._entries = self._ledger.entries_added - entries
         self._bytes = self._ledger.writes.bytes - size
-        self._ledger.add_fold(self)
+        self._ledger.add_follower(self)
 
     def _enter(self, state: FoldState) -> None:
         assert state in LEAVES[self.state], f"a fold that is {self.state.name} becomes no {state}"
         if self.state is FoldState.LIVE:
-            self._ledger.remove_fold(self)
+            self._ledger.remove_follower(self)
         self.state = state
 
     # -- snapshots ----------------------------------------------------------------------------

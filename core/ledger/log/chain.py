@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.ledger.read.remaining_entries import RemainingEntries
+from magnetar.core.ledger.log.remaining_entries import RemainingEntries
 
 Position = tuple[int, int]
 """(ledger id, entry id). (-1, -1) is before everything."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import NOWHERE, START, Position, Segment
-from magnetar.core.ledger.read.remaining_entries import REMAINING
+from magnetar.core.ledger.log.remaining_entries import REMAINING
 
 NEXT_INDEX: Final = "magnetar.next-index"
 """Property of the log: the index of its next entry, which outlives trimmed ledgers."""

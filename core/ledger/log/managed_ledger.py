@@ -31,17 +31,16 @@ import enum
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from magnetar.core.entry import header
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Terminated
-from magnetar.core.ledger.fold.fold import Fold
-from magnetar.core.ledger.fold.transaction_index import TransactionIndex
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.appends import Append, Appended, joined
 from magnetar.core.ledger.log.chain import Position, Segment
+from magnetar.core.ledger.log.follower import Follower
 from magnetar.core.ledger.log.ledger_list import CREATED, LedgerList
 from magnetar.core.ledger.log.ledger_list_record import MIXED as MIXED
 from magnetar.core.ledger.log.statistics import LedgerStatistics, WriteStatistics
@@ -51,6 +50,7 @@ from magnetar.core.ledger.read.readers import Readers
 from magnetar.core.ledger.read.sparse import Sparse
 from magnetar.core.ledger.read.tail_cache import Slice, TopicTail
 from magnetar.core.ledger.read.time_lookup import UNKNOWN_TIME, Times
+from magnetar.core.ledger.read.transaction_index import TransactionIndex
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ledger.write_failure_log import WriteFailureLog, log_name
 from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
@@ -108,7 +108,7 @@ class ManagedLedger:
         self.written_ms = 0  # when storage was last given something, 0 for never
         self.writes = WriteStatistics()
         self.transactions = TransactionIndex()
-        self.folds: tuple[Fold[Any], ...] = ()  # whose state is derived from it
+        self.followers: tuple[Follower, ...] = ()  # whose state is derived from it
         self._roll_limits = storage.roll
         self._tailed = False  # whether there are readers close behind: only then is the tail cached
         self.times, self.losses = Times(self), Losses(self)
@@ -303,9 +303,9 @@ class ManagedLedger:
         self._delivering = append
         append.tell((segment.ledger_id, first))
         self._advanced()
-        for fold in self.folds:
-            if fold.counts:
-                fold.advanced()
+        for follower in self.followers:
+            if follower.counts:
+                follower.advanced()
         if self.state is not WRITING:
             self._wake_if_idle()
         elif self._is_full(segment):
@@ -449,12 +449,12 @@ class ManagedLedger:
         """Whether there are readers close behind the writes, so that the tail is cached."""
         self._tailed = readers
 
-    def add_fold(self, fold: Fold[Any]) -> None:
-        """Have `fold` follow the log: no entry leaves it before the fold has covered that."""
-        self.folds = (*self.folds, fold)
+    def add_follower(self, follower: Follower) -> None:
+        """Have a fold follow the log: no entry leaves it before the fold has covered that."""
+        self.followers = (*self.followers, follower)
 
-    def remove_fold(self, fold: Fold[Any]) -> None:
-        self.folds = tuple(one for one in self.folds if one is not fold)
+    def remove_follower(self, follower: Follower) -> None:
+        self.followers = tuple(one for one in self.followers if one is not follower)
 
     def limit_ledgers(self, limits: RollLimits) -> None:
         """How large and how old the ledger being written may become, from now on."""
@@ -467,6 +467,10 @@ class ManagedLedger:
 
     async def remove_property(self, key: str) -> None:
         await self.ledgers.set_property(key, None)
+
+    def note(self, segment: Segment, key: str, value: str) -> None:
+        """Give a ledger a property computed from its entries; it is stored with the next change."""
+        self.ledgers.note(segment, key, value)
 
     async def trim(self, doomed: list[int]) -> None:
         """Delete whole ledgers from the front: first from the list, then from storage."""

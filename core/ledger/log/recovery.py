@@ -19,14 +19,14 @@ from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import START, Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import MIXED, NEXT_INDEX, doomed_of, segments_of
-from magnetar.core.ledger.read import time_lookup
-from magnetar.core.ledger.read.remaining_entries import (
+from magnetar.core.ledger.log.remaining_entries import (
     REMAINING,
     RemainingEntries,
     decoded,
     id_entries,
     parse_location,
 )
+from magnetar.core.ledger.read import time_lookup
 from magnetar.core.ledger.write_failure_log import log_name
 from magnetar.core.ports.metadata_store import Versioned
 

@@ -70,5 +70,5 @@ async def _cover(ledger: ManagedLedger, ledger_id: int) -> None:
     segments = [one for one in ledger.chain.segments if one.ledger_id <= ledger_id]
     if segments:
         last = (segments[-1].ledger_id, ledger.chain.last_entry_of(segments[-1]))
-        for fold in ledger.folds:
-            await fold.cover(last)
+        for follower in ledger.followers:
+            await follower.cover(last)

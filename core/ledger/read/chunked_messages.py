@@ -9,7 +9,7 @@ found whole is not found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
@@ -17,9 +17,7 @@ from magnetar.core.entry.form import Chunk
 from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.chain import Chain, Position
-
-if TYPE_CHECKING:
-    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.readable_log import ReadableLog
 
 LOOKED_AT_MAX: Final = 20_000
 """Entries before the last chunk."""
@@ -31,7 +29,7 @@ ON_THE_LOOP_BYTES: Final = 64 * 1024
 """Larger entries are taken apart in a thread."""
 
 
-async def records_at(ledger: ManagedLedger, position: Position, sent: bytes) -> Sequence[Record]:
+async def records_at(ledger: ReadableLog, position: Position, sent: bytes) -> Sequence[Record]:
     """The messages of an entry in any form; of a large message in its last chunk, whole."""
     form = form_of(sent)
     last = form.chunk(sent)
@@ -46,7 +44,7 @@ async def records_at(ledger: ManagedLedger, position: Position, sent: bytes) -> 
     return await trio.to_thread.run_sync(form.records, sent, earlier)
 
 
-async def _before(ledger: ManagedLedger, position: Position, last: Chunk) -> list[bytes] | None:
+async def _before(ledger: ReadableLog, position: Position, last: Chunk) -> list[bytes] | None:
     """The chunks of a large message before its last one, in order; None if one is missing."""
     found: dict[int, bytes] = {}
     entries_seen = 0
@@ -74,7 +72,7 @@ def _steps(chain: Chain, position: Position) -> Iterator[tuple[Position, int]]:
 
 
 async def _chunks(
-    ledger: ManagedLedger, start: Position, entries: int, last: Chunk
+    ledger: ReadableLog, start: Position, entries: int, last: Chunk
 ) -> dict[int, bytes]:
     """Chunks of that message in a stretch of entries; of one sent again the last counts."""
     found: dict[int, bytes] = {}

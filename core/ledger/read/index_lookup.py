@@ -15,7 +15,7 @@ from typing import Final
 
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.chain import Position, Segment
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.readable_log import ReadableLog
 
 REMEMBERED_MAX: Final = 256
 """Places of one log: a reader each."""
@@ -24,7 +24,7 @@ REMEMBERED_MAX: Final = 256
 class IndexLookup:
     """See the module's docstring."""
 
-    def __init__(self, ledger: ManagedLedger) -> None:
+    def __init__(self, ledger: ReadableLog) -> None:
         self._ledger = ledger
         self._known: OrderedDict[int, Position] = OrderedDict()
 

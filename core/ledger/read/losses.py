@@ -26,7 +26,7 @@ from magnetar.core.ledger.write_failure_log import log_name
 
 if TYPE_CHECKING:
     from magnetar.core.ledger.log.chain import Position, Segment
-    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+    from magnetar.core.ledger.read.readable_log import ReadableLog
     from magnetar.core.ports.ledger_store import LedgerReader
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Losses:
 
     __slots__ = ("_extents", "_ledger", "_looking", "count", "entries", "ranges")
 
-    def __init__(self, ledger: ManagedLedger) -> None:
+    def __init__(self, ledger: ReadableLog) -> None:
         self.ranges: list[Lost] = []
         """As they were found."""
         self.count = self.entries = 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.core.entry import header
 from magnetar.core.entry.empty import EMPTY
-from magnetar.core.ledger.read.remaining_entries import RemainingEntries
+from magnetar.core.ledger.log.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.tail_cache import Slice
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 from msgspec import Struct
@@ -30,10 +30,8 @@ from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.read import chunked_messages
+from magnetar.core.ledger.read.readable_log import ReadableLog
 from magnetar.core.ledger.read.tail_cache import Slice
-
-if TYPE_CHECKING:
-    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 
 LATEST: Final = "magnetar.latest-time"
 """Property of one ledger: the latest time in it."""
@@ -101,7 +99,7 @@ class Points:
 class Times:
     """What one log knows of its times."""
 
-    def __init__(self, ledger: ManagedLedger) -> None:
+    def __init__(self, ledger: ReadableLog) -> None:
         self._ledger = ledger
         self._points: OrderedDict[int, Points] = OrderedDict()
         self._latest = -1
@@ -199,7 +197,7 @@ class Times:
             async for _ in entries:
                 pass
         if segment.closed_ms:
-            self._ledger.ledgers.note(segment, LATEST, str(points.latest))
+            self._ledger.note(segment, LATEST, str(points.latest))
         return points.latest
 
     def _points_of(self, segment: Segment) -> Points:

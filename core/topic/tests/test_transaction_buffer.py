@@ -11,7 +11,7 @@ from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import NotReady, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot
-from magnetar.core.ledger.fold.transaction_index import Aborted, IndexImage, Open, TransactionIndex
+from magnetar.core.ledger.read.transaction_index import Aborted, IndexImage, Open, TransactionIndex
 from magnetar.core.testing.bench import Bench, bench, settled
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.transaction_buffer import decode, encode
@@ -69,7 +69,7 @@ async def test_logs_without_any_have_no_fold() -> None:
         assert topic.ledger.chain.entries == 0
         again = await desk.topic()
         assert not again.transactions.present
-        assert again.ledger.folds == ()
+        assert again.ledger.followers == ()
 
 
 async def test_what_was_before_the_first_is_not_read_again(

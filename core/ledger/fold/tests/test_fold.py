@@ -465,12 +465,12 @@ async def test_nothing_new_is_not_stored_again(desk: Bench, case: Case) -> None:
 async def test_a_fold_lives_once(desk: Bench, case: Case) -> None:
     history = await History(desk, case).begin()
     fold = history.subject.fold
-    assert history.ledger.folds == (fold,)
+    assert history.ledger.followers == (fold,)
     with pytest.raises(AssertionError):
         await fold.begin(stored=False)
     await fold.close()
     await fold.close()
-    assert (fold.state, history.ledger.folds) == (FoldState.CLOSED, ())
+    assert (fold.state, history.ledger.followers) == (FoldState.CLOSED, ())
     await fold.save()
     with pytest.raises(AssertionError):
         await fold.begin(stored=False)

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from magnetar.core.ledger.log.chain import NOWHERE, START, Chain, Position, Segment
-from magnetar.core.ledger.read.remaining_entries import RemainingEntries
+from magnetar.core.ledger.log.remaining_entries import RemainingEntries
 
 
 def chain_of(entries: list[int]) -> Chain:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.ledger.log.chain import Segment
+from magnetar.core.ledger.log.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.readers import Readers
-from magnetar.core.ledger.read.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.sparse import Sparse
 from magnetar.core.testing.bench import bench, settled
 

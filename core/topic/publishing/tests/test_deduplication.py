@@ -89,7 +89,7 @@ async def test_snapshots_are_taken_every_thousand_messages_but_not_twice_a_secon
     )
     topic = await desk.topic(**ON)
     await publish(topic, 0, 1, 2, 3)
-    (fold,) = topic.ledger.folds
+    (fold,) = topic.ledger.followers
     first = fold.position
     assert first > (-1, -1)
     await publish(topic, 4, 5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.ledger.fold.transaction_index import TransactionIndex
+from magnetar.core.ledger.read.transaction_index import TransactionIndex
 
 WRITERS = 3
 steps = st.lists(
