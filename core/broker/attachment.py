@@ -19,10 +19,10 @@ import trio
 
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.topic.topic import Topic
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-from magnetar.core.topic.topic import Topic
 
 ATTACH_SECONDS: Final = 20.0
 """Waiting for a topic to be gone or there. Clients give up after 30: they are to hear why."""

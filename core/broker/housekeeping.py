@@ -22,10 +22,10 @@ from magnetar.core.topic.expiry import evict_backlog, expire_before
 from magnetar.core.topic.log_start import pass_over
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time
+from magnetar.core.topic.topic import Topic
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-from magnetar.core.topic.topic import Topic
 
 log = logging.getLogger(__name__)
 

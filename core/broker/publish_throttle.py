@@ -1,8 +1,10 @@
-"""What a connection owes for having published faster than it may: it is paid by not being read.
+"""A publish throttle: pauses reading from a connection that published faster than its rates allow.
 
-Others spend of the same rates meanwhile, so after each wait it is looked again.
+Messages are never refused, as in Pulsar (`PublishRateLimiterImpl.java` of 4.2, PIP-322) and Kafka
+(KIP-13, KIP-219): the server reads no more until the rate is kept again. Other connections spend
+of the same rates meanwhile, so after each wait the time left is computed anew.
 
-Invariant: while anything is owed one task waits for it, and the connection is not read.
+Invariant: while a rate is exceeded, one task waits for it and the connection is not read.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from magnetar.core.kernel.throttle import Throttle, wait_seconds
 from magnetar.core.link.memory.pauses import PAUSE_RATE
 
 LOOK_SECONDS: Final = 15.0
-"""The longest time between two looks: a connection that waits long is touched meanwhile."""
+"""The longest wait before `meanwhile` is called again: clients close silent connections."""
 
 
-class Paused(Protocol):
-    """What of a connection matters here."""
+class PausedConnection(Protocol):
+    """A connection as the throttle uses it."""
 
     def pause(self, reason: int) -> None: ...
 
@@ -29,47 +31,47 @@ class Paused(Protocol):
 
 
 class PublishThrottle:
-    """See the module's docstring."""
+    """One per connection that publishes. See the module's docstring."""
 
-    __slots__ = ("_clock", "_connection", "_meanwhile", "_spawn", "owing")
+    __slots__ = ("_clock", "_connection", "_meanwhile", "_spawn", "exceeded")
 
     def __init__(
         self,
         clock: Clock,
         spawn: Callable[..., None],
-        connection: Paused,
+        connection: PausedConnection,
         meanwhile: Callable[[float], bool],
     ) -> None:
-        """`meanwhile` is given the time before each wait, and returns whether to go on waiting."""
+        """`meanwhile` takes the time before each wait, and returns whether to go on waiting."""
         self._clock = clock
         self._spawn = spawn
         self._connection = connection
         self._meanwhile = meanwhile
-        self.owing: tuple[Throttle, ...] = ()
-        """The rates that were exceeded and are not paid off yet."""
+        self.exceeded: tuple[Throttle, ...] = ()
+        """The rates that the connection waits for."""
 
-    def pay(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
-        """So much was published at these rates."""
+    def spend(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
+        """Count messages against these rates (None: no limit), and pause if one is exceeded."""
         now = self._clock.monotonic()
         for throttle in throttles:
             if throttle is None:
                 continue
             throttle.spend(messages, size)
-            if throttle.wait_seconds(now) > 0 and throttle not in self.owing:
-                self.owing += (throttle,)
-                if len(self.owing) == 1:
+            if throttle.wait_seconds(now) > 0 and throttle not in self.exceeded:
+                self.exceeded += (throttle,)
+                if len(self.exceeded) == 1:
                     self._connection.pause(PAUSE_RATE)
-                    self._spawn(self._pay_off)
+                    self._spawn(self._wait)
 
     @property
     def wait_seconds(self) -> float:
-        """How long until all is paid, as things stand."""
-        return wait_seconds(self.owing, self._clock.monotonic()) if self.owing else 0.0
+        """How long the connection still has to wait, if no other spends of its rates."""
+        return wait_seconds(self.exceeded, self._clock.monotonic()) if self.exceeded else 0.0
 
-    async def _pay_off(self) -> None:
+    async def _wait(self) -> None:
         wait = self.wait_seconds
         while wait > 0 and self._meanwhile(self._clock.monotonic()):
             await trio.sleep(min(wait, LOOK_SECONDS))
             wait = self.wait_seconds
-        self.owing = ()
+        self.exceeded = ()
         self._connection.resume(PAUSE_RATE)

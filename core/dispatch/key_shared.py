@@ -20,15 +20,12 @@ Invariant: a plan covers each entry it has looked at exactly once, as delivered 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
 from magnetar.core.dispatch.selectors import CONSISTENT, Division, HashRange, Selector, Sticky
 from magnetar.core.kernel.errors import SubscriptionBusy
-
-NO_HASH: Final = 0
-"""Not a hash of any key."""
 
 
 class Keyed(Protocol):

@@ -1,8 +1,9 @@
-"""Rate limits: how much may pass in a period, and a bucket that says when more may. Pure.
+"""Rate limits as token buckets, which may be overdrawn. Pure.
 
-Callers spend first and ask afterwards: a run of messages or a large one may overdraw a bucket, and
-nothing more passes until the debt is paid. So nothing is refused, and the mean holds. Policies set
-the limits; waiting is up to the caller.
+Callers spend first and check afterwards: a run of messages or a large one may take more tokens than
+a bucket has, and nothing more passes until it has filled again. So nothing is refused, and the mean
+rate holds (`AsyncTokenBucket.java` of Pulsar 4.2, PIP-322, does the same). Policies set the limits;
+callers wait.
 
 Invariant: a bucket never holds more than one period's worth, even if the clock jumps.
 """
@@ -19,13 +20,13 @@ from magnetar.core.kernel.rates import Inflow, Rates
 
 
 class RateLimit(Struct, frozen=True):
-    """So much in a period; 0 is no limit."""
+    """The most that may pass in a period; 0 is no limit."""
 
     messages: float = 0
     bytes: float = 0
     period_seconds: float = 1
     relative: bool = False
-    """So much more than comes in, where it is known what does."""
+    """The limit is added to the rate of what is published, as `relativeToPublishRate` in Pulsar."""
 
     @property
     def limits(self) -> bool:
@@ -48,11 +49,11 @@ class Throttle:
         self._at = now
 
     def spend(self, messages: float, size: float) -> None:
-        """So much has passed."""
+        """Take tokens, whether the bucket has them or not."""
         self._messages -= messages
         self._bytes -= size
 
-    def room(self, now: float) -> tuple[float, float]:
+    def allowance(self, now: float) -> tuple[float, float]:
         """How many messages and bytes may pass now; nothing may unless both are above 0."""
         periods = max(now - self._at, 0) / self.limit.period_seconds
         self._at = now
@@ -76,7 +77,7 @@ class Throttle:
 
     def wait_seconds(self, now: float, messages_wanted: float = 0) -> float:
         """How long until so many messages, or else anything at all, may pass; 0 for now."""
-        messages, size = self.room(now)
+        messages, size = self.allowance(now)
         messages_filled, bytes_filled = self._per_period()
         wait = 0.0
         if messages <= 0 or messages < messages_wanted:
@@ -87,13 +88,13 @@ class Throttle:
 
 
 SLIVER: Final = 1e-3
-"""Of a message or a byte: a bucket just paid off is not empty, however numbers are rounded."""
+"""A part of a message or byte: after a wait a bucket is above 0, however numbers are rounded."""
 
 
 def throttle_for(
     limit: RateLimit, before: Throttle | None, now: float, inflow: Rates[Inflow] | None = None
 ) -> Throttle | None:
-    """A bucket for a limit: the same as before while that is the same; None for no limit."""
+    """A bucket for a limit: `before` while the limit is unchanged; None for no limit."""
     if not limit.limits:
         return None
     if before is not None and before.limit == limit:

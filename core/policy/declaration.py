@@ -33,9 +33,9 @@ class Scope(Struct, frozen=True):
 
     stored: str
     """Its name in the stored record: Pulsar's."""
-    path: str | None = ""
-    """The last part of its REST path, as stored if empty; several with a space between; None for
-    none of the common form."""
+    path: str | tuple[str, ...] | None = ""
+    """The last part of its REST path, or of several; as stored if empty; None if it has paths of
+    another form."""
     initial: Any = None
     """What the record holds while nothing is decided."""
     unset: Any = None
@@ -45,7 +45,9 @@ class Scope(Struct, frozen=True):
 
     @property
     def paths(self) -> list[str]:
-        return [] if self.path is None else (self.path or self.stored).split()
+        if isinstance(self.path, tuple):
+            return list(self.path)
+        return [] if self.path is None else [self.path or self.stored]
 
 
 class Policy(Struct, frozen=True):
@@ -55,8 +57,8 @@ class Policy(Struct, frozen=True):
     """In one line; empty where it has none in this server."""
     topic: Scope | None = None
     namespace: Scope | None = None
-    settings: str = ""
-    """The settings of section `broker` that change the default, with spaces between."""
+    settings: tuple[str, ...] = ()
+    """The settings of section `broker` that change the default."""
     configure: Callable[..., Any] = same
     """From the values of those settings to the default."""
     name: str = ""
@@ -100,7 +102,7 @@ class Policy(Struct, frozen=True):
 
     def configured(self, settings: Struct) -> Any:
         """The default, as the settings have it."""
-        return self.configure(*(getattr(settings, name) for name in self.settings.split()))
+        return self.configure(*(getattr(settings, name) for name in self.settings))
 
     def of_cluster(self, value: Any, cluster: str) -> Any:
         """What a namespace decides for one cluster."""

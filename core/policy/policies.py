@@ -63,31 +63,32 @@ class Effective(Struct, frozen=True, kw_only=True):
         Scope("messageTTLInSeconds", "messageTTL", negative="Invalid value for message TTL"),
         Scope("message_ttl_in_seconds", "messageTTL",
               negative="Invalid value for message TTL, message TTL must >= 0"),
-        "ttl_duration_default_seconds",
+        ("ttl_duration_default_seconds",),
     )] = 0
     retention: Annotated[Retention, Policy(
         "Acknowledged messages are retained for a time, up to a size.",
         Scope("retentionPolicies", "retention"), Scope("retention_policies", "retention"),
-        "default_retention_time_minutes default_retention_size_mb", Retention,
+        ("default_retention_time_minutes", "default_retention_size_mb"), Retention,
     )] = Retention()
     backlog_quotas: Annotated[dict[QuotaType, BacklogQuota], Policy(
         "Limits the unacknowledged backlog, by size and by age.",
         Scope("backLogQuotaMap", None, {}),  # its paths: backlogQuota and backlogQuotaMap
         Scope("backlog_quota_map", None, {}),
-        "backlog_quota_default_limit_bytes backlog_quota_default_limit_seconds "
-        "backlog_quota_default_retention_policy", BacklogQuota.by_type, merged=True,
+        ("backlog_quota_default_limit_bytes",
+         "backlog_quota_default_limit_seconds",
+         "backlog_quota_default_retention_policy"), BacklogQuota.by_type, merged=True,
     )] = {}
     auto_topic_creation: Annotated[AutoTopicCreation, Policy(
         "Creates a topic when a client names it.",
         None, Scope("autoTopicCreationOverride", "autoTopicCreation"),
-        "allow_auto_topic_creation allow_auto_topic_creation_type default_num_partitions",
+        ("allow_auto_topic_creation", "allow_auto_topic_creation_type", "default_num_partitions"),
         AutoTopicCreation.of_type,
     )] = AutoTopicCreation()
     auto_subscription_creation: Annotated[bool, Policy(
         "Creates a subscription when a client names it.",
         Scope("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
         Scope("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
-        "allow_auto_subscription_creation",
+        ("allow_auto_subscription_creation",),
         kind=AutoSubscriptionCreation,
         read=lambda value: value.allow_auto_subscription_creation,
         show=AutoSubscriptionCreation,
@@ -95,8 +96,9 @@ class Effective(Struct, frozen=True, kw_only=True):
     inactive_topics: Annotated[InactiveTopics, Policy(
         "Deletes unused topics.",
         Scope("inactiveTopicPolicies"), Scope("inactive_topic_policies", "inactiveTopicPolicies"),
-        "delete_inactive_topics_mode delete_inactive_topics_max_inactive_duration_seconds "
-        "delete_inactive_topics_enabled", InactiveTopics,
+        ("delete_inactive_topics_mode",
+         "delete_inactive_topics_max_inactive_duration_seconds",
+         "delete_inactive_topics_enabled"), InactiveTopics,
     )] = InactiveTopics()
     delayed_delivery: Annotated[DelayedDelivery, Policy(
         "Allows delayed delivery, up to a maximum delay.",
@@ -105,12 +107,12 @@ class Effective(Struct, frozen=True, kw_only=True):
     )] = DelayedDelivery()
     deduplication: Annotated[bool, Policy(
         "Stores a message that a producer sends again only once.",
-        Scope("deduplicationEnabled", "deduplicationEnabled deduplication"),
-        Scope("deduplicationEnabled", "deduplication"), "deduplication_enabled",
+        Scope("deduplicationEnabled", ("deduplicationEnabled", "deduplication")),
+        Scope("deduplicationEnabled", "deduplication"), ("deduplication_enabled",),
     )] = False
     deduplication_inactivity_minutes: Annotated[int, Policy(
         "Forgets a producer absent for this long; 0 for never.",
-        settings="deduplication_producer_inactivity_timeout_minutes",
+        settings=("deduplication_producer_inactivity_timeout_minutes",),
     )] = 360
     encryption_required: Annotated[bool, Policy(
         "Refuses producers that do not encrypt.",
@@ -119,58 +121,58 @@ class Effective(Struct, frozen=True, kw_only=True):
     max_producers_per_topic: Annotated[int, Policy(
         "Limits the producers of a topic; 0 for no limit, here and below.",
         Scope("maxProducerPerTopic", "maxProducers"),
-        Scope("max_producers_per_topic", "maxProducersPerTopic"), "max_producers_per_topic",
+        Scope("max_producers_per_topic", "maxProducersPerTopic"), ("max_producers_per_topic",),
     )] = 0
     max_consumers_per_topic: Annotated[int, Policy(
         "Limits the consumers of a topic.",
         Scope("maxConsumerPerTopic", "maxConsumers"),
-        Scope("max_consumers_per_topic", "maxConsumersPerTopic"), "max_consumers_per_topic",
+        Scope("max_consumers_per_topic", "maxConsumersPerTopic"), ("max_consumers_per_topic",),
     )] = 0
     max_consumers_per_subscription: Annotated[int, Policy(
         "Limits the consumers of a subscription.",
         Scope("maxConsumersPerSubscription",
               negative="Invalid value for maxConsumersPerSubscription"),
         Scope("max_consumers_per_subscription", "maxConsumersPerSubscription"),
-        "max_consumers_per_subscription",
+        ("max_consumers_per_subscription",),
     )] = 0
     max_subscriptions_per_topic: Annotated[int, Policy(
         "Limits the subscriptions of a topic.",
         Scope("maxSubscriptionsPerTopic"),
         Scope("max_subscriptions_per_topic", "maxSubscriptionsPerTopic"),
-        "max_subscriptions_per_topic",
+        ("max_subscriptions_per_topic",),
     )] = 0
     max_topics_per_namespace: Annotated[int, Policy(
         "Limits the topics of a namespace.",
         None, Scope("max_topics_per_namespace", "maxTopicsPerNamespace"),
-        "max_topics_per_namespace",
+        ("max_topics_per_namespace",),
     )] = 0
     max_unacked_per_consumer: Annotated[int, Policy(
         "Delivery to a consumer pauses at this many unacknowledged messages.",
         Scope("maxUnackedMessagesOnConsumer", negative=UNACKED),
         Scope("max_unacked_messages_per_consumer", "maxUnackedMessagesPerConsumer"),
-        "max_unacked_messages_per_consumer",
+        ("max_unacked_messages_per_consumer",),
     )] = 50_000
     max_unacked_per_subscription: Annotated[int, Policy(
         "Delivery of a subscription pauses at this many unacknowledged messages.",
         Scope("maxUnackedMessagesOnSubscription", negative=UNACKED),
         Scope("max_unacked_messages_per_subscription", "maxUnackedMessagesPerSubscription"),
-        "max_unacked_messages_per_subscription",
+        ("max_unacked_messages_per_subscription",),
     )] = 200_000
     max_delayed_per_subscription: Annotated[int, Policy(
         "A subscription with this many delayed entries reads no further.",
-        settings="max_delayed_messages_per_subscription",
+        settings=("max_delayed_messages_per_subscription",),
     )] = 500_000
     subscription_expiration_minutes: Annotated[int, Policy(
         "Deletes subscriptions unused for this long; 0 for never.",
         None, Scope("subscription_expiration_time_minutes", "subscriptionExpirationTime",
                     negative="Invalid value for subscription expiration time"),
-        "subscription_expiration_time_minutes",
+        ("subscription_expiration_time_minutes",),
     )] = 0
     subscription_types: Annotated[tuple[str, ...], Policy(
         "Refuses other subscription types.",
         Scope("subscriptionTypesEnabled"),
         Scope("subscription_types_enabled", "subscriptionTypesEnabled", initial=[]),
-        "subscription_types_enabled",
+        ("subscription_types_enabled",),
         kind=list[str], read=lambda value: tuple(value) or None,
     )] = SUBSCRIPTION_TYPES
     compaction_threshold: Annotated[int, Policy(
@@ -188,7 +190,7 @@ class Effective(Struct, frozen=True, kw_only=True):
         effect="Slows the producers of a topic.",
         topic=Scope("publishRate"),
         namespace=Scope("publishMaxMessageRate", "publishRate"),
-        settings="max_publish_rate_per_topic_in_messages max_publish_rate_per_topic_in_bytes",
+        settings=("max_publish_rate_per_topic_in_messages", "max_publish_rate_per_topic_in_bytes"),
         configure=RateLimit, read=rates.publish_rate, default_shown=False,
     )] = UNLIMITED
     dispatch_rate: Annotated[RateLimit, rate(
@@ -196,8 +198,8 @@ class Effective(Struct, frozen=True, kw_only=True):
         effect="Slows delivery from a topic to all subscriptions together.",
         topic=Scope("dispatchRate"),
         namespace=Scope("topicDispatchRate", "dispatchRate"),
-        settings="dispatch_throttling_rate_per_topic_in_msg "
-                 "dispatch_throttling_rate_per_topic_in_byte",
+        settings=("dispatch_throttling_rate_per_topic_in_msg",
+                  "dispatch_throttling_rate_per_topic_in_byte"),
         configure=RateLimit, read=rates.dispatch_rate, show=rates.show_dispatch_rate,
     )] = UNLIMITED
     subscription_dispatch_rate: Annotated[RateLimit, rate(
@@ -205,8 +207,8 @@ class Effective(Struct, frozen=True, kw_only=True):
         effect="Slows delivery to each subscription.",
         topic=Scope("subscriptionDispatchRate"),
         namespace=Scope("subscriptionDispatchRate"),
-        settings="dispatch_throttling_rate_per_subscription_in_msg "
-                 "dispatch_throttling_rate_per_subscription_in_byte",
+        settings=("dispatch_throttling_rate_per_subscription_in_msg",
+                  "dispatch_throttling_rate_per_subscription_in_byte"),
         configure=RateLimit, read=rates.dispatch_rate, show=rates.show_dispatch_rate,
     )] = UNLIMITED
     subscribe_rate: Annotated[RateLimit, rate(
@@ -214,8 +216,8 @@ class Effective(Struct, frozen=True, kw_only=True):
         effect="Limits how often each consumer attaches in a period.",
         topic=Scope("subscribeRate"),
         namespace=Scope("clusterSubscribeRate", "subscribeRate"),
-        settings="subscribe_throttling_rate_per_consumer "
-                 "subscribe_rate_period_per_consumer_in_second",
+        settings=("subscribe_throttling_rate_per_consumer",
+                  "subscribe_rate_period_per_consumer_in_second"),
         configure=lambda times, period: RateLimit(times, 0, period),
         read=rates.subscribe_rate, show=rates.show_subscribe_rate,
     )] = RateLimit(period_seconds=30)

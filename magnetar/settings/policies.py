@@ -24,7 +24,7 @@ def policy_table() -> str:
 def check_settings(policies: Iterable[Policy]) -> None:
     """Raise `LookupError` unless the settings that policies name are declared."""
     for policy in policies:
-        for name in policy.settings.split():
+        for name in policy.settings:
             if f"broker.{name}" not in SETTINGS:
                 raise LookupError(
                     f"the policy {policy.name} names the setting broker.{name}: declare it in "
@@ -39,7 +39,7 @@ def _row(policy: Policy) -> str:
         _words(_paths(policy, policy.namespace)),
         _words(_paths(policy, policy.topic)),
         "" if default == "null" else f"`{default}`",
-        _words(policy.settings.split()),
+        _words(policy.settings),
         effect,
     )
     return "| " + " | ".join(cells) + " |"
@@ -51,5 +51,5 @@ def _paths(policy: Policy, scope: Scope | None) -> list[str]:
     return ["backlogQuota"] if policy.merged else scope.paths
 
 
-def _words(names: list[str]) -> str:
+def _words(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)

@@ -462,7 +462,7 @@ def test_a_readme_names_all_that_is_beside_it(package: str) -> None:
 def _unread_settings() -> set[str]:
     """A setting that nobody reads is a promise that is not kept. Only `magnetar` can read them,
     and policies, for their defaults."""
-    read = {name for policy in levels_of(Effective).policies for name in policy.settings.split()}
+    read = {name for policy in levels_of(Effective).policies for name in policy.settings}
     for name, tree in _modules().items():
         ours = name.startswith("magnetar/") and not name.startswith("magnetar/settings/")
         if ours and not _is_test(name):

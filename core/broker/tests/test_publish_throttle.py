@@ -25,15 +25,15 @@ class Now:
 async def test_a_debt_is_paid_by_waiting(autojump_clock: MockClock) -> None:
     line = Line()
     async with trio.open_nursery() as nursery:
-        debts = PublishThrottle(Now(), nursery.start_soon, line, lambda _: True)
+        publish = PublishThrottle(Now(), nursery.start_soon, line, lambda _: True)
         throttle = Throttle(RateLimit(messages=10), trio.current_time())
-        debts.pay((throttle, None), 5, 100)
+        publish.spend((throttle, None), 5, 100)
         assert not line.paused
-        assert debts.wait_seconds == 0
+        assert publish.wait_seconds == 0
         began = trio.current_time()
-        debts.pay((throttle, None), 25, 100)
+        publish.spend((throttle, None), 25, 100)
         assert line.paused
-        assert 1.9 < debts.wait_seconds < 2.1
+        assert 1.9 < publish.wait_seconds < 2.1
     assert not line.paused
     assert 1.9 < trio.current_time() - began < 2.2
 
@@ -41,11 +41,11 @@ async def test_a_debt_is_paid_by_waiting(autojump_clock: MockClock) -> None:
 async def test_two_rates_are_owed_together(autojump_clock: MockClock) -> None:
     line = Line()
     async with trio.open_nursery() as nursery:
-        debts = PublishThrottle(Now(), nursery.start_soon, line, lambda _: True)
+        publish = PublishThrottle(Now(), nursery.start_soon, line, lambda _: True)
         slow = Throttle(RateLimit(bytes=10), trio.current_time())
         fast = Throttle(RateLimit(messages=10), trio.current_time())
         began = trio.current_time()
-        debts.pay((fast, slow), 20, 50)
+        publish.spend((fast, slow), 20, 50)
     assert 3.9 < trio.current_time() - began < 4.2
 
 
@@ -57,8 +57,8 @@ async def test_somebody_looks_meanwhile_and_may_end_it(autojump_clock: MockClock
         return len(looks) < 3
 
     async with trio.open_nursery() as nursery:
-        debts = PublishThrottle(Now(), nursery.start_soon, line, look)
+        publish = PublishThrottle(Now(), nursery.start_soon, line, look)
         throttle: Any = Throttle(RateLimit(messages=1), trio.current_time())
-        debts.pay((throttle,), 1000, 0)
+        publish.spend((throttle,), 1000, 0)
     assert len(looks) == 3
     assert not line.paused

@@ -60,7 +60,6 @@ _ORDERING_KEY: Final = _tag(18, _BYTES)
 _DELIVER_AT_TIME: Final = _tag(19, _NUMBER)
 _MARKER_TYPE: Final = _tag(20, _NUMBER)
 _HIGHEST_SEQUENCE_ID: Final = _tag(24, _NUMBER)
-_NULL_VALUE: Final = _tag(25, _NUMBER)
 _UUID: Final = _tag(26, _BYTES)
 _CHUNK_COUNT: Final = _tag(27, _NUMBER)
 _CHUNK_ID: Final = _tag(29, _NUMBER)
@@ -143,11 +142,6 @@ def marker_type(tail: bytes) -> int | None:
 def has_encryption_keys(tail: bytes) -> bool:
     """Whether its producer encrypted it."""
     return _bytes(_metadata(tail), _ENCRYPTION_KEYS) is not None
-
-
-def is_null_value(tail: bytes) -> bool:
-    """Whether it says that there is no value, which is not the same as an empty one."""
-    return bool(_number(_metadata(tail), _NULL_VALUE))
 
 
 def _metadata(tail: bytes) -> bytes:

@@ -17,7 +17,7 @@ def test_a_period_at_once_and_then_a_debt_to_be_waited_for() -> None:
     throttle.spend(20, 0)
     assert 2 <= throttle.wait_seconds(0.0) < 2.01
     assert throttle.wait_seconds(2.01) == 0
-    messages, size = throttle.room(100.0)
+    messages, size = throttle.allowance(100.0)
     assert (messages, size) == (10, float("inf")), "what was not used is not saved up"
 
 
@@ -25,28 +25,28 @@ def test_bytes_and_messages_each_have_a_bucket() -> None:
     throttle = Throttle(RateLimit(messages=10, bytes=100, period_seconds=2), 0.0)
     throttle.spend(1, 200)
     assert 2 <= throttle.wait_seconds(0.0) < 2.01
-    assert throttle.room(1.0) == (10, -50)
+    assert throttle.allowance(1.0) == (10, -50)
 
 
 def test_a_relative_limit_is_so_much_more_than_comes_in() -> None:
     inflow = Rates(Inflow(), 0)
     limit = RateLimit(messages=10, bytes=100, period_seconds=2, relative=True)
     throttle = Throttle(limit, 0.0, inflow)
-    assert throttle.room(0.0) == (10, 100)
+    assert throttle.allowance(0.0) == (10, 100)
     inflow.sample(Inflow(messages=50, bytes=2_000), 10_000)
     throttle.spend(30, 0)
-    assert throttle.room(1.0) == (-10, 100 + 250), "filled with 20 and 500 in two seconds"
+    assert throttle.allowance(1.0) == (-10, 100 + 250), "filled with 20 and 500 in two seconds"
     assert 1.0 <= throttle.wait_seconds(1.0) < 1.001
-    assert throttle.room(100.0) == (20, 500)
-    assert Throttle(RateLimit(messages=10), 0.0, inflow).room(100.0)[0] == 10
+    assert throttle.allowance(100.0) == (20, 500)
+    assert Throttle(RateLimit(messages=10), 0.0, inflow).allowance(100.0)[0] == 10
     only_bytes = Throttle(RateLimit(bytes=100, relative=True), 0.0, inflow)
-    assert only_bytes.room(100.0) == (inf, 300), "what was not limited is not"
+    assert only_bytes.allowance(100.0) == (inf, 300), "what was not limited is not"
 
 
 def test_a_clock_set_back_gives_nothing() -> None:
     throttle = Throttle(RateLimit(messages=1), 10.0)
     throttle.spend(1, 0)
-    assert throttle.room(5.0)[0] == 0
+    assert throttle.allowance(5.0)[0] == 0
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.floats(0, 0.5)), min_size=1, max_size=50))

@@ -16,7 +16,9 @@ class Small(Struct, frozen=True, kw_only=True):
     STORED: ClassVar[tuple[Policy, ...]] = (
         Policy(name="kept", kind=int, loose=True, namespace=Scope("keptHere")),
     )
-    size: Annotated[int, Policy("Small.", Scope("topicSize"), Scope("size_of"), "a b", max)] = 1
+    size: Annotated[
+        int, Policy("Small.", Scope("topicSize"), Scope("size_of"), ("a", "b"), max)
+    ] = 1
     table: Annotated[
         dict[str, int], Policy("", Scope("t", initial={}), Scope("n", initial={}), merged=True)
     ] = {}
@@ -77,7 +79,7 @@ def test_a_default_is_made_from_its_settings() -> None:
 
 def test_a_path_is_the_stored_name_unless_it_is_given() -> None:
     assert Scope("a").paths == ["a"]
-    assert Scope("a", "b c").paths == ["b", "c"]
+    assert Scope("a", ("b", "c")).paths == ["b", "c"]
     assert Scope("a", None).paths == []
 
 

@@ -41,8 +41,8 @@ class DispatchLimit:
         An entry goes whole, so the last one may overdraw.
         """
         now = self._env.clock.monotonic()
-        rooms = [throttle.room(now) for throttle in self.throttles]
-        messages, size = (min(room) for room in zip(*rooms, strict=True))
+        allowances = [throttle.allowance(now) for throttle in self.throttles]
+        messages, size = (min(room) for room in zip(*allowances, strict=True))
         at = start
         while at < stop and messages > 0 and size > 0:
             messages -= 1 if whole.counts is None else whole.counts[at]

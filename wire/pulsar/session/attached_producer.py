@@ -163,7 +163,7 @@ class AttachedProducer:
         producer.bytes_in += size
         of_topic, of_broker = self.topic.publish_throttle, session.broker.publish_throttle
         if of_topic is not None or of_broker is not None:
-            session.debts.pay((of_topic, of_broker), counted, size)
+            session.publish_throttle.spend((of_topic, of_broker), counted, size)
         if run.chunks:
             producer.chunks_in += messages
 

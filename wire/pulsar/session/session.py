@@ -71,7 +71,6 @@ class PulsarSession:
         "connection",
         "consumers",
         "consumers_coming",
-        "debts",
         "features",
         "gone",
         "lookups",
@@ -83,6 +82,7 @@ class PulsarSession:
         "producers_coming",
         "producers_left",
         "protocol_version",
+        "publish_throttle",
         "reassured_at",
         "requests",
         "room",
@@ -111,7 +111,9 @@ class PulsarSession:
         self.pong = trio.Event()
         """Set, and replaced, with each answer to a ping."""
         self.pending_messages = 0
-        self.debts = PublishThrottle(broker.clock, broker.spawn, connection, self._reassure)
+        self.publish_throttle = PublishThrottle(
+            broker.clock, broker.spawn, connection, self._reassure
+        )
         self.lookups = front.lookups
         """Shared by all connections of the front."""
         self.requests = RequestQueue(self, front.schedule)

@@ -67,7 +67,6 @@ def test_every_field_is_read_as_protobuf_reads_it(about, payload, checked, noted
     assert reader.event_time(tail) == about.event_time
     assert reader.deliver_at_time(tail) == field(about, "deliver_at_time")
     assert reader.marker_type(tail) == field(about, "marker_type")
-    assert reader.is_null_value(tail) == about.null_value
     assert reader.has_encryption_keys(tail) == bool(about.encryption_keys)
     batch = about.HasField("num_messages_in_batch")
     assert reader.message_count(tail) == (max(about.num_messages_in_batch, 1), batch)
@@ -148,7 +147,6 @@ READERS = [
     reader.chunk,
     reader.marker_type,
     reader.has_encryption_keys,
-    reader.is_null_value,
     reader.sequence,
 ]
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.ledger.log import remaining_entries
 from magnetar.core.ledger.log.remaining_entries import (
     RemainingEntries,
     decoded,
@@ -15,7 +16,6 @@ from magnetar.core.ledger.log.remaining_entries import (
     id_entries,
     parse_location,
 )
-from magnetar.core.ledger.log import remaining_entries
 
 IDS = st.sets(st.integers(0, 60), min_size=1).map(sorted)
 

@@ -63,7 +63,7 @@ class BatchAppend:
         topic, offsets, now_ms = self.log.topic, self.header.last_delta + 1, self.now_ms
         of_topic, of_broker = topic.publish_throttle, handler.broker.publish_throttle
         if of_topic is not None or of_broker is not None:
-            handler.debts.pay((of_topic, of_broker), offsets, len(batch))
+            handler.publish_throttle.spend((of_topic, of_broker), offsets, len(batch))
         topic.last_used_ms = now_ms
         topic.publish([self.wrapped(batch, offsets)], [offsets], self._stored)
 

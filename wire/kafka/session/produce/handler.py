@@ -46,10 +46,10 @@ class ProduceHandler:
         "clock",
         "connection",
         "coordinator",
-        "debts",
         "inspected",
         "inspectors",
         "logs",
+        "publish_throttle",
         "replies",
     )
 
@@ -69,5 +69,7 @@ class ProduceHandler:
         self.inspectors = inspectors
         self.inspected = Account()
         self.connection = caller.connection
-        self.debts = PublishThrottle(broker.clock, broker.spawn, caller.connection, caller.is_here)
+        self.publish_throttle = PublishThrottle(
+            broker.clock, broker.spawn, caller.connection, caller.is_here
+        )
         self.replies = replies

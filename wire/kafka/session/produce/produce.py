@@ -306,7 +306,9 @@ class Producing:
         self._handler.connection.stored(self._size)
         if self._request.acks != 0:
             # it is not read for so long: who knows it does not wonder
-            self._response.throttle_time_ms = round(self._handler.debts.wait_seconds * 1000)
+            self._response.throttle_time_ms = round(
+                self._handler.publish_throttle.wait_seconds * 1000
+            )
             self._handler.replies.answer(self._frame, self._response)
         elif any(
             part.error_code
