@@ -3,7 +3,7 @@
 Readers get it in place of entries that cannot be read (`core/ledger/read/losses.py`). It is never
 stored, and belongs to no protocol: all readers pass it, whatever form they expect. Kafka's readers
 see a gap in the offsets, as after compaction; Pulsar's subscriptions count it as acknowledged
-(`autoSkipNonRecoverableData` of `ManagedCursorImpl.java` of 4.2 has the same effect).
+(`OpReadEntry.java` of 4.2 skips them if `autoSkipNonRecoverableData` is set).
 
 See `core/entry/form.py` for what each function means.
 """

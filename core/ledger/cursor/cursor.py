@@ -1,18 +1,19 @@
-"""A cursor: what one subscription has acknowledged of one log, and how that survives a crash.
+"""A cursor: the position of one subscription in one log, which survives restarts.
 
-Theory. The state is in memory (`AckState`). It is saved by appending a snapshot to the cursor's own
-small ledger; the znode of the cursor names that ledger, or holds the state itself after a clean
-close (`cursor_store.py`). Only the last snapshot counts.
+Theory. The state is in memory (`AckState`). It is saved by appending a snapshot to a small ledger
+of the cursor; its znode names that ledger, or holds the state itself after a clean close
+(`cursor_store.py`). Only the last snapshot counts. Pulsar does the same
+(`ManagedCursorImpl.java` of 4.2).
 
-    dirty  --flush--> saving --stored--> clean, or dirty again if more came meanwhile
+    dirty  --flush--> saving --stored--> clean, or dirty again if acknowledgements came meanwhile
 
-Saving follows changes by a short interval, so after a crash the last acknowledgements may be
-forgotten and their messages delivered again: at least once. An acknowledgement that asks for a
-receipt is given only after a snapshot that includes it is stored. A save that failed is tried again
-after a pause, or at once when a caller waits for a receipt.
+A save follows a change after a short interval, so after a crash the messages acknowledged last may
+be delivered again: at least once. A receipt of an acknowledgement (PIP-54) is sent only when a
+snapshot that includes it is stored. A failed save is tried again after a pause, or at once when a
+caller waits for a receipt.
 
-Invariants: one save at a time; nothing is ever saved as acknowledged that was not; holes beyond the
-limit are forgotten, which only delivers again.
+Invariants: one save at a time; nothing is saved as acknowledged that is not; holes beyond the limit
+are not saved, so their messages may be delivered again.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from magnetar.core.ports.ledger_store import Done, LedgerWriter
 log = logging.getLogger(__name__)
 
 HOLES_SAVED_MAX: Final = 10_000
-"""Ranges of single acknowledgements in one snapshot; a crash brings those beyond again."""
+"""Acknowledged ranges in one snapshot (`managedLedgerMaxUnackedRangesToPersist` in Pulsar)."""
 BITS_SAVED_MAX: Final = 10_000
 """Partly acknowledged batches in one snapshot."""
 SNAPSHOTS_PER_LEDGER_MAX: Final = 50_000
@@ -52,13 +53,13 @@ class CursorStatistics(Struct, frozen=True):
 
     mark_delete: Position
     holes: list[Range]
-    """Acknowledged beyond the mark-delete position: the first ones of them."""
+    """The first acknowledged ranges after the mark-delete position."""
     backlog: int
     ledger_id: int
-    """The ledger that has the cursor's snapshots; -1 while the metadata store has them."""
+    """The ledger with the cursor's snapshots; -1 while the znode holds the state."""
     ledger_last_entry: int
     ledger_switched_ms: int
-    """When it last moved to another ledger; 0 for not since it was opened."""
+    """When it last began another ledger; 0 if not since it was opened."""
 
 
 class Cursor:
@@ -70,7 +71,7 @@ class Cursor:
         self.name = name
         self.durable = durable
         self.topic = log_name(ledger.name)
-        """Whose it is, as users write it."""
+        """The name of the topic, for log lines."""
         self.acks = AckState(ledger.chain, start)
         self.properties: dict[str, str] = {}
         """The subscription's properties, as its users set them."""
@@ -81,14 +82,14 @@ class Cursor:
         self._storage = storage
         self._ledger = ledger
         self._dirty = False
-        """Something is not saved, and the broker (or a pause) will see to it."""
+        """Some state is not saved, and a save is scheduled."""
         self._differs = False
-        """The znode does not say all of it; only a clean close makes it do so."""
+        """The znode differs from the state; a clean close writes it."""
         self._start_anew = False
-        """The next snapshot goes into a fresh ledger, named by a fresh znode."""
+        """The next snapshot goes into a new ledger, so the znode is written too."""
         self._saving = False
         self._retrying = False
-        """A task waits to save what could not be saved."""
+        """A task waits to save again after a failure."""
         self._closed = False
         self._trouble = WriteFailureLog()
         self._writer: LedgerWriter | None = None
@@ -105,17 +106,17 @@ class Cursor:
 
     @property
     def read_from(self) -> Position:
-        """Where reading begins when nothing is out: behind the mark-delete position."""
+        """The position after the mark-delete position."""
         return self._ledger.chain.after(self.acks.mark_delete)
 
     @property
     def holed(self) -> bool:
-        """Whether anything beyond the mark-delete position is acknowledged, wholly or in part."""
+        """Whether any entry after the mark-delete position is acknowledged, wholly or in part."""
         return self.acks.holed
 
     @property
     def backlog(self) -> int:
-        """Entries not acknowledged."""
+        """The number of entries that are not acknowledged."""
         chain = self._ledger.chain
         behind = chain.entries_between(self.acks.mark_delete, chain.confirmed)
         return max(behind - self.acks.acked_beyond, 0)
@@ -132,17 +133,17 @@ class Cursor:
         )
 
     def ack_range(self, ledger_id: int, first: int, last: int) -> int:
-        """Entries `first`..`last` are done with; returns how many were not before."""
+        """Acknowledge entries `first`..`last`; returns how many were not before."""
         self._changed()
         return self.acks.ack_range(ledger_id, first, last)
 
     def ack_bits(self, position: Position, unacked: int, size: int) -> bool:
-        """Some messages of a batch are done with; True if that was the last of them."""
+        """Acknowledge some messages of a batch (PIP-54); True if none is left."""
         self._changed()
         return self.acks.ack_bits(position, unacked, size)
 
     def ack_to(self, position: Position, unacked: int | None = None, size: int = 0) -> int:
-        """Everything up to `position` is done with, or up to those bits of it.
+        """Acknowledge everything up to `position`, or up to those bits of its batch.
 
         Returns how many entries were not before.
         """
@@ -159,12 +160,12 @@ class Cursor:
         self.acks.reset(mark_delete)
 
     def may_have_acked(self, part: Slice) -> bool:
-        """Whether it is worth cutting a slice into its unacknowledged parts."""
+        """Whether a slice may contain acknowledged entries."""
         acks = self.acks
         return acks.holed or acks.mark_delete >= (part.ledger_id, part.first_entry)
 
     def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
-        """Cut acknowledged entries out of a slice; with each piece, what is left of its batches."""
+        """The parts of a slice that are not acknowledged, each with the bits of its batches."""
         acks, ledger_id, first = self.acks, part.ledger_id, part.first_entry
         count = len(part.payloads)
         start = 0
@@ -189,24 +190,24 @@ class Cursor:
             self._storage.cursor_dirty(self)
 
     def touched(self) -> None:
-        """The subscription's properties changed: they are in the znode, which is saved anew."""
+        """The subscription's properties have changed, so the znode must be written."""
         self._start_anew = True
         self._changed()
 
     def used(self, now_ms: int) -> None:
-        """A consumer attached or left; only a clean close stores that."""
+        """A consumer has attached or left; a clean close stores the time."""
         self.last_active_ms = now_ms
         self._differs = True
 
     # -- opening and closing ------------------------------------------------------------------
 
     async def create(self) -> None:
-        """A new subscription: it exists when this returns."""
+        """Store a new subscription."""
         if self.durable:
             await self.place.create(self._named(-1))
 
     async def open(self) -> None:
-        """Read the state back: from the cursor's ledger, or from the znode."""
+        """Read the state from the cursor's ledger, or from the znode."""
         info = await self.place.find()
         self.properties = dict(info.cursor_properties)
         self.last_active_ms = info.last_active_ms or self.last_active_ms
@@ -215,7 +216,7 @@ class Cursor:
         self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
 
     async def close(self) -> None:
-        """Save into the znode, so that opening again costs one read."""
+        """Save the state in the znode, so that opening again costs one read."""
         self._closed = True
         await self._not_saving()
         self._refuse_waiters()
@@ -226,11 +227,11 @@ class Cursor:
         try:
             await self._put(-1)
         except BrokerError as error:
-            # what the last snapshot lacks is delivered again
+            # messages acknowledged after the last snapshot are delivered again
             log.warning("%s: cursor %s did not close cleanly: %s", self.topic, self.name, error)
 
     async def delete(self) -> None:
-        """The subscription ends; if that fails it goes on."""
+        """Delete the cursor; if that fails, it remains in use."""
         self._closed = True
         await self._not_saving()
         if self.durable:
@@ -255,7 +256,7 @@ class Cursor:
     # -- saving -------------------------------------------------------------------------------
 
     def when_saved(self, done: Done) -> None:
-        """Call `done` once all that is acknowledged now is stored."""
+        """Call `done` when everything acknowledged by now is stored."""
         if not self.durable:
             done(None)
         elif self._closed or self._ledger.fenced:
@@ -266,13 +267,13 @@ class Cursor:
             self.flush()
 
     async def saved(self) -> None:
-        """Wait until all that is acknowledged now is stored; raises if it could not be."""
+        """Wait until everything acknowledged by now is stored; raises if that fails."""
         waiting = Completion[None]()
         self.when_saved(waiting.done)
         await waiting.result()
 
     def flush(self) -> None:
-        """Save if there is something to save. Plain call."""
+        """Save unsaved changes. Plain call."""
         if not self._dirty or self._saving or self._closed or self._ledger.fenced:
             return
         self._saving = True
@@ -287,7 +288,7 @@ class Cursor:
             writer.append([self._snapshot()], self._saved)
 
     def _saved(self, error: BrokerError | None) -> None:
-        """A save has ended; what came meanwhile is the next one's."""
+        """A save has ended; changes made meanwhile belong to the next one."""
         self._saving = False
         self._idle.unpark_all()
         waiters, self._saving_for = self._saving_for, []
@@ -307,14 +308,14 @@ class Cursor:
 
     @property
     def _log_name(self) -> str:
-        """What it is called in logs."""
+        """Its name in log lines."""
         return f"{self.topic}: cursor {self.name}"
 
     def _save_again(self) -> None:
         if self._closed:
             return
         self._dirty = True
-        if not self._retrying:  # each request for a receipt tries as well, and may fail as often
+        if not self._retrying:  # requests for receipts save too, and may fail as well
             self._retrying = True
             self._storage.spawn(self._flush_later)
 
@@ -324,7 +325,7 @@ class Cursor:
         self.flush()
 
     async def _open_ledger(self) -> None:
-        """Begin a fresh ledger, name it in the znode, and save into it."""
+        """Create a ledger, name it in the znode, and save into it."""
         try:
             writer = await self.place.begin_ledger()
             await self._put(writer.ledger_id)
@@ -335,7 +336,7 @@ class Cursor:
             writer.append([self._snapshot()], self._saved)
 
     async def _put(self, ledger_id: int) -> None:
-        """Have the znode say all of it, and name that ledger (-1: none)."""
+        """Write the whole state to the znode, which names that ledger (-1: none)."""
         self._differs = False
         try:
             await self.place.name(ledger_id, self._named(ledger_id))

@@ -1,11 +1,12 @@
-"""Where a cursor is stored: a znode, and the small ledger of snapshots that it names.
+"""Stores a cursor: in a znode, and in the small ledger of snapshots that the znode names.
 
-A znode that names no ledger (-1) holds the state itself, after a clean close. When to save, and
-what, is the cursor's affair (`cursor.py`). The znode is a record that the owner of the topic holds
-(`core/cluster/owned_record.py`): who finds it written by another owner lets the whole topic go.
+The znode is Pulsar's ManagedCursorInfo. After a clean close it names no ledger (-1) and holds the
+state itself (`ManagedCursorImpl.persistPositionMetaStore` of 4.2). The cursor decides when to save,
+and what (`cursor.py`). The znode is an owned record (`core/cluster/owned_record.py`): a broker that
+finds it written by another owner gives up the whole topic.
 
-Invariants: at most one ledger is named by the znode, and any other that was created is deleted;
-what another owner has written is never written over.
+Invariants: the znode names at most one ledger, and any other that was created is deleted; a write
+replaces nothing that another owner has written; an owner that has lost the log writes nothing.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class CursorRecord:
 
     def __init__(self, storage: Storage, ledger: ManagedLedger, cursor: str) -> None:
         self.ledger_id = -1
-        """The ledger that the znode names."""
+        """The ledger that the znode names, -1 for none."""
         self.switched_ms = 0
-        """When it last named another; 0 for not since it was opened."""
+        """When the znode last named another ledger; 0 if not since it was opened."""
         self._storage = storage
         self._ledger = ledger
         self._cursor = cursor
@@ -49,11 +50,11 @@ class CursorRecord:
 
     @property
     def path(self) -> str:
-        """Of the znode."""
+        """The path of the znode."""
         return self._znode.path
 
     async def create(self, value: bytes) -> None:
-        """Write a znode that was not there; `Fenced` if another owner has written it."""
+        """Create the znode; `Fenced` if another owner has created it."""
         self._check_owned()
         try:
             await self._znode.create(value)
@@ -61,7 +62,7 @@ class CursorRecord:
             raise self._let_go() from error
 
     async def find(self) -> formats.ManagedCursorInfo:
-        """What the znode says; `NotFound` without one."""
+        """Read the znode; `NotFound` if there is none."""
         found = await self._znode.load()
         if found is None:
             raise NotFound(f"no cursor {self._cursor} of {log_name(self._ledger.name)}")
@@ -70,7 +71,7 @@ class CursorRecord:
         return info
 
     async def last_snapshot(self) -> formats.CursorSnapshot | None:
-        """The newest that can be read. None if there is none: then the znode's own is good."""
+        """The newest readable snapshot; None if there is none, and the znode's own state counts."""
         if self.ledger_id < 0:
             return None
         topic = log_name(self._ledger.name)
@@ -93,7 +94,7 @@ class CursorRecord:
         return None
 
     async def begin_ledger(self) -> LedgerWriter:
-        """A fresh ledger for snapshots, that nothing names yet."""
+        """Create a ledger for snapshots, which the znode does not name yet."""
         return await self._storage.ledgers.create(
             {
                 "application": b"pulsar",
@@ -104,9 +105,9 @@ class CursorRecord:
         )
 
     async def name(self, ledger_id: int, value: bytes) -> None:
-        """Write the znode, which names that ledger (-1: none), and drop the one it named before.
+        """Write the znode, which names that ledger (-1: none), and delete the one named before.
 
-        `Fenced` if another owner has written it: then the whole log is let go.
+        `Fenced` if another owner has written it; then the whole log is given up.
         """
         try:
             self._check_owned()
@@ -122,7 +123,7 @@ class CursorRecord:
         await self._drop(before)
 
     async def delete(self) -> None:
-        """Remove the znode, then the ledger, or what an earlier attempt has left of them."""
+        """Delete the znode, then the ledger, or what an earlier attempt has left of them."""
         self._check_owned()
         try:
             await self._znode.delete()
@@ -132,18 +133,18 @@ class CursorRecord:
         await self._drop(ledger_id)
 
     def _check_owned(self) -> None:
-        """The new owner may not have written the znode yet, so its version alone fences nobody."""
+        """Raise `Fenced` if the log is lost: the new owner may not have written the znode yet."""
         if self._ledger.fenced:
             raise Fenced("another owner has taken this topic over")
 
     def _let_go(self) -> Fenced:
-        """Another owner has written the znode, so the topic is its; returns what to raise."""
+        """Give up the topic, because another owner has written the znode; returns the error."""
         reason = Fenced("another owner has taken this subscription over")
         self._ledger.let_go(reason)
         return reason
 
     async def _drop(self, ledger_id: int) -> None:
-        """It is no longer referenced: at worst it stays and takes space."""
+        """Delete a ledger that nothing names; if that fails, it stays and takes space."""
         if ledger_id < 0:
             return
         try:

@@ -1,54 +1,52 @@
-"""A fold: state derived from a log, kept over restarts by snapshots and replay.
+"""A fold: state derived from a log, which snapshots and replay restore after a restart.
 
-Theory. A view (who has sent what, which transactions are open) is a function of the entries of one
-log, in their order. It lives in memory. Every now and then a snapshot of it is stored, with the
-position of the last entry that it covers. After a restart the last snapshot is restored and what is
-behind it is replayed. Databases call this a materialized view with a checkpoint; Kafka does so for
-its producers (`ProducerStateManager.java` of 4.1), Pulsar for transactions
+Theory. A view (sequence ids of producers, open transactions) is a function of the entries of one
+log, in order. It is in memory. A snapshot of it is stored from time to time, with the position of
+the last entry that it covers. After a restart the last snapshot is restored, and the entries after
+it are replayed. Databases call this a materialized view with a checkpoint; Kafka does it for
+producers (`ProducerStateManager.java` of 4.1), Pulsar for transactions
 (`SingleSnapshotAbortedTxnProcessorImpl.java` of 4.2) and deduplication (`MessageDeduplication`).
 
-    state    the view                                 leaves for
-    NEW      is empty                                 LIVE by `load` or `begin`, CLOSED
-    LIVE     covers every entry that is confirmed     CLOSED by `close` or `delete`
-    CLOSED   is of no use any more                    -
+    state    the view                         leaves for
+    NEW      is empty                         LIVE by `load` or `begin`, CLOSED
+    LIVE     covers every confirmed entry     CLOSED by `close` or `delete`
+    CLOSED   is not used any more             -
 
-Who appends to the log applies the change when it hears that the entry is stored (`done`), because
-it knows what is in the entry and need not parse it. `apply` is for replay. A test holds the two
-equal.
+The code that appends an entry applies the change when the entry is stored (`done`), because it
+knows the contents and need not parse them. `apply` is for replay. A test compares the two.
 
 Invariants:
 - A snapshot is taken between two stored runs, without an await. So it covers every entry up to
-  `chain.confirmed`, and none behind it.
-- `position` says what the last *stored* snapshot covers. It moves when the write is durable.
-- An entry leaves the log (retention, limits, a cut, compaction) only when a stored snapshot covers
-  it, unless the rules of the view say that it may be forgotten (`holds`). The log asks for that by
-  `cover`; if the snapshot fails, the entry stays.
-- One snapshot is written at a time. What fails changes nothing: more is replayed after a crash.
+  `chain.confirmed`, and none after it.
+- `position` is what the last *stored* snapshot covers. It moves when the write is durable.
+- Where the policy says `holds`, an entry leaves the log (retention, limits, a cut, compaction) only
+  when a stored snapshot covers it. The log calls `cover` before; if the snapshot fails, the entry
+  stays.
+- One snapshot is written at a time. A failed write changes nothing but the length of a replay.
 
-Which snapshots are not believed:
-- One of another log, that had this name before. Ids of ledgers and times of creation tell.
-- One that covers more than the log has, because storage has lost the end of the log. It would say
-  of messages that are gone that they are stored.
-- One that cannot be decoded.
-Then the fold starts over from the first entry that is left. What was known only of entries before
-it is lost, and the log line says so.
+A snapshot is discarded if
+- it belongs to an earlier log of the same name, which ledger ids and times of creation reveal;
+- it covers more than the log has, because storage has lost the end of the log: it would claim that
+  lost messages are stored;
+- it cannot be decoded.
+Then the fold starts over from the first remaining entry. What only earlier entries held is lost, as
+the log line says.
 
-Damage. Entries that cannot be read (`losses.py`), or that hold no message that anybody can parse,
-are skipped: an entry that cannot be recovered must not make a topic unusable.
+Damage. Entries that cannot be read (`losses.py`) or parsed are skipped: an entry that cannot be
+recovered must not make a topic unusable.
 
-Two owners. The second one recovers the log, which fences the first, before it reads the snapshot;
-so all that the first one may still write is true, but old. It is written over the version that is
-known (`core/cluster/owned_record.py`); the loser hears `Fenced` and lets the log go.
+Two owners. The second one recovers the log, which fences the first, before it reads the snapshot,
+so a snapshot that the first one still writes is old but true. It is written over the known version
+(`core/cluster/owned_record.py`); an owner that gets `Fenced` gives up the log, and one that has
+lost the log writes no last snapshot.
 
-What a crash leaves: before the write of a snapshot the former one is there, which is replayed from;
-after it the new one. Entries are trimmed after that. So at each step snapshot and log together say
-the same.
+What a crash leaves: before the write of a snapshot, the former one, from which more is replayed;
+after it, the new one. Entries are trimmed after that. At each step the snapshot and the log
+together give the same view.
 
 Users: `core/topic/publishing/deduplication.py`, `core/topic/transaction_buffer.py`,
-`wire/kafka/partition/producer_snapshots.py`. What comes next fits: MQTT's retained messages are a
-view with `holds` whose `forget_before` does nothing (they outlive their entries) and whose
-snapshots are too large for a record of the metadata store, so their store writes a ledger; Pulsar's
-transactions are the present view with a second form of entry; schemas are a view with few entries.
+`wire/kafka/partition/producer_snapshots.py`. Pulsar's transactions fit the present view: a key of
+its index is opaque, so a producer may have several open, if keys are TxnIDs (`core/entry/form.py`).
 """
 
 from __future__ import annotations
@@ -75,17 +73,17 @@ UNLIMITED: Final = 1 << 62
 """More entries than any log has."""
 READ_ENTRIES: Final = 1_000
 READ_BYTES: Final = 4 * 1024 * 1024
-"""Replayed before others have a turn."""
+"""Replayed before other tasks run."""
 
 Image = TypeVar("Image")
-"""What a snapshot holds of a view."""
+"""The contents of a view, as a snapshot holds them."""
 
 
 class View(Protocol[Image]):
     """State that is derived from a log. Pure."""
 
     def apply(self, sent: bytes, index: int, position: Position, now_ms: int) -> None:
-        """Replay one entry. One that is of no interest changes nothing; `Corrupted` likewise."""
+        """Replay one entry; many change nothing. `Corrupted` if it cannot be parsed."""
         ...
 
     def forget_before(self, index: int) -> None:
@@ -93,11 +91,11 @@ class View(Protocol[Image]):
         ...
 
     def snapshot(self) -> Image | None:
-        """All of it, which nothing changes afterwards; None if there is nothing to store."""
+        """A copy of all state; None if there is nothing to store."""
         ...
 
     def restore(self, image: Image, now_ms: int) -> None:
-        """Take over a snapshot; the view is empty."""
+        """Restore the state from a snapshot; the view is empty before."""
         ...
 
 
@@ -107,12 +105,12 @@ class Snapshot(Struct, Generic[Image], frozen=True):
     position: Position
     image: Image
     created_ms: int | None = None
-    """When its log came into being: 0 in those of older versions, which did not note it; None if
-    the snapshot is stored with the log and deleted before it."""
+    """When its log was created: 0 if an older version wrote the snapshot; None if the snapshot is
+    stored with the log and deleted before it."""
 
 
 class SnapshotStore(Protocol[Image]):
-    """Where the snapshots of one view of one log are: only the last one counts."""
+    """Stores the snapshots of one view of one log; only the last one counts."""
 
     async def read(self) -> Snapshot[Image] | None:
         """The last one, None if there is none; `Corrupted` if it is unreadable.
@@ -126,26 +124,26 @@ class SnapshotStore(Protocol[Image]):
         ...
 
     async def close(self, snapshot: Snapshot[Image] | None) -> None:
-        """The log is unloaded: the last write, if there is something to write."""
+        """The log is unloaded: write the last snapshot, if there is one."""
         ...
 
     async def delete(self) -> None: ...
 
 
 class SnapshotPolicy(Struct, frozen=True):
-    """When snapshots are taken, how much is replayed, and what may be forgotten."""
+    """When snapshots are taken, how much is replayed, and whether entries wait for snapshots."""
 
     name: str
-    """Of the view, for log lines."""
+    """The name of the view in log lines."""
     entries: int = UNLIMITED
-    """A snapshot is due when so many were stored after the last one."""
+    """A snapshot is due when so many entries were stored after the last one."""
     bytes: int = UNLIMITED
-    """Or so much payload."""
+    """A snapshot is due when so much payload was stored after the last one."""
     pause_ms: int = 0
-    """Between two snapshots, however much is stored."""
+    """The least time between two snapshots, however much is stored."""
     replay_entries: int = UNLIMITED
     replay_bytes: int = UNLIMITED
-    """Of the end of the log, whichever is less; what is before it is forgotten."""
+    """The most that is replayed from the end of the log; earlier entries are ignored."""
     holds: bool = True
     """Entries stay in the log until a snapshot covers them."""
 
@@ -176,26 +174,26 @@ class Fold(Generic[Image]):
     ) -> None:
         self.state = FoldState.NEW
         self.position: Position = START
-        """The stored snapshot covers everything up to here."""
+        """The last stored snapshot covers all entries up to here."""
         self._storage = storage
         self._ledger = ledger
         self._view = view
         self._snapshots = snapshots
         self._rules = rules
         self.counts = rules.entries < UNLIMITED or rules.bytes < UNLIMITED
-        """Snapshots are due by what is stored, not only when the log is unloaded."""
+        """Whether snapshots are taken while the log is loaded, not only when it is unloaded."""
         self._saving = trio.Lock()
         self._dirty = False
-        """The view has changed without an entry, or there is no snapshot of it yet."""
+        """The view has changed without an entry, or no snapshot of it is stored yet."""
         self._entries = self._bytes = self._taken_ms = 0
-        """What the log had taken in, and the time, when the last snapshot was taken."""
+        """Entries and bytes appended to the log, and the time, as of the last snapshot."""
 
     # -- beginning ----------------------------------------------------------------------------
 
     async def begin(self, *, stored: bool = True) -> None:
-        """Start with an empty view: nothing that is stored before this returns concerns it.
+        """Start with an empty view: no entry stored before this returns concerns it.
 
-        That is stored as well, so that nothing of it is replayed, or left to the next snapshot.
+        With `stored`, an empty snapshot says so after a restart, and no such entry is replayed.
         """
         self._dirty = not stored
         image = self._view.snapshot()
@@ -206,9 +204,9 @@ class Fold(Generic[Image]):
         self._live(0, 0)
 
     async def load(self) -> None:
-        """Restore the last snapshot and replay what is behind it.
+        """Restore the last snapshot and replay the entries after it.
 
-        Nobody appends what concerns the view meanwhile.
+        The caller appends no entry that concerns the view meanwhile.
         """
         start = self._ledger.chain.first
         snapshot = await self._read()
@@ -234,7 +232,7 @@ class Fold(Generic[Image]):
         return None
 
     def _is_of_this_log(self, snapshot: Snapshot[Image]) -> bool:
-        """Whether this log led to the snapshot, and has lost nothing of what that covers."""
+        """Whether the snapshot is of this log, which has lost no entry that it covers."""
         chain, (ledger_id, entry_id) = self._ledger.chain, snapshot.position
         segment = chain.segment_of(ledger_id)
         if segment is not None:
@@ -242,15 +240,15 @@ class Fold(Generic[Image]):
         if snapshot.created_ms is not None and snapshot.created_ms != (
             self._ledger.created_ms or None
         ):
-            # It may have been trimmed, or be of a log that had this name before: ids of ledgers are
-            # never used again. Without a time of creation that is unknown.
+            # The ledger was trimmed, or belongs to an earlier log of this name: ledger ids are
+            # never used again. Without a time of creation the two cannot be distinguished.
             return False
-        # Ledgers are trimmed from the front: if one before it is still there, it is lost.
+        # Ledgers are trimmed from the front: if an earlier one is still there, this one is lost.
         before = bool(chain.segments) and chain.segments[0].ledger_id < ledger_id
         return not before or snapshot.position <= chain.confirmed
 
     def _replayed_from(self) -> Position:
-        """As far before the end as the rules have it."""
+        """The position from which the policy allows a replay."""
         ledger, chain, rules = self._ledger, self._ledger.chain, self._rules
         left = rules.replay_entries
         if rules.replay_bytes < UNLIMITED and chain.entries:
@@ -286,7 +284,7 @@ class Fold(Generic[Image]):
                           self._log_name, self._rules.name, *position, error)  # fmt: skip
 
     def _live(self, entries: int, size: int) -> None:
-        """From now on changes are applied as entries are stored; so much is behind the snapshot."""
+        """Enter LIVE; `entries` and `size` were replayed after the snapshot."""
         self._enter(FoldState.LIVE)
         self._entries = self._ledger.entries_added - entries
         self._bytes = self._ledger.writes.bytes - size
@@ -301,18 +299,18 @@ class Fold(Generic[Image]):
     # -- snapshots ----------------------------------------------------------------------------
 
     def changed(self) -> None:
-        """The view has changed without an entry: the next snapshot is not the same as the last."""
+        """The view has changed without an entry, so the last snapshot does not cover it."""
         self._dirty = True
 
     def advanced(self) -> None:
-        """More is stored: is a snapshot due? Plain call, once a run, if `counts`."""
+        """A run is stored: take a snapshot if one is due. Plain call, only if `counts`."""
         ledger, rules = self._ledger, self._rules
         if (
             ledger.entries_added - self._entries < rules.entries
             and ledger.writes.bytes - self._bytes < rules.bytes
         ):
             return
-        # a clock that was put back is no reason to wait for years
+        # abs: a clock that was set back must not delay snapshots for years
         if abs(self._storage.clock.wall_ms() - self._taken_ms) >= rules.pause_ms:
             self._count()
             self._storage.spawn(self._save_or_warn)
@@ -328,7 +326,7 @@ class Fold(Generic[Image]):
             log.warning("%s: no snapshot of %s: %s", self._log_name, self._rules.name, error)
 
     async def save(self) -> None:
-        """Store a snapshot, unless the last one still holds; durable when this returns."""
+        """Store a snapshot, unless the last one is current; durable when this returns."""
         async with self._saving:
             snapshot = self._taken() if self.state is FoldState.LIVE else None
             if snapshot is None:
@@ -342,7 +340,7 @@ class Fold(Generic[Image]):
             self.position = snapshot.position
 
     def _taken(self) -> Snapshot[Image] | None:
-        """A snapshot of now; None if the last one still holds. Plain call: see the invariants."""
+        """A new snapshot; None if the last one is current. Plain call: see the invariants."""
         ledger = self._ledger
         position = ledger.chain.confirmed
         if position == self.position and not self._dirty:
@@ -354,16 +352,16 @@ class Fold(Generic[Image]):
         return None if image is None else Snapshot(position, image, ledger.created_ms)
 
     async def cover(self, position: Position) -> None:
-        """The entries up to there are to leave the log: store what they led to."""
+        """Store a snapshot that covers the entries up to `position`: they are to be deleted."""
         if self._rules.holds and self.position < position:
             await self.save()
 
     # -- the end ------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """The log is unloaded, and nothing is on its way to it.
+        """The log is unloaded, and no append is in flight: store the last snapshot.
 
-        If the last snapshot cannot be stored, more is replayed by the next owner, nothing else.
+        If that fails, the next owner replays more.
         """
         async with self._saving:
             if self.state is not FoldState.LIVE:
@@ -380,7 +378,7 @@ class Fold(Generic[Image]):
                 )
 
     async def delete(self) -> None:
-        """The log is deleted, or the view is of no use any more."""
+        """Delete the snapshots: the log is deleted, or the view is not used any more."""
         async with self._saving:
             await self._snapshots.delete()
             if self.state is not FoldState.CLOSED:

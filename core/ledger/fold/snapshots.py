@@ -1,12 +1,12 @@
-"""Where the snapshots of a fold are stored: a record of the metadata store, or a cursor.
+"""Stores the snapshots of a fold: in a record of the metadata store, or in a cursor.
 
-A record is read and written as a whole, so it is for snapshots of up to some hundred kilobytes
-(ZooKeeper takes no more than 1 MB, `jute.maxbuffer`). A cursor has its own small ledger; numbers by
-name are its properties, as Pulsar stores them (`MessageDeduplication.java` of 4.2: PIP-6), and its
-mark-delete position is the snapshot's.
+A record is written as a whole, so it suits snapshots of up to some hundred kilobytes (ZooKeeper's
+limit is 1 MB, `jute.maxbuffer`). A cursor has a small ledger of its own. Its position properties
+are the numbers of the snapshot, as Pulsar stores sequence ids (PIP-6, `MessageDeduplication.java`
+of 4.2), and its mark-delete position is the position of the snapshot.
 
-Invariants: a write is durable when it returns; what another owner has written is never written
-over: then the log is let go, and `Fenced` raised.
+Invariants: a write is durable when it returns; it replaces nothing that another owner has written,
+but raises `Fenced` and gives up the log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Numbers = dict[str, int]
 
 
 class MetadataSnapshots(Generic[Image]):
-    """One record of the metadata store: compressed, encoded as its user has it."""
+    """Snapshots in one record of the metadata store, compressed."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class MetadataSnapshots(Generic[Image]):
         self._decode = decode
 
     async def read(self) -> Snapshot[Image] | None:
-        # Claimed, for the former owner may write when it puts the log away: that would fence us.
+        # Claimed: a last snapshot of the former owner would fence this one (`Fold.close`).
         stored = await self._record.claim()
         if stored is None:
             return None
         try:
             return self._decode(zlib.decompress(stored))
         except (zlib.error, msgspec.DecodeError) as error:
-            raise Corrupted(f"nobody can read {self._record.path}: {error}") from error
+            raise Corrupted(f"{self._record.path} cannot be decoded: {error}") from error
 
     async def write(self, snapshot: Snapshot[Image]) -> None:
         data = zlib.compress(self._encode(snapshot))
@@ -76,7 +76,7 @@ class MetadataSnapshots(Generic[Image]):
 
 
 class CursorSnapshots:
-    """A cursor of the log, which is deleted with it. It acknowledges what the snapshot covers."""
+    """Snapshots in a cursor of the log, which is deleted with the log."""
 
     def __init__(self, storage: Storage, ledger: ManagedLedger, name: str) -> None:
         self._cursor = Cursor(storage, ledger, name, START, durable=True)
@@ -90,7 +90,7 @@ class CursorSnapshots:
         except NotFound:
             return None
         except Corrupted:
-            self._there = True  # and will be written over
+            self._there = True  # the next write replaces it
             raise
         self._there = True
         return Snapshot(cursor.mark_delete, dict(cursor.position_properties))
@@ -102,13 +102,13 @@ class CursorSnapshots:
             self._cursor.reset(snapshot.position)
             await self._cursor.saved()
         else:
-            # not `reset`, which has the broker save a cursor that is not there yet
+            # not `reset`, after which the broker would save a cursor that does not exist yet
             self._cursor.acks.reset(snapshot.position)
-            self._there = True  # a creation that fails may have happened: `saved` finds out
+            self._there = True  # a creation that fails may have happened: `saved` settles that
             await self._cursor.create()
 
     async def close(self, snapshot: Snapshot[Numbers] | None) -> None:
-        """A clean close has the znode say all of it, so that opening again costs one read."""
+        """Store the snapshot in the znode itself, so that opening again costs one read."""
         if snapshot is not None:
             self._cursor.set_position_properties(snapshot.image)
             self._cursor.reset(snapshot.position)
@@ -121,6 +121,6 @@ class CursorSnapshots:
             self._there = False
 
     async def _find(self) -> None:
-        """There may be a cursor that was never opened."""
+        """Read a cursor that may exist and was not opened."""
         if not self._read:
             await self.read()

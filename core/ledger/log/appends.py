@@ -1,7 +1,10 @@
-"""What is on its way to storage: runs, joined to as few as may be. Pure.
+"""Appends on their way to storage, joined into few runs. Pure.
 
-Invariant: each run's callback is called once, with the position of its own first entry, in the
-order in which the runs came.
+BookKeeper's client adds entry by entry (`LedgerHandle.asyncAddEntry`); a run here is what all
+producers sent in one sweep, so that header, digest and callback cost little per message.
+
+Invariant: the callback of each append is called once, with the position of its own first entry, in
+the order of the appends.
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 
 Appended = Callable[[Position | BrokerError], None]
-"""Receives the position of the first entry of a run, or why it is not stored."""
+"""Takes the position of the first entry, or the reason why the entries are not stored."""
 
 GATHERED_BYTES_MAX: Final = 1024 * 1024
 """Runs of one sweep are joined up to this size."""
 
 
 class Append:
-    """Runs on their way to storage as one, each with whom to tell and where it begins."""
+    """A run of entries and its callback; it may have taken in the runs that followed it."""
 
     __slots__ = (
         "_indexes",
@@ -49,17 +52,17 @@ class Append:
         self.counts = counts
         self.done = done
         self.joined: Sequence[tuple[int, Appended]] = ()
-        """Where in this one those begin that it took in, and whom of them to tell."""
+        """For each run taken in: the place of its first entry, and its callback."""
         self.size = len(payloads[0]) if len(payloads) == 1 else sum(map(len, payloads))
         self.headers: list[bytes] | None = None
         self.entry_id = self.first_index = -1
         self._indexes: list[int] | None = None
-        """Of the first message in each entry."""
+        """The index of the first message in each entry, computed on first use."""
         self.began = self.written = began
-        """When it was brought, and when it was given to storage, in seconds."""
+        """When it was appended, and when it was given to storage, in seconds."""
 
     def join(self, others: list[Append]) -> None:
-        """Merge following runs into this one; none of them has been merged before."""
+        """Take in the runs that follow; none of them has taken in others."""
         payloads = self.payloads.copy()  # the list may be the caller's own
         counts = self.counts.copy() if self.counts is not None else None
         joined = []
@@ -95,7 +98,7 @@ class Append:
 
 
 def joined(waiting: deque[Append]) -> Iterator[Append]:
-    """Take everything that waits, neighbours joined."""
+    """Empty the queue; neighbours are joined up to the size limit."""
     while waiting:
         append = waiting.popleft()
         size, others = append.size, []

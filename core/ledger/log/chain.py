@@ -1,8 +1,11 @@
-"""The chain of ledgers of one topic as arithmetic: which positions exist, what follows what. Pure.
+"""The chain of ledgers of one topic: which positions exist, and which follows which. Pure.
 
-Invariants: segments are in order of ledger id; `confirmed` is the last entry that may be read and
-never goes back; a position one past the last entry is legal and means "the next one written"; of a
-ledger from which entries have gone, the others keep their positions.
+Pulsar's `ManagedLedgerImpl` has this arithmetic too (`getValidPositionAfterSkippedEntries`,
+`getNumberOfEntries`); it keeps no holes, because its compaction writes a second log (PIP-14).
+
+Invariants: segments are in order of ledger id; `confirmed` is the last entry that may be read, and
+never moves back; the position one past the last entry is valid and means the next entry written;
+entries of a compacted ledger keep their positions.
 """
 
 from __future__ import annotations
@@ -25,23 +28,23 @@ NOWHERE: Final = -1
 
 
 class Segment(Struct):
-    """One ledger of the chain; `entries` of the one being written follows what is confirmed."""
+    """One ledger of the chain. `entries` of the one being written counts confirmed entries."""
 
     ledger_id: int
     first_index: int
     entries: int = 0
     size: int = 0
-    """Bytes of payload, known when it is closed."""
+    """Bytes of payload."""
     closed_ms: int = 0
     """0 while open."""
     others: Mapping[str, str] = {}
-    """Properties that other brokers or tools gave it; they stay as they are."""
+    """Properties as stored, those of other brokers and tools included."""
     offload: bytes = b""
-    """Where another process has moved it, likewise."""
+    """Pulsar's OffloadContext (PIP-17) as stored; it is preserved and not used."""
     remaining: RemainingEntries | None = None
-    """What compaction left of it; `entries` still counts up to the last."""
+    """The entries that compaction left; `entries` still counts up to the last of them."""
     begun_ms: int = 0
-    """Nothing in it was written before; 0 if another broker created it and did not record that."""
+    """When it was created; 0 if another broker created it, since Pulsar does not record that."""
 
     @property
     def stored_in(self) -> int:
@@ -50,12 +53,12 @@ class Segment(Struct):
 
     @property
     def first_entry(self) -> int:
-        """The first that is left."""
+        """The id of the first remaining entry."""
         return 0 if self.remaining is None else self.remaining.ids[0]
 
     @property
     def ids(self) -> Sequence[int]:
-        """Of the entries that are left."""
+        """The ids of the remaining entries."""
         return range(self.entries) if self.remaining is None else self.remaining.ids
 
 
@@ -69,27 +72,27 @@ class Chain:
         self.segments: list[Segment] = []
         self.confirmed: Position = START
         self.start: Position = START
-        """What is before it is over, even if it is still stored."""
+        """Entries before it are deleted, even if storage still holds them."""
         self.rewritten = 0
-        """How often entries have gone from within."""
+        """How many times compaction has replaced ledgers."""
         self.begins_at = NOWHERE
-        """The index of the first message, where the first ledger does not say it."""
+        """The index of the first message, if that is not the first one of the first ledger."""
 
     def last_entry_of(self, segment: Segment) -> int:
-        """The last entry that may be read of one ledger of the chain, -1 if none."""
+        """The id of the last readable entry of a ledger of the chain; -1 if it has none."""
         if segment.ledger_id == self.confirmed[0]:
             return self.confirmed[1]
         return segment.entries - 1
 
     def segment_of(self, ledger_id: int) -> Segment | None:
-        """The ledger of that id, if it is one of these."""
+        """The ledger with that id, if it is part of the chain."""
         place = bisect_left(self.segments, ledger_id, key=_id_of)
         if place < len(self.segments) and self.segments[place].ledger_id == ledger_id:
             return self.segments[place]
         return None
 
     def entries_from(self, position: Position) -> int:
-        """How many entries follow each other from `position` on, that one counted in any case."""
+        """The number of entries without a gap from `position` on; at least 1."""
         segment = self.segment_of(position[0])
         if segment is None:
             return 1
@@ -100,11 +103,11 @@ class Chain:
 
     @property
     def first(self) -> Position:
-        """Where the first entry is, or will be."""
+        """The position of the first entry, or of the next one written if there is none."""
         return self.normal(START)
 
     def first_index(self, next_index: int) -> int:
-        """The lowest index that is still there, or the next one if nothing is."""
+        """The lowest index of any message; `next_index` if there is none."""
         if self.begins_at != NOWHERE:
             return self.begins_at
         for one in self.segments:
@@ -113,11 +116,11 @@ class Chain:
         return next_index
 
     def after(self, position: Position) -> Position:
-        """The position to read next after `position`: it may not have been written yet."""
+        """The position to read after `position`; its entry may not be written yet."""
         return self.normal((position[0], position[1] + 1))
 
     def normal(self, position: Position) -> Position:
-        """Move a position beyond the end of its ledger, or inside a trimmed one, to the next."""
+        """The first valid position at or after `position`, whose entry may be deleted."""
         if position < self.start:
             position = self.start
         ledger_id, entry_id = position[0], max(position[1], 0)
@@ -139,18 +142,18 @@ class Chain:
         return (confirmed[0], confirmed[1] + 1)
 
     def _ends_in(self, ledger_id: int) -> bool:
-        """Whether the ledger of the last entry is still there; a log may have lost that one too."""
+        """Whether the ledger of the last entry is in the chain; it may be trimmed or lost."""
         segments = self.segments
         if segments and segments[-1].ledger_id == ledger_id:
             return True
         return self.segment_of(ledger_id) is not None
 
     def has(self, position: Position) -> bool:
-        """Whether an entry that may be read stands at `position`, which is as `normal` gives it."""
+        """Whether there is a readable entry at `position`, which `normal` has returned."""
         return position <= self.confirmed and position[1] >= 0
 
     def entries_between(self, after: Position, up_to: Position) -> int:
-        """How many entries lie in (after, up_to]."""
+        """The number of entries in (after, up_to]."""
         if after < self.start:
             after = (self.start[0], max(self.start[1] - 1, -1))
         if up_to <= after:
@@ -174,9 +177,10 @@ class Chain:
         return self.entries_between(START, self.confirmed)
 
     def bytes_after(self, position: Position, open_bytes: int) -> int:
-        """Bytes of payload behind `position`; within one ledger taken as evenly spread.
+        """Bytes of payload after `position`, as if all entries of a ledger had the same size.
 
-        `open_bytes` is the size of the ledger being written, if there is one.
+        `open_bytes` is the size of the ledger being written, if there is one. Pulsar estimates a
+        backlog in the same way (`ManagedLedgerImpl.estimateBacklogFromPosition` of 4.2).
         """
         total = 0
         position = max(position, (self.start[0], self.start[1] - 1))

@@ -85,7 +85,7 @@ def _listed(segment: Segment) -> formats.LedgerEntryInfo:
 
 
 def segments_of(info: formats.ManagedLedgerInfo) -> tuple[list[Segment], int]:
-    """The ledgers that are listed, and an index that is above all of theirs as far as they say."""
+    """The listed ledgers, and an index above those of all their messages, as far as is known."""
     listed: list[Segment] = []
     index = 0
     for ledger in info.ledgers:
@@ -107,17 +107,17 @@ def segments_of(info: formats.ManagedLedgerInfo) -> tuple[list[Segment], int]:
 
 
 def size_of(stored: bytes) -> int:
-    """Bytes of payload in the ledgers of a stored list, as far as they have ended."""
+    """Bytes of payload in the closed ledgers of a stored list."""
     return sum(one.size for one in formats.decode_managed_ledger(stored).ledgers)
 
 
 def doomed_of(properties: Mapping[str, str]) -> list[int]:
-    """Ledgers that are to be deleted."""
+    """The ledgers that are to be deleted."""
     return [int(ledger_id) for ledger_id in properties.get(DOOMED, "").split()]
 
 
 def beginning_of(properties: Mapping[str, str]) -> tuple[int, Position]:
-    """The index and the position where the log begins, if that was moved."""
+    """The index and position where the log begins, if that is not its first entry."""
     text = properties.get(BEGIN)
     if text is None:
         return NOWHERE, START

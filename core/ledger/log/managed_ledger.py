@@ -1,8 +1,9 @@
 """A managed ledger: the endless log of one topic, made of ledgers that end.
 
-Theory. At most one ledger is open for writing, and only while something is being written: it is
-created by the first append and after each roll. An append gets its index (the running count of
-messages) at once, and its position when storage confirms it:
+Theory. At most one ledger is open for writing. The first append creates it, and so does the first
+one after each roll; Pulsar creates it when the topic is loaded (`ManagedLedgerImpl.initialize` of
+4.2), which costs an idle topic a ledger. An append gets its index (the running count of messages,
+PIP-70) when it is written, and its position when storage confirms it:
 
     state       append              leaves for (each also for CLOSED)
     IDLE        waits, opens one    OPENING, or TERMINATED
@@ -13,16 +14,15 @@ messages) at once, and its position when storage confirms it:
     TERMINATED  is refused          -
     CLOSED      is refused          -   (unloaded, deleted, or taken over by another owner)
 
-`LEAVES` is that table, and is enforced. OPENING and ROLLING have one task each that is in charge of
-leaving them; it runs in the broker's nursery, so that a caller who is cancelled leaves nothing half
+`LEAVES` is that table, and is enforced (as h11 does in `_state.py`). One task each leaves OPENING
+and ROLLING. It runs in the broker's nursery, so the cancellation of a caller leaves nothing half
 done.
 
-Invariants: appends are confirmed in the order they came, each exactly once; `confirmed` never goes
-back; nothing above `confirmed` is ever read; no index is given twice (a failed append leaves a
-gap).
+Invariants: appends are confirmed in order, each once; `confirmed` never moves back; nothing after
+`confirmed` is ever read; no index is given twice (a failed append leaves a gap).
 
-What is not here: the list of ledgers and what is stored of it (`ledger_list.py`), what leaves it
-(`removal.py`), opening again (`recovery.py`), cursors, readers, what the entries mean.
+Not here: the list of ledgers (`ledger_list.py`), removal (`removal.py`), recovery (`recovery.py`),
+cursors, readers, the meaning of entries.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ LEAVES: Final = {
     LogState.TERMINATED: (LogState.CLOSED,),
     LogState.CLOSED: (),
 }
-"""Which state may follow which."""
+"""The states that may follow each state."""
 
 IDLE, WRITING, CLOSED = LogState.IDLE, LogState.WRITING, LogState.CLOSED
-"""Asking an enumeration for a member costs 75 ns, and each append does it thrice."""
+"""A lookup of a member by its class costs 75 ns, and each append would do three."""
 
 
 def _nothing() -> None:
@@ -130,7 +130,7 @@ class ManagedLedger:
     # -- opening and closing ------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Read the chain and find its end; an unclosed last ledger is recovered (and so fenced)."""
+        """Read the list and find the end of the log; an open ledger is recovered and fenced."""
         found = await self.ledgers.open()
         if found is None:
             return
@@ -146,7 +146,7 @@ class ManagedLedger:
             await self.ledgers.save()
 
     async def close(self) -> None:
-        """Let what is in flight finish, seal the open ledger and take no more."""
+        """Refuse appends, wait for those in flight, and seal the open ledger."""
         self._refusal = self._refusal or Fenced("the topic is being unloaded")
         async with self._ending_lock:
             await self._seal()
@@ -158,12 +158,12 @@ class ManagedLedger:
         await self.ledgers.save()
 
     async def delete(self) -> None:
-        """Forget everything: first the list, then the ledgers it named."""
+        """Delete the list, then the ledgers that it named."""
         await self.close()
         await self.delete_ledgers(await self.ledgers.delete())
 
     async def terminate(self) -> Position:
-        """No entry will ever follow the last one; returns where that is."""
+        """End the log for ever; returns its last position."""
         async with self._ending_lock:
             if self.state is LogState.TERMINATED:
                 return self.chain.confirmed
@@ -181,7 +181,7 @@ class ManagedLedger:
         return self.chain.confirmed
 
     def let_go(self, reason: Fenced) -> None:
-        """Another owner has taken over: nothing more is written by this one."""
+        """Stop: another owner has taken over, so this one writes nothing more."""
         if self.state is not LogState.CLOSED:
             self.fenced = True
             log.error("%s: %s", self._log_name, reason)
@@ -206,7 +206,7 @@ class ManagedLedger:
         self._changed.unpark_all()
 
     async def _seal(self) -> None:
-        """Wait for what is in flight and seal the ledger being written, if there is one."""
+        """Wait for appends in flight, and seal the ledger being written, if there is one."""
         while self.state in (LogState.OPENING, LogState.WRITING, LogState.ROLLING):
             if self.state is LogState.WRITING:
                 self._begin_roll()
@@ -219,16 +219,16 @@ class ManagedLedger:
     # -- appending ----------------------------------------------------------------------------
 
     def append(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> int:
-        """Store a run; `done` hears the position of its first entry. Plain call.
+        """Store a run; returns its size in bytes. Plain call.
 
-        Returns its size in bytes.
+        `done` is called with the position of its first entry, or with an error.
         """
         if self._refusal is not None:
             done(self._refusal)
             return 0
         waiting = self._waiting
         first = not waiting
-        # what is gathered in one sweep came at one time: one look at the clock
+        # all appends of one sweep have the same time, so the clock is read once
         began = self._storage.clock.monotonic() if first else waiting[-1].began
         append = Append(payloads, counts, done, began)
         self.pending_bytes += append.size
@@ -244,23 +244,23 @@ class ManagedLedger:
         return append.size
 
     def delivered_index(self, position: Position) -> int:
-        """The index of the first message at a position that a `done` has just been given."""
+        """The index of the first message at `position`, within the `done` that was given it."""
         delivering = self._delivering
         assert delivering is not None, "no callback has run yet"
         return delivering.index_of(position[1])
 
     @property
     def first_index(self) -> int:
-        """Messages with a lower index are over; where the log ends for readers if none is left."""
+        """The index of the first message; `confirmed_index` if there is none."""
         return self.chain.first_index(self.confirmed_index)
 
     @property
     def confirmed_index(self) -> int:
-        """All messages with a lower index may be read."""
+        """All messages with a lower index may be read; Kafka's high watermark."""
         return self._in_flight[0].first_index if self._in_flight else self.next_index
 
     def write(self) -> None:
-        """Give storage what was appended since the last time, in as few runs as may be."""
+        """Write all waiting appends to storage, in as few runs as possible."""
         if self.state is not WRITING:
             return
         for append in joined(self._taken_waiting()):
@@ -281,7 +281,7 @@ class ManagedLedger:
         append.entry_id = writer.append(append.payloads, self._stored, append.headers)
 
     def _stored(self, error: BrokerError | None) -> None:
-        """The oldest run in flight is stored, or is not."""
+        """The oldest run in flight is stored, or has failed."""
         append = self._in_flight.popleft()
         self.pending_bytes -= append.size
         if error is not None:
@@ -319,10 +319,11 @@ class ManagedLedger:
         return should_roll(roll, segment.entries, segment.size, age_ms)
 
     def _write_failed(self, append: Append, error: BrokerError) -> None:
-        """Everything behind it fails too, so that no later message is stored before it.
+        """Fail all later appends too, so that no message is stored before an earlier one.
 
-        What was not in flight yet fails here; what is in flight fails (or not) in its turn. The
-        writer may be good for nothing more, so the ledger ends where it was confirmed.
+        Appends that wait fail here; those in flight fail or succeed in turn. The writer may be
+        unusable, so the ledger ends after its last confirmed entry (`ManagedLedgerImpl
+        .ledgerClosed` of Pulsar does the same after a failed add).
         """
         behind = self._taken_waiting()
         if self.state is LogState.WRITING:
@@ -332,7 +333,7 @@ class ManagedLedger:
             self._wake_if_idle()
         append.tell(error)
         self._fail(behind, error)
-        # what those callbacks appended came behind all of it
+        # appended by those callbacks
         self._fail(self._taken_waiting(), error)
 
     def _wake_if_idle(self) -> None:
@@ -352,7 +353,7 @@ class ManagedLedger:
     # -- opening and rolling ledgers ----------------------------------------------------------
 
     async def _open_writer(self) -> None:
-        """In charge while OPENING: let the waiting appends into a ledger, or fail them."""
+        """The task of OPENING: create a ledger for the waiting appends, or fail them."""
         try:
             writer = await self._new_ledger()
         except BrokerError as error:
@@ -362,7 +363,7 @@ class ManagedLedger:
             self._fail(self._taken_waiting(), error)
             self._changed.unpark_all()
             return
-        if self.state is LogState.OPENING:  # else another owner has it now, and seals it
+        if self.state is LogState.OPENING:  # else another owner seals the new ledger
             self._writer = writer
             self._enter(LogState.WRITING)
         self._changed.unpark_all()
@@ -382,7 +383,7 @@ class ManagedLedger:
         return writer
 
     async def create(self) -> LedgerWriter:
-        """A ledger that nothing names yet."""
+        """A ledger that no list names yet; metadata as Pulsar's (`LedgerMetadataUtils.java`)."""
         return await self._storage.ledgers.create(
             {
                 "application": b"pulsar",
@@ -396,7 +397,7 @@ class ManagedLedger:
         self._storage.spawn(self._roll)
 
     async def _roll(self) -> None:
-        """Owns the state ROLLING: seal the ledger, and begin the next one if appends wait."""
+        """The task of ROLLING: seal the ledger, and create the next one if appends wait."""
         while self._in_flight:
             await self._changed.park()
         writer = self._writer
@@ -404,7 +405,7 @@ class ManagedLedger:
         try:
             await self._end_ledger(writer)
         except BrokerError as error:
-            # what the list does not say, opening the topic again will find out
+            # housekeeping seals it later (`seal_ragged`), or recovery does
             log.warning(
                 "%s: ledger %d has a ragged end: %s", self._log_name, writer.ledger_id, error
             )
@@ -418,11 +419,11 @@ class ManagedLedger:
         try:
             info = await writer.close()
         finally:
-            self._writer = None  # until now it answers reads: who opens the ledger would fence it
+            self._writer = None  # reads use it until now, because opening the ledger would fence it
         await self.ledgers.end(info.length, self.times.noted() if self.mixed else {})
 
     async def roll_if_old(self) -> None:
-        """Called now and then: a ledger may also end because of its age."""
+        """End the ledger being written if it is old enough; called by housekeeping."""
         if self.state in (LogState.IDLE, LogState.WRITING):
             written = self._writer.ledger_id if self._writer is not None else None
             await self.ledgers.seal_ragged(written, UNKNOWN_TIME)
@@ -433,7 +434,7 @@ class ManagedLedger:
                 await self.roll()
 
     async def roll(self) -> None:
-        """End the ledger being written, so that it may be trimmed; the next append begins one."""
+        """End the ledger being written, so that it may be trimmed; the next append creates one."""
         if self.state is LogState.WRITING and self.chain.segments[-1].entries:
             self._begin_roll()
             while self.state in (LogState.ROLLING,):
@@ -442,11 +443,11 @@ class ManagedLedger:
     # -- metadata -----------------------------------------------------------------------------
 
     async def set_property(self, key: str, value: str) -> None:
-        """Store a property of the whole log (the topic's epoch, for one)."""
+        """Store a property of the log, such as the topic's epoch."""
         await self.ledgers.set_property(key, value)
 
     def cache_tail(self, readers: bool) -> None:
-        """Whether there are readers close behind the writes, so that the tail is cached."""
+        """Set whether the tail is cached, because there are readers."""
         self._tailed = readers
 
     def add_follower(self, follower: Follower) -> None:
@@ -457,12 +458,12 @@ class ManagedLedger:
         self.followers = tuple(one for one in self.followers if one is not follower)
 
     def limit_ledgers(self, limits: RollLimits) -> None:
-        """How large and how old the ledger being written may become, from now on."""
+        """Set the size and age at which ledgers end, from now on."""
         self._roll_limits = limits
 
     @property
     def mixed(self) -> bool:
-        """Whether entries may have another form than that of Pulsar's clients."""
+        """Whether entries may have another form than the native one."""
         return MIXED in self.properties
 
     async def remove_property(self, key: str) -> None:
@@ -485,7 +486,7 @@ class ManagedLedger:
         await removal.cut(self, index, position)
 
     async def delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
-        """They are no longer referenced: at worst one stays and takes space."""
+        """Delete ledgers that no list names; one that cannot be deleted is logged and stays."""
         for ledger_id in ledger_ids:
             self._readers.forget(ledger_id)
             self.losses.forget(ledger_id)
@@ -501,7 +502,7 @@ class ManagedLedger:
         return self._tail.find(*position)
 
     def read_at_once(self, position: Position, entries_max: int, bytes_max: int) -> Slice | None:
-        """As `read`, if that is no work; None if it is, or cannot be known. Plain call."""
+        """As `read`, of entries in memory; None if they must be loaded. Plain call."""
         ledger_id, entry_id = position
         reader: LedgerReader | None = self._writer_of(ledger_id)
         if reader is None:
@@ -522,8 +523,9 @@ class ManagedLedger:
         return writer if writer is not None and writer.ledger_id == ledger_id else None
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
-        """Confirmed entries of one ledger from `position` on; at least one, or `EntryNotFound`,
-        or `Corrupted` if that one is lost, which `losses` then knows.
+        """Confirmed entries of one ledger from `position` on, at least one.
+
+        Raises `EntryNotFound`, or `Corrupted` if the first one is lost, which `losses` then knows.
         """
         rewritten = self.chain.rewritten
         try:
@@ -531,7 +533,7 @@ class ManagedLedger:
         except BrokerError:
             if rewritten == self.chain.rewritten:
                 raise
-        return await self._read(position, entries_max, bytes_max)  # they are elsewhere now
+        return await self._read(position, entries_max, bytes_max)  # compaction has moved them
 
     async def _read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         ledger_id, entry_id = position
@@ -576,7 +578,7 @@ class ManagedLedger:
 
     @property
     def created_ms(self) -> int:
-        """When the log came into being; 0 for one of older versions, which did not note it."""
+        """When the log was created; 0 if another broker did, or an older version."""
         return int(self.properties.get(CREATED, 0))
 
     @property
@@ -585,7 +587,7 @@ class ManagedLedger:
         return self._open_bytes + sum(s.size for s in self.chain.segments if s.closed_ms)
 
     def bytes_after(self, position: Position) -> int:
-        """Bytes of payload behind `position`; within one ledger taken as evenly spread."""
+        """Bytes of payload after `position`, estimated; see `Chain.bytes_after`."""
         return self.chain.bytes_after(position, self._open_bytes)
 
     @property

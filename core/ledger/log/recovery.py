@@ -1,10 +1,11 @@
-"""Opening a log again: read its list of ledgers and learn where it ends.
+"""Recovery of a log that is opened again: reads its list of ledgers and finds where it ends.
 
-What its last writer left unsealed is sealed here, which also fences that writer out; ledgers that
-are empty or gone leave the list. Nothing is written to the list and no ledger is deleted: the
-caller does both, in that order.
+A ledger that its last writer left open is recovered and sealed, which fences that writer, as in
+Pulsar (`ManagedLedgerImpl.initialize` opens the last ledger with recovery). Ledgers that are empty
+or missing leave the list. Nothing is stored and no ledger is deleted here: the caller does both, in
+that order.
 
-Invariant: the answer names every entry that was ever confirmed, and an index above all of theirs.
+Invariant: the result has every entry that was ever confirmed, and an index above all of theirs.
 """
 
 from __future__ import annotations
@@ -36,17 +37,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 IDS_BYTES: Final = 1024 * 1024
-"""Of compacted ledgers' entries, read at once."""
-
-
+"""Bytes of the ids of a compacted ledger's entries that one read returns."""
 LOST_MESSAGES_MAX: Final = 1_000_000
-"""In an entry at the end that cannot be read: so many indexes are passed over, and none is given
-twice.
-"""
+"""Messages assumed in an entry at the end that cannot be read: indexes are skipped, since none may
+be given twice."""
 
 
 class RecoveredLog(Struct, frozen=True):
-    """What is known of a log that was opened again."""
+    """The state of a log that is opened again."""
 
     segments: list[Segment]
     confirmed: Position
@@ -54,13 +52,13 @@ class RecoveredLog(Struct, frozen=True):
     next_index: int
     terminated: Position | None
     doomed: list[int]
-    """Ledgers to delete once the list no longer names them."""
+    """Ledgers that are not part of the log, and are to be deleted."""
     changed: bool
-    """Whether the list is to be written."""
+    """Whether the list is to be stored."""
 
 
 async def find(storage: Storage, name: str, stored: Versioned) -> RecoveredLog:
-    """Take a log up where its last owner left it."""
+    """Read the list and recover the end of the log."""
     info = formats.decode_managed_ledger(stored.value)
     listed, index = segments_of(info)
     unsealed = [segment for segment in listed if not segment.closed_ms]
@@ -120,7 +118,7 @@ async def seal(storage: Storage, name: str, ledger_id: int) -> SealedEnd:
 
 
 async def _check_there(storage: Storage, name: str, last: Segment) -> None:
-    """The end of the log must be true, even if its last ledger has been lost."""
+    """Note the loss of the last ledger, because the end of the log must exist."""
     try:
         location = last.others.get(REMAINING)
         stored_in = last.ledger_id if location is None else parse_location(location)[0]
@@ -144,7 +142,7 @@ async def _find_remaining(storage: Storage, name: str, segment: Segment) -> None
 
 
 async def _remaining(storage: Storage, location: str) -> RemainingEntries:
-    """What compaction left of a ledger; its ids stand behind the entries."""
+    """What compaction left of a ledger; the ids are stored after the entries."""
     ledger_id, first, count = parse_location(location)
     reader = await storage.ledgers.open(ledger_id, recover=False)
     at, end = first + count, first + count + id_entries(count)

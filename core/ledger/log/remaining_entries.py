@@ -1,13 +1,15 @@
 """The entries that compaction left of a ledger, and where they are stored now. Pure.
 
-Entries keep their positions for ever: what clients and cursors know of them stays true. So a ledger
-that was compacted goes on under its own id, with entries missing, while what is left of it is kept
-in another ledger, in order and without gaps, together with what is left of its neighbours:
+Entries keep their positions for ever, because clients and cursors refer to them. So a compacted
+ledger keeps its id and has entries missing, while the remaining ones are stored in another ledger,
+in order and without gaps, after those of its neighbours. Kafka's cleaner keeps offsets in the same
+way (`Cleaner.cleanSegments` of 4.1 writes a group of segments into one); Pulsar's compaction keeps
+message ids (PIP-14).
 
     ledger 4, of 9 entries         [0 . . 3 4 . . . 8]        positions (4, 0) (4, 3) (4, 4) (4, 8)
-    stored in ledger 17 from 5 on  ... 5 6 7 8 [ids] ...      behind them, their ids: 0 3 4 8
+    stored in ledger 17 from 5 on  ... 5 6 7 8 [ids] ...      after them, their ids: 0 3 4 8
 
-Invariant: `ids` rise, and there is at least one; the last is the last entry of the ledger.
+Invariant: `ids` ascend, and there is at least one; the last is the last entry of the ledger.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Final
 from magnetar.core.kernel.errors import Corrupted
 
 REMAINING: Final = "magnetar.kept"
-"""Property of one ledger: where it is stored; the fields of `RemainingEntries.location`."""
+"""Property of one ledger: where its entries are stored, as `RemainingEntries.location`."""
 IDS_PER_ENTRY: Final = 100_000
 _WORD_BYTES: Final = 4
 
@@ -35,28 +37,28 @@ class RemainingEntries:
 
     def __init__(self, ledger_id: int, first: int, ids: Sequence[int]) -> None:
         self.ledger_id = ledger_id
-        """Where they are stored."""
+        """The ledger that holds them."""
         self.first = first
-        """The entry of that ledger that holds the first of them."""
+        """The entry of that ledger that is the first of them."""
         self.ids = array("I", ids)
 
     @property
     def location(self) -> str:
-        """As a property: the ledger, the entry that holds the first, and how many there are."""
+        """As a property: the ledger, its entry that is the first of them, and their number."""
         return f"{self.ledger_id} {self.first} {len(self.ids)}"
 
     def next(self, entry_id: int) -> int | None:
-        """The first entry from there on that is left."""
+        """The first remaining entry from `entry_id` on."""
         place = bisect_left(self.ids, entry_id)
         return self.ids[place] if place < len(self.ids) else None
 
     def count(self, first: int, last: int) -> int:
-        """How many of these entries are left."""
+        """How many of these entries remain."""
         ids = self.ids
         return max(bisect_right(ids, last) - bisect_left(ids, first), 0)
 
     def run(self, entry_id: int, entries_max: int) -> tuple[int, int]:
-        """Where an entry is stored, and how many follow each other from there; 0 if it is gone."""
+        """Where an entry is stored, and how many follow without a gap; 0 if it is removed."""
         ids, place = self.ids, bisect_left(self.ids, entry_id)
         end = place
         while end < len(ids) and end - place < entries_max and ids[end] == entry_id + end - place:
@@ -64,7 +66,7 @@ class RemainingEntries:
         return self.first + place, end - place
 
     def runs(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """The entries that are left of a range, as ranges."""
+        """The remaining entries of a range, as ranges."""
         entry_id = self.next(first)
         while entry_id is not None and entry_id <= last:
             _, count = self.run(entry_id, last - entry_id + 1)
@@ -73,21 +75,21 @@ class RemainingEntries:
 
 
 def parse_location(text: str) -> tuple[int, int, int]:
-    """The ledger, the entry that holds the first, and how many there are."""
+    """The parts of a `RemainingEntries.location`."""
     try:
         ledger_id, first, count = map(int, text.split())
     except ValueError as error:
-        raise Corrupted(f"a compacted ledger is not kept at {text!r}") from error
+        raise Corrupted(f"{text!r} is no location of a compacted ledger") from error
     return ledger_id, first, count
 
 
 def id_entries(count: int) -> int:
-    """How many entries the ids of so many take."""
+    """How many entries `count` ids take."""
     return -(-count // IDS_PER_ENTRY)
 
 
 def encoded(ids: Sequence[int]) -> list[bytes]:
-    """Ids as entries: how far each is from the one before it, compressed."""
+    """Ids as entries: the differences of neighbours, compressed."""
     return [
         _packed(ids[start : start + IDS_PER_ENTRY]) for start in range(0, len(ids), IDS_PER_ENTRY)
     ]
@@ -101,7 +103,7 @@ def _packed(ids: Sequence[int]) -> bytes:
 
 
 def decoded(entries: Sequence[bytes], count: int) -> list[int]:
-    """The ids again; `Corrupted` if these are not so many, or do not rise."""
+    """The ids; `Corrupted` unless there are `count` of them, in ascending order."""
     ids: list[int] = []
     for entry in entries:
         steps = array("I")

@@ -1,8 +1,10 @@
-"""What leaves a log: whole ledgers, all that is before a message, or what compaction takes.
+"""Removes entries from a log: whole ledgers, everything before a message, or by compaction.
 
-State that is derived from the entries (`fold.py`) is stored before they go. Then the list changes,
-in one step (`ledger_list.py`), and nothing is deleted before that is stored: after a crash the log
-holds the old list or the new one, and at worst an unreferenced ledger takes space.
+The order is the same for each: first the state that is derived from the entries is stored
+(`core/ledger/fold/fold.py`), then the list changes in one step (`ledger_list.py`), then ledgers are
+deleted. After a crash the log has the old list or the new one, and at worst an unreferenced ledger
+takes space. Pulsar deletes in the same order (`ManagedLedgerImpl.internalTrimLedgers`; PIP-186
+would delete through a topic, so that none is left over).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def trim(ledger: ManagedLedger, doomed: list[int]) -> int:
-    """These ledgers, at the front of the list, are deleted; returns how many were there."""
+    """Delete these ledgers, at the front of the list; returns how many the list had."""
     await _cover(ledger, max(doomed, default=-1))
     count, unnamed = await ledger.ledgers.remove(doomed)
     await ledger.delete_ledgers(unnamed)
@@ -27,14 +29,17 @@ async def trim(ledger: ManagedLedger, doomed: list[int]) -> int:
 
 
 async def cut(ledger: ManagedLedger, index: int, position: Position) -> None:
-    """The log begins with that message from now on, durably; it never begins earlier again."""
+    """Have the log begin with that message, durably; it never begins earlier again.
+
+    Kafka's DeleteRecords (KIP-107) and Pulsar's truncation do this.
+    """
     await _cover(ledger, position[0])
     unnamed = await ledger.ledgers.begin_at(index, position, lambda: ledger.first_index)
     await ledger.delete_ledgers(unnamed)
 
 
 async def create_beside(ledger: ManagedLedger) -> LedgerWriter:
-    """A ledger that is no part of the log yet: it is doomed, until it takes others' place."""
+    """Create a ledger that replaces others later; until then it is noted as to be deleted."""
     writer = await ledger.create()
     try:
         await ledger.ledgers.doom(writer.ledger_id)
@@ -45,7 +50,7 @@ async def create_beside(ledger: ManagedLedger) -> LedgerWriter:
 
 
 async def drop_beside(ledger: ManagedLedger, ledger_id: int) -> None:
-    """It is not to be part of the log."""
+    """Delete a ledger from `create_beside` that replaces none."""
     await ledger.delete_ledgers([ledger_id])
     await ledger.ledgers.spare([ledger_id])
 
@@ -56,9 +61,10 @@ async def replace(
     clean_to: int,
     replaced: Callable[[], None],
 ) -> None:
-    """Of each of these ledgers, only that is left; `replaced` is called as soon as that is so.
+    """Put what compaction left of each ledger (None: nothing) in its place.
 
-    What held the entries before is deleted; if not by this owner, by the next one.
+    `replaced` is called as soon as the list is stored. The replaced ledgers are deleted after that;
+    if this owner does not get to it, the next one does.
     """
     await _cover(ledger, max(instead, default=-1))
     unnamed = await ledger.ledgers.replace(instead, clean_to, lambda: ledger.first_index, replaced)

@@ -1,10 +1,10 @@
-"""What a log says of itself in numbers: how much is in it, and how long storage takes. Pure.
+"""Statistics of a log: its size, and how long its writes take. Pure.
 
-Latencies and sizes are counted in Pulsar's own buckets, for runs and not for entries, so
-that a message costs nothing: all entries of a run took as long as the run, and count as of its mean
-size (which is true where a producer sends alike).
+Latencies and sizes are counted in Pulsar's buckets (`ManagedLedgerMBeanImpl.java` of 4.2), once for
+each run, so that a message costs nothing: all entries of a run count with the latency of the run
+and the mean of its sizes.
 
-Invariant: each list of counts holds every entry that was stored, once.
+Invariant: each list of counts holds every stored entry once.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ class LedgerStatistics(Struct, frozen=True):
     size: int
     open_entries: int
     open_size: int
-    """Of the ledger being written, if there is one."""
+    """Bytes in the ledger being written; 0 if there is none."""
     opened_ms: int
     state: str
     pending_appends: int
 
 
 class WriteStatistics:
-    """Counts per bucket, those beyond the last bound at the end. Of one managed ledger."""
+    """Counts per bucket, for one managed ledger; the last bucket has no bound."""
 
     __slots__ = ("bytes", "latencies", "ledger_latencies", "ledger_seconds", "seconds", "sizes")
 
     def __init__(self) -> None:
         self.latencies = [0] * (len(LATENCY_SECONDS) + 1)
-        """From the moment an entry was brought."""
+        """Measured from the append."""
         self.ledger_latencies = [0] * (len(LATENCY_SECONDS) + 1)
-        """From the moment it was given to storage: it may have waited for a ledger."""
+        """Measured from the write to storage: an append may wait for a ledger before."""
         self.sizes = [0] * (len(SIZE_BYTES) + 1)
         self.seconds = self.ledger_seconds = 0.0
-        """Of all entries together."""
+        """Sums over all entries."""
         self.bytes = 0
 
     def stored(self, entries: int, size: int, seconds: float, ledger_seconds: float) -> None:
-        """A run is stored, so long after it was brought, and given to storage."""
+        """A run is stored; the times since its append and since its write."""
         self.latencies[bisect_left(LATENCY_SECONDS, seconds)] += entries
         self.ledger_latencies[bisect_left(LATENCY_SECONDS, ledger_seconds)] += entries
         self.sizes[bisect_left(SIZE_BYTES, size / entries)] += entries

@@ -1,8 +1,10 @@
-"""When a ledger is full, and which ledgers may go. Pure.
+"""When a ledger is full, and which ledgers may be deleted. Pure.
 
-Retention is about acknowledged messages: a ledger that any durable cursor still needs is never
-deleted, whatever its age or size. Limits of the log are about all of them: what is beyond goes,
-read or not. Whole ledgers go, oldest first, and never the one being written.
+Retention concerns acknowledged messages, as in Pulsar: a ledger that any durable cursor still needs
+is never deleted, whatever its age or size. The limits of a log concern all messages, read or not,
+as Kafka's `retention.ms` and `retention.bytes` do. Whole ledgers are deleted, oldest first, and
+never the one being written (`ManagedLedgerImpl.internalTrimLedgers` of Pulsar 4.2; segments of
+Kafka's `UnifiedLog.deleteOldSegments`).
 """
 
 from collections.abc import Sequence
@@ -18,24 +20,26 @@ MEGABYTE = 1024 * 1024
 
 
 class RollLimits(Struct, frozen=True):
-    """When the next ledger is begun."""
+    """When the next ledger is created; the defaults are those of Pulsar's `broker.conf`."""
 
     entries_max: int = 50_000
     bytes_max: int = 2048 * MEGABYTE
     age_ms_min: int = 10 * MINUTE_MS
-    """A full ledger goes on until it is so old, so that a burst does not make thousands."""
+    """A full ledger is written on up to this age, so that a burst does not create thousands
+    (`managedLedgerMinLedgerRolloverTimeMinutes`)."""
     age_ms_max: int = 240 * MINUTE_MS
-    """A ledger with anything in it ends at this age, full or not."""
+    """A ledger that is not empty ends at this age, full or not."""
 
 
 POLICY_AGE_MS_MIN = 1_000
-"""As above, where a policy says how large ledgers are."""
+"""The least `age_ms_min` where a policy limits the size of ledgers."""
 
 
 def effective(limits: RollLimits, policy: LedgerLimits | None, lag_ms: int = -1) -> RollLimits:
-    """The broker's limits, and what the policies of one log change in them.
+    """The broker's limits as the policies of one log change them.
 
-    After `lag_ms` everything in it is to be compacted, for which its ledger has to have ended.
+    `lag_ms` is the time after which a message must be compacted (`max.compaction.lag.ms`, KIP-354):
+    its ledger has to end before.
     """
     if policy is not None:
         limits = _with_policy(limits, policy)
@@ -56,7 +60,7 @@ def _with_policy(limits: RollLimits, policy: LedgerLimits) -> RollLimits:
 
 
 def should_roll(limits: RollLimits, entries: int, size: int, age_ms: int) -> bool:
-    """Whether a ledger with so much in it is to be closed."""
+    """Whether a ledger of that size and age is to be closed."""
     if age_ms >= limits.age_ms_max:
         return entries > 0
     full = entries >= limits.entries_max or size >= limits.bytes_max
@@ -81,9 +85,10 @@ def trimmable(
 
 
 def beyond(segments: Sequence[Segment], limits: LogLimits, now_ms: int) -> list[int]:
-    """Ids of the ledgers that are beyond the limits of their log.
+    """Ids of the ledgers that exceed the limits of their log.
 
-    By size, what is left when they are gone is still as large as the limit, or just below.
+    A ledger is deleted for size only if the rest is still as large as the limit, as Kafka deletes
+    segments (`UnifiedLog.deleteRetentionSizeBreachedSegments`).
     """
     doomed: list[int] = []
     kept_bytes = sum(segment.size for segment in segments)
@@ -98,10 +103,10 @@ def beyond(segments: Sequence[Segment], limits: LogLimits, now_ms: int) -> list[
 
 
 def _expired(segment: Segment, kept_bytes: int, retention: Retention, now_ms: int) -> bool:
-    """Time and size each keep a ledger; either limit reached lets it go, -1 is never reached."""
+    """Whether a limit of retention, time or size, is reached; -1 never is."""
     minutes, megabytes = retention.retention_time_in_minutes, retention.retention_size_in_mb
     if minutes == 0 or megabytes == 0:
-        # as Pulsar has it: zero on one side switches retention off
+        # zero for either one switches retention off, as in Pulsar
         return True
     too_old = minutes > 0 and now_ms - segment.closed_ms >= minutes * MINUTE_MS
     too_big = megabytes > 0 and kept_bytes > megabytes * MEGABYTE

@@ -1,9 +1,10 @@
-"""A large message that came as several entries, its chunks, found from the last one backwards.
+"""Reassembles a large message from its chunks (PIP-37), searching backwards from the last one.
 
-The others stand before the last one in order, among other entries, and rarely far away.
+The chunks are entries of their own, in order, among entries of other producers, and rarely far
+apart. Pulsar's clients reassemble them; readers of other protocols get the message whole.
 
-Invariant: no more is read, and no more is held, than the limits say; a message that is not
-found whole is not found.
+Invariant: no more is read or held than the limits allow; a message with a missing chunk is not
+returned.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from magnetar.core.ledger.log.chain import Chain, Position
 from magnetar.core.ledger.read.readable_log import ReadableLog
 
 LOOKED_AT_MAX: Final = 20_000
-"""Entries before the last chunk."""
+"""Entries searched before the last chunk."""
 BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of one message."""
+"""The largest message that is reassembled."""
 STEP_ENTRIES: Final = 64
 STEP_BYTES: Final = 16 * 1024 * 1024
 ON_THE_LOOP_BYTES: Final = 64 * 1024
-"""Larger entries are taken apart in a thread."""
+"""Larger entries are decoded in a thread."""
 
 
 async def records_at(ledger: ReadableLog, position: Position, sent: bytes) -> Sequence[Record]:
-    """The messages of an entry in any form; of a large message in its last chunk, whole."""
+    """The messages of an entry in any form; the last chunk of a large message returns it whole."""
     form = form_of(sent)
     last = form.chunk(sent)
     earlier: Sequence[bytes] = ()
@@ -59,7 +60,7 @@ async def _before(ledger: ReadableLog, position: Position, last: Chunk) -> list[
 
 
 def _steps(chain: Chain, position: Position) -> Iterator[tuple[Position, int]]:
-    """Where to look, in steps, backwards."""
+    """Stretches of entries to search, backwards from `position`."""
     for segment in reversed(chain.segments):
         if segment.ledger_id > position[0]:
             continue
@@ -74,7 +75,7 @@ def _steps(chain: Chain, position: Position) -> Iterator[tuple[Position, int]]:
 async def _chunks(
     ledger: ReadableLog, start: Position, entries: int, last: Chunk
 ) -> dict[int, bytes]:
-    """Chunks of that message in a stretch of entries; of one sent again the last counts."""
+    """Chunks of that message in a stretch of entries; of a chunk sent twice, the last."""
     found: dict[int, bytes] = {}
     first, end = start[1], start[1] + entries
     while first < end:

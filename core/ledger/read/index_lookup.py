@@ -1,10 +1,12 @@
-"""Where in a log the message with a given index stands.
+"""Finds the entry that holds the message with a given index.
 
-A list of ledgers says the index of the first message of each, so the ledger is found at once; in
-it, headers of single entries are read until the entry is found. Who reads on from there knows the
-next place without asking; `IndexLookup` remembers the last few such.
+The list of ledgers has the index of each ledger's first message; within the ledger, a binary search
+reads headers of single entries. Kafka keeps a sparse index file for this (`OffsetIndex.java`); here
+the header of each entry states its index (PIP-70), and `IndexLookup` remembers where the last few
+readers continue, who then need no search.
 
-Invariant: a place is right or absent: entries never move, and trimmed ones are looked up anew.
+Invariant: a remembered position is correct or not used: entries never move, and trimmed ones are
+searched anew.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.read.readable_log import ReadableLog
 
 REMEMBERED_MAX: Final = 256
-"""Places of one log: a reader each."""
+"""Positions remembered per log, one per reader."""
 
 
 class IndexLookup:
@@ -36,12 +38,12 @@ class IndexLookup:
             self._known.popitem(last=False)
 
     def known(self, index: int) -> Position | None:
-        """The entry that begins with the message, if it was noted. Plain call."""
+        """The position of the entry that begins with the message, if noted. Plain call."""
         found = self._known.get(index)
         return found if found is not None and self._ledger.chain.normal(found) == found else None
 
     async def find(self, index: int) -> Position:
-        """The entry that holds the message, or the first behind it if there is none with it.
+        """The position of the entry with the message, or of the next one if it was compacted away.
 
         `index` is between the log's `first_index` and its `confirmed_index`.
         """
@@ -54,7 +56,7 @@ class IndexLookup:
         return self._ledger.chain.normal((segment.ledger_id, await self._within(segment, index)))
 
     async def _within(self, segment: Segment, index: int) -> int:
-        """The first entry of a ledger whose last message has that index or a higher one."""
+        """The first entry of a ledger whose last message has at least that index."""
         ids = segment.ids
         low, high = 0, len(ids)
         while low < high:

@@ -1,13 +1,13 @@
-"""What of a log cannot be read any more: each range is found, said and counted once.
+"""The ranges of a log that can no longer be read: each is found, logged and counted once.
 
-An entry that storage calls damaged, or whose ledger is gone though the list names it, is lost; what
-stands before it and behind it is not. Readers decide what to do there: who serves clients stops
-and waits for their word (`skip`, a seek), unless `auto_skip_non_recoverable_data` says to go on, as
-in Apache's broker; a fold goes round, for no topic may become
-unusable by an entry that cannot be recovered.
+An entry is lost if storage reports it as damaged, or if its ledger is missing though the list names
+it; the entries before and after it are not. Readers decide what to do: a subscription stops there
+until a client skips or seeks, unless `auto_skip_non_recoverable_data` is set (as in Pulsar's
+`OpReadEntry.java` of 4.2); a fold skips the range, because an entry that cannot be recovered must
+not make a topic unusable.
 
-Invariant: a position is in at most one range, and what is in one could not be read when it was
-looked at last.
+Invariant: a position is in at most one range; no entry of a range could be read when it was last
+tried.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DAMAGE: Final = (Corrupted, LedgerNotFound)
-"""What storage says where something of a log is lost."""
+"""The errors of storage that mean a loss."""
 RANGES_MAX: Final = 1_000
-"""Remembered per log; the oldest are forgotten, and logged again if a reader comes there."""
+"""Ranges remembered per log; older ones are logged again if a reader meets them."""
 
 
 class Lost(Struct, frozen=True):
-    """Entries of one ledger that follow each other and cannot be read."""
+    """Consecutive entries of one ledger that cannot be read."""
 
     ledger_id: int
     first: int
     last: int
     first_index: int
-    """Of the first message in them, as far as it can be known."""
+    """The index of their first message, as far as it can be known."""
     next_index: int
-    """Of the first message behind them."""
+    """The index of the first message after them."""
 
 
 class Losses:
@@ -56,17 +56,17 @@ class Losses:
 
     def __init__(self, ledger: ReadableLog) -> None:
         self.ranges: list[Lost] = []
-        """As they were found."""
+        """In the order in which they were found."""
         self.count = self.entries = 0
-        """Of all that were ever found since the log was opened."""
+        """Ranges and entries found since the log was opened."""
         self._ledger = ledger
         self._looking: trio.Lock | None = None
-        """Held while storage is asked how far the damage goes; made on first use."""
+        """Held while storage looks for the extent of damage; created on first use."""
         self._extents: dict[int, tuple[int, int]] = {}
-        """What it said last of each ledger, for those who waited meanwhile."""
+        """The last extent found in each ledger, for tasks that waited for the lock."""
 
     def at(self, position: Position) -> Lost | None:
-        """The range that an entry is known to be in. Plain call."""
+        """The known range that contains an entry. Plain call."""
         ledger_id, entry_id = position
         for one in self.ranges:
             if one.ledger_id == ledger_id and one.first <= entry_id <= one.last:
@@ -74,20 +74,20 @@ class Losses:
         return None
 
     def index_at(self, position: Position) -> int:
-        """The index at which a reader goes on behind a lost entry."""
+        """The index of the message at which a reader of a lost entry continues."""
         lost = self.at(position)
-        assert lost is not None, "only of what is lost"
+        assert lost is not None, "the entry is lost"
         return lost.first_index if position[1] == lost.first else lost.next_index
 
     def readable(self, position: Position) -> None:
-        """An entry was read: it is lost no more, if it ever was."""
+        """An entry was read, so its range, if it was in one, is not lost."""
         lost = self.at(position) if self.ranges else None
         if lost is not None:
             self.ranges.remove(lost)
             self._extents.pop(lost.ledger_id, None)
 
     def forget(self, ledger_id: int) -> None:
-        """It is trimmed, with all that was lost in it."""
+        """A ledger is deleted; drop its ranges."""
         self.ranges = [one for one in self.ranges if one.ledger_id != ledger_id]
         self._extents.pop(ledger_id, None)
 
@@ -98,9 +98,9 @@ class Losses:
         reader: LedgerReader | None,
         error: BrokerError,
     ) -> BrokerError:
-        """An entry could not be read: how far does that go? Returns the error to raise.
+        """Find and note the range of an entry that could not be read; returns the error to raise.
 
-        Without a reader the whole ledger is gone.
+        Without a reader, the whole ledger is missing.
         """
         if segment is None or self._ledger.chain.segment_of(position[0]) is not segment:
             return error  # it was trimmed or rewritten meanwhile
@@ -127,8 +127,8 @@ class Losses:
     async def _extent_once(
         self, segment: Segment, entry_id: int, reader: LedgerReader | None
     ) -> tuple[int, int]:
-        """Storage looks at each entry of the range, which can be millions: so it looks once,
-        however many come there at the same time.
+        """The extent of damage. Storage checks each entry of the range, which may be millions, so
+        tasks that meet the same range at the same time wait for one check.
         """
         self._looking = self._looking or trio.Lock()
         async with self._looking:
@@ -154,7 +154,7 @@ class Losses:
         ]
 
     async def _index_behind(self, segment: Segment, first: int) -> int:
-        """What follows the message before the range."""
+        """The index after the last message before the range."""
         at = bisect_left(segment.ids, first)
         if at:
             before = await self._ledger.read((segment.ledger_id, segment.ids[at - 1]), 1, 1)
@@ -177,9 +177,7 @@ class Losses:
     # -- going round --------------------------------------------------------------------------
 
     async def read_round(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
-        """As the log's `read`; in the place of entries that are lost stand some with nothing in
-        them, which all readers pass.
-        """
+        """As the log's `read`, with empty entries in place of lost ones."""
         try:
             return await self._ledger.read(position, entries_max, bytes_max)
         except Corrupted:
@@ -189,15 +187,17 @@ class Losses:
         return self.nothing(position, lost, entries_max)
 
     def nothing(self, position: Position, lost: Lost, entries_max: int) -> Slice:
-        """Entries with nothing in them, from that one on to the end of the range."""
+        """Empty entries from `position` to the end of the range."""
         count = min(lost.last - position[1] + 1, entries_max)
         segment = self._ledger.chain.segment_of(position[0])
         if segment is not None and segment.remaining is not None:
-            count = 1  # those between have gone, and have no place
+            count = 1  # entries removed by compaction have no place in a slice
         return Slice(position[0], position[1], [EMPTY] * count, None)
 
     async def readable_near(self, position: Position) -> Slice | None:
-        """The entry, or if it is lost the next one of its ledger, or the one before; else None."""
+        """The entry at `position`, else the next readable one of its ledger, else the one
+        before; None if there is none.
+        """
         chain = self._ledger.chain
         segment, first, last = chain.segment_of(position[0]), position, position[1]
         try:

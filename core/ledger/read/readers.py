@@ -11,7 +11,7 @@ from typing import Final
 from magnetar.core.ports.ledger_store import LedgerReader, LedgerStore
 
 READERS_MAX: Final = 8
-"""Ledgers kept open for reading per topic, besides the one being written."""
+"""Ledgers that a topic holds open for reading, besides the one being written."""
 
 
 class Readers:

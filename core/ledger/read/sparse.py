@@ -1,10 +1,10 @@
-"""Reading ledgers from which compaction has taken entries.
+"""Reads ledgers from which compaction has removed entries.
 
-Whoever reads gets entries that follow each other, so there may be one at a time; so what storage is
-asked for is more, and the rest waits for the next call.
+A slice has no gaps, so it may hold one entry only; therefore more is read from storage at once, and
+the rest serves the next calls.
 
-Invariant: what is returned begins with the entry at that position. If that one has gone since
-somebody learnt of it, its place is taken by an entry with nothing in it, which all readers pass.
+Invariant: a slice begins with the requested entry. If compaction removed that entry meanwhile, an
+empty one takes its place (`core/entry/empty.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 AHEAD_ENTRIES: Final = 1_000
 AHEAD_BYTES: Final = 512 * 1024
-"""Read at once, and remembered of one log."""
+"""The most that one read returns, which is cached per log."""
 
 
 class Sparse:
-    """What was read last of the compacted ledgers of one log."""
+    """The last read from the compacted ledgers of one log."""
 
     __slots__ = ("_entries", "_first", "_readers", "_remaining")
 
@@ -39,7 +39,7 @@ class Sparse:
     async def read(
         self, segment: Segment, entry_id: int, entries_max: int, bytes_max: int
     ) -> Slice:
-        """Entries from that one on that follow each other; at least one."""
+        """Entries from `entry_id` on, up to the next gap; at least one."""
         assert segment.remaining is not None
         place, count = segment.remaining.run(entry_id, entries_max)
         if not count:
@@ -55,7 +55,7 @@ class Sparse:
                 break
             found.append(entry)
         if at + len(found) == len(entries):
-            self.clear()  # the next read is for others; a log without readers caches nothing
+            self.clear()  # all of it is returned; a log without readers caches nothing
         return Slice(segment.ledger_id, entry_id, found, header.counts_of(found))
 
     async def _read_ahead(self, remaining: RemainingEntries, place: int) -> list[bytes]:
@@ -66,5 +66,5 @@ class Sparse:
         return entries
 
     def clear(self) -> None:
-        """Forget what was read."""
+        """Drop the cached read."""
         self._remaining, self._entries = None, []

@@ -1,8 +1,9 @@
-"""A cache of what was written last, for readers close behind: runs of entries, by the byte.
+"""The tail cache: the newest entries of all topics, for readers close behind the writes.
 
-All topics share one budget; the oldest run of all goes first. Nothing here is a promise: what is
-not cached is read from storage. Runs that touch and are small are joined, so that single publishes
-do not cost an object each.
+All topics share one budget in bytes; the oldest run is evicted first. Pulsar's `EntryCache` works
+likewise (`managedLedgerCacheSizeMB`), and so does the page cache for Kafka. Adjacent small runs are
+joined, so that single publishes do not cost an object each. What is not cached is read from
+storage.
 
 Invariant: the runs of one topic are in order and do not overlap; `bytes` of all topics together
 exceed `bytes_max` by at most the run added last.
@@ -18,14 +19,14 @@ from magnetar.core.entry import header
 JOIN_ENTRIES_MAX = 64
 """A run takes in its successors up to this many entries."""
 FORGET_RUNS = 256
-"""Dropped runs are cut off a topic's list this many at a time."""
+"""Evicted runs are cut off a topic's list this many at a time."""
 
 
 class Slice:
-    """Consecutive entries of one ledger. `counts` is None where each holds one message.
+    """Consecutive entries of one ledger. `counts` is None if each holds one message.
 
-    Entries that have just been written have their headers beside them; in those that were read from
-    storage (`headers` is None) the headers stand in the payloads.
+    Entries from the tail have their headers in `headers`. If they were read from storage, `headers`
+    is None, and the payloads begin with them.
     """
 
     __slots__ = ("counts", "first_entry", "headers", "ledger_id", "payloads")
@@ -64,16 +65,16 @@ class Slice:
         return [head + payload for head, payload in zip(self.headers, self.payloads, strict=True)]
 
     def header(self, place: int) -> header.EntryHeader:
-        """What is noted about one of the entries."""
+        """The broker's header of one of the entries."""
         return header.read((self.payloads if self.headers is None else self.headers)[place])
 
     def sent(self, place: int) -> bytes:
-        """What a producer sent, of one of the entries."""
+        """One of the entries as its producer sent it, without the broker's header."""
         payload = self.payloads[place]
         return payload if self.headers is not None else payload[header.read(payload).size :]
 
     def sent_at(self, place: int) -> int:
-        """Where in that payload begins what a producer sent."""
+        """Where the producer's bytes begin in that payload."""
         return 0 if self.headers is not None else header.read(self.payloads[place]).size
 
     def messages(self) -> int:
@@ -90,10 +91,10 @@ class TopicTail:
         self._runs: list[Slice] = []
         self._sizes: list[int] = []
         self._dropped = 0
-        """How many runs at the head of the list are gone already."""
+        """How many runs at the head of the list are evicted."""
 
     def add(self, run: Slice) -> None:
-        """Append what has just been confirmed."""
+        """Append a confirmed run."""
         size = sum(map(len, run.payloads))
         runs = self._runs
         if len(runs) > self._dropped and self._join(runs[-1], run):
@@ -107,7 +108,7 @@ class TopicTail:
 
     @staticmethod
     def _join(last: Slice, run: Slice) -> bool:
-        """Extend `last` by `run`, if they touch and are both small."""
+        """Extend `last` by `run`, if they are adjacent and small."""
         count = len(last.payloads)
         if (
             count + len(run.payloads) > JOIN_ENTRIES_MAX
@@ -119,13 +120,13 @@ class TopicTail:
             or run.headers is None
         ):
             return False
-        # a new list: slices of the old one are still on their way to consumers
+        # new lists, because consumers may still use slices of the old ones
         last.payloads = last.payloads + run.payloads
         last.headers = last.headers + run.headers
         return True
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[Slice, int] | None:
-        """The cached run that holds this entry, and the entry's place in it; or None."""
+        """The cached run with this entry, and the entry's place in it; or None."""
         runs = self._runs
         at = bisect_right(runs, (ledger_id, entry_id), lo=self._dropped, key=_start) - 1
         if at < self._dropped:
@@ -137,7 +138,7 @@ class TopicTail:
         return run, start
 
     def drop_oldest(self) -> int:
-        """Forget the oldest run; returns the bytes that gives back."""
+        """Evict the oldest run; returns its size in bytes."""
         size = self._sizes[self._dropped]
         self._runs[self._dropped] = _GONE
         self._dropped += 1

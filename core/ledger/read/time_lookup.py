@@ -1,18 +1,19 @@
-"""Which message of a log was the first that is not older than a given time.
+"""Finds the first message of a log that is not older than a given time.
 
-Times are those that messages have of themselves, and need not be in order. The answer is exact
-where each ledger says how late its messages are: of a log that others than Pulsar's clients write
-as well, the latest time is noted as it is written and stored when the ledger ends. So ledgers are
-passed over unread until one has what is looked for, and that one is read, from the last point on
-that is remembered to be too early. What costs too much to know is taken to be so:
+Messages have times of their own, which need not be in order. Kafka defines the answer for
+ListOffsets (KIP-79; KIP-734 for the latest time) and keeps an index file (`TimeIndex.java`). Here
+the latest time of each mixed ledger is noted as it is written, and stored when the ledger ends.
+Ledgers that are too early are skipped unread; the next one is read from the last point that is
+known to be too early. Two approximations save reads:
 
-- In ledgers that only Pulsar's clients wrote, no time is later than that of the last entry. (Their
-  publish times come from clocks, in order but for the differences of those.)
-- A batch of Pulsar's is as late as it says outside; event times of single messages in it are seen
-  when it is looked into, and it is not looked into if it seems too early.
+- In ledgers that only Pulsar's clients wrote, the last entry is assumed to be the latest. (Publish
+  times come from clients' clocks, so they are in order up to the differences of those;
+  `ManagedLedgerImpl.asyncFindPosition` of 4.2 assumes the same.)
+- A batch of Pulsar's is assumed to be as late as its metadata states: event times of single
+  messages are seen only when it is decoded.
 
-Invariant: what is found is that late, and is there; a ledger never says less than the latest time
-that its entries say outside.
+Invariant: the message that is found has that time or a later one; the time noted for a ledger is
+never earlier than that in the metadata of its entries.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ from magnetar.core.ledger.read.readable_log import ReadableLog
 from magnetar.core.ledger.read.tail_cache import Slice
 
 LATEST: Final = "magnetar.latest-time"
-"""Property of one ledger: the latest time in it."""
+"""Property of one ledger: the latest time of its messages."""
 UNKNOWN: Final = "-1"
-"""Its value where it has to be read."""
+"""The value if it must be read from the entries."""
 UNKNOWN_TIME: Final = {LATEST: UNKNOWN}
 """Properties of a ledger that was sealed for its writer."""
 READ_ENTRIES: Final = 1_000
 READ_BYTES: Final = 1024 * 1024
-"""In one step; others have their turn between them."""
+"""Read in one step; other tasks run between steps."""
 POINTS_MAX: Final = 512
-"""Of one ledger."""
+"""Points remembered per ledger."""
 LEDGERS_MAX: Final = 64
-"""Of one log, whose points are remembered."""
+"""Ledgers with remembered points, per log."""
 
 
 class TimedMessage(Struct, frozen=True):
@@ -56,27 +57,27 @@ class TimedMessage(Struct, frozen=True):
 
 
 def latest_in(sent: bytes) -> int:
-    """The latest time that an entry says outside; -1 if it says none."""
+    """The latest time in the metadata of an entry; -1 if it has none."""
     return form_of(sent).latest_time(sent)
 
 
 class Points:
-    """How late a ledger was, entry by entry, at some of its entries."""
+    """The latest time before some of the entries of a ledger."""
 
     __slots__ = ("_entries", "_latest", "_stride", "covered", "latest")
 
     def __init__(self) -> None:
         self.covered = 0
-        """So many entries were read."""
+        """How many entries were read."""
         self.latest = -1
-        """The latest time in those."""
+        """The latest time in these."""
         self._stride = 1
         self._entries: list[int] = []
         self._latest: list[int] = []
-        """Of all entries before the one beside it."""
+        """The latest time before the entry at the same place of `_entries`."""
 
     def note(self, entry_id: int, time_ms: int) -> None:
-        """An entry has been read, and all that are before it."""
+        """An entry has been read, after all earlier ones."""
         if entry_id < self.covered:
             return
         if not self._entries or entry_id >= self._entries[-1] + self._stride:
@@ -89,7 +90,7 @@ class Points:
         self.latest = max(self.latest, time_ms)
 
     def before(self, since_ms: int) -> int:
-        """An entry with none before it that is so late."""
+        """An entry before which none has that time or a later one."""
         if self.latest < since_ms:
             return self.covered
         place = bisect_left(self._latest, since_ms)
@@ -97,23 +98,23 @@ class Points:
 
 
 class Times:
-    """What one log knows of its times."""
+    """The times of one log."""
 
     def __init__(self, ledger: ReadableLog) -> None:
         self._ledger = ledger
         self._points: OrderedDict[int, Points] = OrderedDict()
         self._latest = -1
-        """In the ledger being written, of what has been noted."""
+        """The latest time noted in the ledger being written."""
         self._noted_all = True
 
     # -- while it is written ------------------------------------------------------------------
 
     def begin(self, *, mixed: bool) -> None:
-        """A ledger is begun."""
+        """A ledger is created."""
         self._latest, self._noted_all = -1, mixed
 
     def note(self, tails: Iterable[bytes]) -> None:
-        """These are being written, as they were sent."""
+        """Entries are being written, here without the broker's headers."""
         self._latest = max(self._latest, *map(latest_in, tails))
 
     def noted(self) -> dict[str, str]:
@@ -124,7 +125,7 @@ class Times:
     # -- questions ----------------------------------------------------------------------------
 
     async def first_since(self, since_ms: int) -> TimedMessage | None:
-        """The first message that is as late as that, or later."""
+        """The first message with that time or a later one."""
         for segment in list(self._ledger.chain.segments):
             if await self._latest_of(segment) < since_ms:
                 continue
@@ -139,7 +140,7 @@ class Times:
         return None
 
     async def latest(self) -> TimedMessage | None:
-        """The first of the latest messages."""
+        """The first of the messages with the latest time."""
         best: TimedMessage | None = None
         for segment in list(self._ledger.chain.segments):
             if best is not None and await self._latest_of(segment) <= best.time_ms:
@@ -149,7 +150,7 @@ class Times:
         return best
 
     async def _latest_message(self, segment: Segment, above_ms: int) -> TimedMessage | None:
-        """The first of the latest messages in a ledger that are later than that."""
+        """The first message with the latest time of a ledger, if that is after `above_ms`."""
         best = None
         async for part, place, time_ms in self._read(segment, 0):
             if time_ms > above_ms:
@@ -166,12 +167,12 @@ class Times:
         return best
 
     async def _message(self, part: Slice, place: int, since_ms: int) -> TimedMessage | None:
-        """The first message in an entry that is as late as that."""
+        """The first message of an entry with that time or a later one."""
         late = (one for one in await self._messages(part, place) if one.time_ms >= since_ms)
         return next(late, None)
 
     async def _messages(self, part: Slice, place: int) -> list[TimedMessage]:
-        """What is in an entry, but for what is over."""
+        """The messages of an entry, without those before the beginning of the log."""
         ledger, first = self._ledger, part.header(place).first_index
         position = (part.ledger_id, part.first_entry + place)
         try:
@@ -182,7 +183,7 @@ class Times:
         return [one for one in found if one.index >= ledger.first_index]
 
     async def _latest_of(self, segment: Segment) -> int:
-        """No message in a ledger is later."""
+        """An upper bound of the times in a ledger."""
         said = segment.others.get(LATEST)
         end = self._ledger.chain.last_entry_of(segment)
         if end < 0:
@@ -210,7 +211,7 @@ class Times:
     async def _read(
         self, segment: Segment, entry_id: int
     ) -> AsyncGenerator[tuple[Slice, int, int], None]:
-        """The entries of one ledger from there on, each with its latest time."""
+        """The entries of one ledger from `entry_id` on, each with its latest time."""
         chain, points = self._ledger.chain, self._points_of(segment)
         follows = entry_id <= points.covered
         position: Position = chain.normal((segment.ledger_id, entry_id))
