@@ -23,9 +23,9 @@ from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.wire.http.front import HttpOptions
 from magnetar.wire.http.server.guard import HostNames
-from magnetar.wire.kafka.front import KafkaOptions
 from magnetar.wire.kafka.groups.offsets import committed_offset
 from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.pulsar import metadata
 from magnetar.wire.pulsar.replies import Address
 from magnetar.wire.pulsar.session.front import PulsarOptions

@@ -17,8 +17,8 @@ from magnetar.part_settings import (
     roll_limits,
 )
 from magnetar.settings import SETTINGS, load
-from magnetar.wire.kafka.front import KafkaOptions
 from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.pulsar.replies import Address
 from magnetar.wire.pulsar.session.front import PulsarOptions
 

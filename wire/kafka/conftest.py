@@ -15,7 +15,7 @@ from magnetar.core.testing.line import Line
 from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.codec.declare import Request, Response
 from magnetar.wire.kafka.codec.decoder import decoder
-from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
+from magnetar.wire.kafka.front import KafkaFront
 from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.messages.records import (
     FetchedPartition,
@@ -27,6 +27,7 @@ from magnetar.wire.kafka.messages.records import (
     ProduceRequest,
     ProduceTopic,
 )
+from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.kafka.tests.frame import feed_large, framed
 
 
@@ -123,7 +124,7 @@ class Stage:
         self.stores = stores
         self.broker = broker
         self.front = KafkaFront(broker, KafkaOptions(**options))
-        broker.spawn(self.front.keeper.run)
+        broker.spawn(self.front.services.member_store.run)
         self.known = False
         """Whether its clients have produced before."""
         self.large = False

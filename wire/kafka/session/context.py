@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from magnetar.core.broker.access import ANYBODY, Conversation
-from magnetar.wire.kafka.session.fetch.wakeup import Wakeup
+from magnetar.wire.kafka.session.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection

@@ -33,47 +33,61 @@ from magnetar.wire.kafka.session.transactions.transactions import TransactionHan
 from magnetar.wire.kafka.session.transactions.txn_offset_commit import TxnOffsetCommitHandlers
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.services import KafkaServices
 
 
 class RequestHandlers:
     """See the module's docstring."""
 
-    def __init__(self, front: KafkaFront) -> None:
-        self._front = front
-        self.access: Final = front.broker.access
-        self.spawn: Final = front.broker.spawn
-        self.fetch: Final = FetchHandlers(front.logs, front.records, front.broker.clock)
+    def __init__(self, services: KafkaServices) -> None:
+        self._services = services
+        self.access: Final = services.broker.access
+        self.spawn: Final = services.broker.spawn
+        self.fetch: Final = FetchHandlers(
+            services.logs, services.group_records, services.broker.clock
+        )
         self.by_key: Final[Mapping[int, Handler]] = {
             **versions.HANDLERS,
             **acls.HANDLERS,
             **SaslHandlers(self.access).handlers(),
             **self.fetch.handlers(),
-            **_of_topics(front),
-            **_of_groups(front),
-            **_of_configs(front),
-            **_of_transactions(front),
+            **_of_topics(services),
+            **_of_groups(services),
+            **_of_configs(services),
+            **_of_transactions(services),
         }
         """By kind of request. Produce is not among them: see `produce`."""
 
     def produce(self, caller: Caller, replies: Replies) -> ProduceHandler:
         """That of one connection."""
-        front = self._front
+        services = self._services
         return ProduceHandler(
-            front.broker, front.logs, front.coordinator, front.inspectors, caller, replies
+            services.broker,
+            services.logs,
+            services.transactions,
+            services.inspectors,
+            caller,
+            replies,
         )
 
 
-def _brokers(front: KafkaFront) -> Brokers:
-    return Brokers(front.options.node_id, front.cluster_id, front.broker.ownership)
+def _brokers(services: KafkaServices) -> Brokers:
+    return Brokers(services.options.node_id, services.cluster_id, services.broker.ownership)
 
 
-def _of_topics(front: KafkaFront) -> Mapping[int, Handler]:
-    broker, logs, records, options = front.broker, front.logs, front.records, front.options
-    metadata = MetadataHandlers(broker, _brokers(front), logs, records, options, front.defaults)
+def _of_topics(services: KafkaServices) -> Mapping[int, Handler]:
+    broker, logs, records, options = (
+        services.broker,
+        services.logs,
+        services.group_records,
+        services.options,
+    )
+    metadata = MetadataHandlers(
+        broker, _brokers(services), logs, records, options, services.defaults
+    )
     return {
         **metadata.handlers(),
-        **TopicChangeHandlers(broker, logs, options, front.defaults).handlers(),
+        **TopicChangeHandlers(broker, logs, options, services.defaults).handlers(),
         **LogDirHandlers(broker, records, options).handlers(),
         **QuorumHandlers(options, broker.clock).handlers(),
         **ListOffsetsHandlers(logs, records).handlers(),
@@ -81,16 +95,26 @@ def _of_topics(front: KafkaFront) -> Mapping[int, Handler]:
     }
 
 
-def _of_groups(front: KafkaFront) -> Mapping[int, Handler]:
-    groups, offsets, subscriptions = front.groups, front.offsets, front.subscriptions
-    lookups, records = front.lookups, front.records
+def _of_groups(services: KafkaServices) -> Mapping[int, Handler]:
+    groups, offsets, subscriptions = services.groups, services.offsets, services.subscriptions
+    lookups, records = services.lookups, services.group_records
     commits = OffsetHandlers(
-        front.broker, groups, offsets, subscriptions, front.logs, front.coordinator
+        services.broker,
+        groups,
+        services.commits,
+        subscriptions,
+        services.logs,
+        services.transactions,
     )
     tools = GroupToolHandlers(
-        groups, offsets, subscriptions, records, front.keeper, front.expiry.forget_if_unused
+        groups,
+        offsets,
+        subscriptions,
+        records,
+        services.member_store,
+        services.expiry.forget_if_unused,
     )
-    classic = ClassicGroupHandlers(_brokers(front), groups, lookups, front.options.groups)
+    classic = ClassicGroupHandlers(_brokers(services), groups, lookups, services.options.groups)
     return {
         **classic.handlers(),
         **commits.handlers(),
@@ -99,27 +123,27 @@ def _of_groups(front: KafkaFront) -> Mapping[int, Handler]:
     }
 
 
-def _of_configs(front: KafkaFront) -> Mapping[int, Handler]:
+def _of_configs(services: KafkaServices) -> Mapping[int, Handler]:
     resources = ConfigResources(
-        front.broker,
-        front.groups,
-        front.records,
-        front.configured,
-        front.options,
-        front.defaults,
+        services.broker,
+        services.groups,
+        services.group_records,
+        services.group_configs,
+        services.options,
+        services.defaults,
     )
-    return ConfigHandlers(resources, front.lists).handlers()
+    return ConfigHandlers(resources, services.lists).handlers()
 
 
-def _of_transactions(front: KafkaFront) -> Mapping[int, Handler]:
-    coordinator, logs, broker = front.coordinator, front.logs, front.broker
-    timeout_ms_max = front.options.transaction_ms_max
+def _of_transactions(services: KafkaServices) -> Mapping[int, Handler]:
+    coordinator, logs, broker = services.transactions, services.logs, services.broker
+    timeout_ms_max = services.options.transaction_ms_max
     transactions = TransactionHandlers(coordinator, logs, broker.metadata, timeout_ms_max)
-    tools = TransactionToolHandlers(coordinator, logs, front.records, broker.clock)
+    tools = TransactionToolHandlers(coordinator, logs, services.group_records, broker.clock)
     return {
         **transactions.handlers(),
         **TxnOffsetCommitHandlers(
-            coordinator, front.groups, front.offsets, broker.clock
+            coordinator, services.groups, services.offsets, broker.clock
         ).handlers(),
         **tools.handlers(),
     }

@@ -1,4 +1,4 @@
-"""Where clients are told to connect, and what stays the same from start to start."""
+"""The address that clients of each listener are given."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.broker import running
 from magnetar.core.testing.line import Line
 from magnetar.wire.kafka.addresses import Endpoint
-from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
+from magnetar.wire.kafka.front import KafkaFront
+from magnetar.wire.kafka.options import KafkaOptions
 
 
 @pytest.mark.parametrize(
@@ -28,14 +29,3 @@ async def test_a_client_is_told_what_its_listener_advertises(
     async with running() as broker:
         _, session = KafkaFront(broker, options).listener("kafka")(connection)
         assert session.caller.endpoint == told
-
-
-async def test_a_cluster_keeps_its_id() -> None:
-    stores, seen = Stores(), []
-    for _ in range(2):
-        async with running(stores) as broker:
-            front = KafkaFront(broker, KafkaOptions())
-            await front.open()
-            seen.append(front.cluster_id)
-    assert len(seen[0]) == 22
-    assert seen[0] == seen[1]

@@ -32,9 +32,9 @@ async def leave(client: Client, joined: object) -> None:
 
 
 async def go_on(stage: Stage, expiry: Expiry, minutes: float) -> None:
-    await stage.front.groups.tick()
+    await stage.front.services.groups.tick()
     stage.stores.clock.forward(minutes * MINUTE)
-    await stage.front.groups.tick()
+    await stage.front.services.groups.tick()
     await expiry.expire_all()
 
 
@@ -56,7 +56,7 @@ def test_when(commit: CommittedPosition, record: GroupRecord, when_ms: int) -> N
 
 
 async def test_of_somebody_who_only_commits(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), stage.front.expiry
+    client, expiry = await stage.client("t"), stage.front.services.expiry
     await client.hears(commit(0), 9)
     await go_on(stage, expiry, 9)
     await client.hears(commit(0), 9)
@@ -64,18 +64,20 @@ async def test_of_somebody_who_only_commits(stage: Stage) -> None:
     assert await committed(client) == (0, "")
     await go_on(stage, expiry, 1)
     assert await committed(client) == (-1, "")
-    assert await stage.front.records.names() == []
+    assert await stage.front.services.group_records.names() == []
     (topic,) = stage.broker.topics.values()
     assert not topic.subscriptions
 
 
 async def test_of_a_group_from_when_the_last_one_leaves(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), stage.front.expiry
+    client, expiry = await stage.client("t"), stage.front.services.expiry
     joined = await member(client)
     await client.hears(commit(0, joined), 9)
     for _ in range(100):
         await go_on(stage, expiry, 0.15)
-        stage.front.groups.find("g").heartbeat(joined.member_id, 1, None, stage.front.groups.now())
+        stage.front.services.groups.find("g").heartbeat(
+            joined.member_id, 1, None, stage.front.services.groups.now()
+        )
     assert await committed(client) == (0, ""), "somebody is in"
     await leave(client, joined)
     await go_on(stage, expiry, 9)
@@ -90,7 +92,7 @@ async def test_of_a_group_whose_members_do_not_come_back_after_a_restart(stage: 
     await client.hears(commit(0, joined), 9)
     again = Stage(stage.stores, stage.broker, groups=stage.front.options.groups)
     await again.front.open()
-    client, expiry = await again.client(), again.front.expiry
+    client, expiry = await again.client(), again.front.services.expiry
     await go_on(again, expiry, 100)
     assert await committed(client) == (0, ""), "its time begins now"
     await go_on(again, expiry, 10)
@@ -98,7 +100,7 @@ async def test_of_a_group_whose_members_do_not_come_back_after_a_restart(stage: 
 
 
 async def test_as_long_as_a_client_of_old_says(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), stage.front.expiry
+    client, expiry = await stage.client("t"), stage.front.services.expiry
     joined = await member(client)
     request = commit(0, joined)
     await client.hears(
@@ -119,7 +121,7 @@ async def test_as_long_as_a_client_of_old_says(stage: Stage) -> None:
 
 
 async def test_what_no_member_wants(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), stage.front.expiry
+    client, expiry = await stage.client("t"), stage.front.services.expiry
     await client.hears(commit(0), 9)
     stage.stores.clock.forward(11 * MINUTE)
     joined = await member(client)
@@ -133,8 +135,8 @@ async def test_what_no_member_wants(stage: Stage) -> None:
 
 
 async def test_subscriptions_of_pulsars_do_not_age(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), stage.front.expiry
-    (topic,) = [await stage.front.logs.get("t", 0)]
+    client, expiry = await stage.client("t"), stage.front.services.expiry
+    (topic,) = [await stage.front.services.logs.get("t", 0)]
     await topic.topic.subscription("theirs")
     await go_on(stage, expiry, 10_000)
     assert await committed(client, "theirs") == (0, "")

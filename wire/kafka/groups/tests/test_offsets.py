@@ -17,6 +17,7 @@ from magnetar.wire.kafka.groups.offsets import (
     committed_offset,
     committed_to,
 )
+from magnetar.wire.kafka.groups.task_order import TaskOrder
 from magnetar.wire.kafka.tests.batch import batch
 
 __all__ = ["stage"]
@@ -27,16 +28,16 @@ T = ("t", 0)
 async def topic_of(stage: Stage) -> PersistentTopic:
     client = await stage.client("t")
     await client.produce("t", batch(b"a", b"b"), batch(b"c"))
-    return (await stage.front.logs.get(*T)).topic
+    return (await stage.front.services.logs.get(*T)).topic
 
 
 async def commit(stage: Stage, commit: CommittedPosition) -> int:
-    turn = stage.front.commit_turns.take("here")
-    return (await stage.front.offsets.commit("g", {T: commit}, turn, GroupRecord()))[T]
+    turn = TaskOrder().take("here")
+    return (await stage.front.services.offsets.commit("g", {T: commit}, turn, GroupRecord()))[T]
 
 
 async def test_its_own_subscription_comes_and_goes(stage: Stage) -> None:
-    topic, offsets = await topic_of(stage), stage.front.offsets
+    topic, offsets = await topic_of(stage), stage.front.services.offsets
     assert await offsets.fetch("g", T) is None
     assert await commit(stage, CommittedPosition(1, 0, "note", 5)) == errors.NONE
     assert await offsets.fetch("g", T) == CommittedPosition(1, 0, "note", 5)
@@ -49,7 +50,7 @@ async def test_its_own_subscription_comes_and_goes(stage: Stage) -> None:
 
 
 async def test_a_subscription_of_pulsars_stays(stage: Stage) -> None:
-    topic, offsets = await topic_of(stage), stage.front.offsets
+    topic, offsets = await topic_of(stage), stage.front.services.offsets
     await topic.subscription("g", start=(-1, -1))
     assert await offsets.fetch("g", T) == CommittedPosition(0)
     assert await commit(stage, CommittedPosition(2)) == errors.NONE
@@ -94,7 +95,7 @@ async def test_a_group_counts_wherever_its_cursor_was_moved(stage: Stage) -> Non
 async def test_readers_in_memory_are_no_groups(stage: Stage) -> None:
     topic = await topic_of(stage)
     topic.reader("g", (-1, -1))
-    assert await stage.front.offsets.fetch("g", T) is None
+    assert await stage.front.services.offsets.fetch("g", T) is None
     assert await commit(stage, CommittedPosition(1)) == errors.NON_EMPTY_GROUP
 
 
@@ -103,7 +104,7 @@ async def test_offsets_beyond_both_ends(stage: Stage) -> None:
     for offset, backlog in ((100, 0), (0, 2), (2, 1), (1, 2), (3, 0)):
         assert await commit(stage, CommittedPosition(offset)) == errors.NONE
         assert topic.subscriptions["g"].cursor.backlog == backlog
-        assert await stage.front.offsets.fetch("g", T) == CommittedPosition(offset)
+        assert await stage.front.services.offsets.fetch("g", T) == CommittedPosition(offset)
 
 
 async def test_what_was_stored_is_there_after_a_restart(stage: Stage) -> None:
@@ -111,7 +112,9 @@ async def test_what_was_stored_is_there_after_a_restart(stage: Stage) -> None:
     await commit(stage, CommittedPosition(1, 0, "note", 5, 6))
     await stage.broker.unload(topic.name)
     again = Stage(stage.stores, stage.broker)
-    found = await Offsets(again.broker, again.front.logs, again.front.records).fetch("g", T)
+    found = await Offsets(
+        again.broker, again.front.services.logs, again.front.services.group_records
+    ).fetch("g", T)
     assert found == CommittedPosition(1, 0, "note", 5, 6)
 
 

@@ -33,7 +33,7 @@ async def test_logs_are_forgotten_with_their_topics(stage: Stage, way: str) -> N
     client = await stage.client("t")
     for name in ("t", "public/default/t"):
         await client.produce(name, batch(b"a"))
-    logs = stage.front.logs
+    logs = stage.front.services.logs
     assert (len(logs._known), len(logs._of_topics)) == (2, 1)
     if way == "unloaded":
         await stage.broker.unload(NAME)
@@ -44,7 +44,7 @@ async def test_logs_are_forgotten_with_their_topics(stage: Stage, way: str) -> N
 
 async def test_a_log_is_at_hand_once_it_is_loaded(stage: Stage) -> None:
     await stage.client("t")
-    logs = stage.front.logs
+    logs = stage.front.services.logs
     assert logs.at_once("t", 0) is None
     found = await logs.get("t", 0)
     assert logs.at_once("t", 0) is found
@@ -58,22 +58,22 @@ async def test_a_log_is_at_hand_once_it_is_loaded(stage: Stage) -> None:
 async def test_partitions_that_are_not_there(stage: Stage, name: str, partition: int) -> None:
     await stage.client("t")
     with pytest.raises(TopicNotFound):
-        await stage.front.logs.get(name, partition)
-    assert stage.front.logs.at_once(name, partition) is None
+        await stage.front.services.logs.get(name, partition)
+    assert stage.front.services.logs.at_once(name, partition) is None
 
 
 async def test_a_topic_without_partitions_has_one(stage: Stage) -> None:
     await administration.create_topic(stage.broker, BASE)
-    log = await stage.front.logs.get("t", 0)
+    log = await stage.front.services.logs.get("t", 0)
     assert log.topic.name == BASE
     with pytest.raises(TopicNotFound):
-        await stage.front.logs.get("t", 1)
+        await stage.front.services.logs.get("t", 1)
 
 
 async def test_an_id_leads_to_its_topic_and_to_no_later_one_of_that_name(stage: Stage) -> None:
     """KIP-516: who asks by id is not given a topic that was made anew by the same name."""
     await stage.client("t")
-    logs = stage.front.logs
+    logs = stage.front.services.logs
     old_id = (await logs.get("t", 0)).topic_id
     assert logs.by_id_at_once(old_id, 0) is None, "the name of the id is not known yet"
     log = await logs.by_id(old_id, 0)
@@ -94,7 +94,7 @@ async def test_of_many_ids_the_oldest_are_forgotten(
 ) -> None:
     monkeypatch.setattr(logs_module, "NAMES_MAX", 2)
     await stage.client("a", "b", "c")
-    logs = stage.front.logs
+    logs = stage.front.services.logs
     ids = [(await logs.get(name, 0)).topic_id for name in "abc"]
     assert [await logs.name_of(each) for each in ids] == ["a", "b", "c"]
     assert [logs.name_at_once(each) for each in ids] == ["", "b", "c"]
@@ -105,7 +105,7 @@ async def test_offsets_are_those_of_the_topic(stage: Stage) -> None:
     await one.client.produce("t", batch(b"plain"))
     await one.add()
     await one.write(b"a", b"b")
-    log = await stage.front.logs.get("t", 0)
+    log = await stage.front.services.logs.get("t", 0)
     assert (log.start, log.stable, log.end) == (0, 1, 3)
     await one.end(commit=True)
     assert (log.start, log.stable, log.end) == (0, 4, 4)
@@ -113,7 +113,7 @@ async def test_offsets_are_those_of_the_topic(stage: Stage) -> None:
 
 async def test_rules_change_with_the_policies(stage: Stage) -> None:
     await stage.client("t")
-    log = await stage.front.logs.get("t", 0)
+    log = await stage.front.services.logs.get("t", 0)
     before = log.rules()
     assert log.rules() is before, "they are not worked out for each batch"
     configs = {"max.message.bytes": "1000"}
@@ -123,7 +123,7 @@ async def test_rules_change_with_the_policies(stage: Stage) -> None:
 
 async def test_readers_hear_of_more_while_they_watch(stage: Stage) -> None:
     client = await stage.client("t")
-    log = await stage.front.logs.get("t", 0)
+    log = await stage.front.services.logs.get("t", 0)
     heard: list[int] = []
     with log.watched(lambda: heard.append(log.end)):
         await client.produce("t", batch(b"a"))

@@ -46,15 +46,9 @@ from magnetar.wire.kafka.messages.configs import (
     ListConfigResourcesResponse,
     ListedResource,
 )
-from magnetar.wire.kafka.session.configs.resources import (
-    FROM_DEFAULT,
-    Change,
-    ConfigResources,
-    Configs,
-    Resource,
-    Shown,
-)
+from magnetar.wire.kafka.session.configs.resources import Change, ConfigResources, Configs, Resource
 from magnetar.wire.kafka.session.long_lists import FEW, long_list
+from magnetar.wire.kafka.session.shown_configs import FROM_DEFAULT, Shown
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext

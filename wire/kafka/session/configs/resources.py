@@ -20,34 +20,29 @@ from magnetar.wire.kafka.errors import INVALID_REQUEST, KafkaRefusal
 from magnetar.wire.kafka.groups.configs import GROUP, of_all
 from magnetar.wire.kafka.messages.configs import ConfigResourceType
 from magnetar.wire.kafka.names import topic_of
+from magnetar.wire.kafka.session.shown_configs import (
+    FROM_DEFAULT,
+    FROM_GROUP,
+    FROM_SERVER,
+    Shown,
+    of_new_topic,
+    shown_topic,
+)
 from magnetar.wire.kafka.session.topics import internal
 from magnetar.wire.kafka.session.topics.creation import is_there
 from magnetar.wire.kafka.session.topics.metadata import all_names
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-    from magnetar.wire.kafka.front import KafkaOptions
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
     from magnetar.wire.kafka.groups.group_configs import GroupConfigs
     from magnetar.wire.kafka.groups.group_records import GroupRecords
+    from magnetar.wire.kafka.options import KafkaOptions
     from magnetar.wire.kafka.session.context import Caller
-
-FROM_TOPIC: Final = 1
-FROM_SERVER: Final = 4
-FROM_DEFAULT: Final = 5
-FROM_GROUP: Final = 8
 
 Configs = dict[str, str]
 Change = Callable[[Configs], Configs]
 """What a resource is to have, made of what it has."""
-
-
-class Shown(NamedTuple):
-    """One config: its value, and where that comes from."""
-
-    name: str
-    value: str
-    source: int
 
 
 class Resource(NamedTuple):
@@ -62,24 +57,6 @@ class Resource(NamedTuple):
     """Those of the kind that there are; of groups, those that have configs of their own."""
     fixed: frozenset[str] = frozenset()
     """Configs that clients may only look at."""
-
-
-def of_new_topic(defaults: Mapping[str, str], requested: Mapping[str, str]) -> list[Shown]:
-    """What a topic has that is made with these."""
-    plain = {name: config.default for name, config in configs.TOPIC.items()}
-    return _shown_topic(defaults, requested, {**plain, **defaults, **requested})
-
-
-def _shown_topic(
-    defaults: Mapping[str, str], own: Mapping[str, str], found: Mapping[str, str]
-) -> list[Shown]:
-    def source(name: str) -> int:
-        if name in own:
-            return FROM_TOPIC
-        usual = configs.TOPIC[name].default
-        return FROM_DEFAULT if defaults.get(name, usual) == usual else FROM_SERVER
-
-    return [Shown(name, value, source(name)) for name, value in sorted(found.items())]
 
 
 class ConfigResources:
@@ -121,7 +98,7 @@ class ConfigResources:
         name = await self._named(text)
         effective = await self._broker.catalog.effective(name)
         own = effective.configs
-        return _shown_topic(self._defaults, own, configs.shown(effective, self._defaults))
+        return shown_topic(self._defaults, own, configs.shown(effective, self._defaults))
 
     async def _named(self, text: str) -> TopicName:
         name = topic_of(text)

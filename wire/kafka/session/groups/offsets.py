@@ -26,7 +26,6 @@ from magnetar.wire.kafka.errors import (
     KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
-from magnetar.wire.kafka.groups.group_records import GroupRecord
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.groups.task_order import TaskOrder
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
-    from magnetar.wire.kafka.groups.offsets import Offsets
+    from magnetar.wire.kafka.groups.offset_commits import OffsetCommits
     from magnetar.wire.kafka.groups.subscriptions import Subscriptions
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Handler, RequestContext
@@ -79,17 +78,18 @@ class OffsetHandlers:
         self,
         broker: Broker,
         groups: GroupCoordinator,
-        offsets: Offsets,
+        commits: OffsetCommits,
         subscriptions: Subscriptions,
         logs: Logs,
-        coordinator: TransactionCoordinator,
+        transactions: TransactionCoordinator,
     ) -> None:
         self._broker = broker
         self._groups = groups
-        self._offsets = offsets
+        self._offsets = commits.offsets
+        self._commits = commits
         self._subscriptions = subscriptions
         self._logs = logs
-        self._coordinator = coordinator
+        self._transactions = transactions
         self._turns = TaskOrder()
 
     def handlers(self) -> Mapping[int, Handler]:
@@ -128,7 +128,7 @@ class OffsetHandlers:
                 if (code or note_refusal(part)) == NONE:
                     commit = commit_of(part, now_ms, request.retention_time_ms)
                     requested[name, part.partition_index] = commit
-        codes = await store(self._groups, self._offsets, request.group_id, requested, turn)
+        codes = await self._commits.store(request.group_id, requested, turn)
         return OffsetCommitResponse(
             topics=[
                 CommittedTopic(
@@ -196,7 +196,7 @@ class OffsetHandlers:
 
     def _refuse_unstable(self, group: FetchedOffsetsGroup) -> None:
         """Where a transaction is about to change an offset, it is to be waited for (KIP-447)."""
-        waiting = unstable(self._coordinator.all(), group.group_id)
+        waiting = unstable(self._transactions.all(), group.group_id)
         for topic in group.topics if waiting else ():
             name = topic.name or self._logs.name_at_once(topic.topic_id)
             for part in topic.partitions:
@@ -300,23 +300,6 @@ class OffsetHandlers:
             )
             partition_response.committed_leader_epoch = found.epoch
         return partition_response
-
-
-async def store(
-    groups: GroupCoordinator,
-    offsets: Offsets,
-    group_id: str,
-    commits: Mapping[TopicPartition, CommittedPosition],
-    turn: Turn,
-) -> dict[TopicPartition, int]:
-    """Store commits that are allowed; returns an error code for each."""
-    record = groups.record_of(group_id)
-    if any(commit.expires_ms != NEVER_MS for commit in commits.values()):
-        record = GroupRecord(record.kind, record.protocol_type, ages_early=True)
-    if not commits:
-        async with turn:
-            return {}
-    return await offsets.commit(group_id, commits, turn, record)
 
 
 def note_refusal(part: CommitPartition | TxnCommitPartition) -> int:

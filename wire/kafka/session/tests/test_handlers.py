@@ -19,12 +19,12 @@ from magnetar.wire.kafka.session.versions import SERVED
 
 
 async def test_all_that_is_served_is_handled(stage: Stage) -> None:
-    assert {*RequestHandlers(stage.front).by_key, ApiKey.PRODUCE} == set(SERVED)
+    assert {*RequestHandlers(stage.front.services).by_key, ApiKey.PRODUCE} == set(SERVED)
 
 
 @pytest.mark.parametrize("key", [key for key in ApiKey if key is not ApiKey.PRODUCE])
 async def test_a_handler_gets_the_request_of_its_kind(stage: Stage, key: ApiKey) -> None:
-    handler = RequestHandlers(stage.front).by_key[key]
+    handler = RequestHandlers(stage.front.services).by_key[key]
     context, request = inspect.signature(handler).parameters.values()
     assert context.annotation == "RequestContext"
     assert request.annotation.removesuffix(" | None") == APIS[key].request.__name__
@@ -34,7 +34,7 @@ async def test_a_handler_answers_without_a_session(stage: Stage) -> None:
     connection: Any = Line()
     caller = Caller(connection, Endpoint("mq", 9092), "kafka")
     context = RequestContext(ApiKey.METADATA, 9, 1, "c", caller)
-    handler = RequestHandlers(stage.front).by_key[ApiKey.METADATA]
+    handler = RequestHandlers(stage.front.services).by_key[ApiKey.METADATA]
     heard = await handler(context, MetadataRequest(topics=[MetadataRequestTopic(name="..")]))
     assert [(one.host, one.port) for one in heard.brokers] == [("mq", 9092)]
     assert heard.topics[0].error_code != 0

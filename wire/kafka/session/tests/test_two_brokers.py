@@ -17,7 +17,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Stage
-from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
+from magnetar.wire.kafka.front import KafkaFront
 from magnetar.wire.kafka.groups.classic.store import MEMBERS
 from magnetar.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from magnetar.wire.kafka.messages.groups import (
@@ -32,6 +32,7 @@ from magnetar.wire.kafka.messages.offsets import (
     DeleteOffsetsTopic,
     OffsetDeleteRequest,
 )
+from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.kafka.session.groups.tests.test_classic import commit, committed, join, member
 from magnetar.wire.kafka.session.groups.tests.test_offsets import code
 from magnetar.wire.kafka.session.transactions.tests.test_transactions import Producer, values
@@ -124,7 +125,7 @@ async def test_a_group_goes_on_with_its_new_coordinator(stages: Stages) -> None:
         assignments=[SyncAssignment(member_id=joined.member_id, assignment=b"stale")],
     )
     assert (await one.hears(late)).error_code == errors.NOT_COORDINATOR
-    assert one.front.groups.all() == []
+    assert one.front.services.groups.all() == []
     beat = heartbeat(joined.member_id, rejoined.generation_id)
     assert (await other.hears(beat)).error_code == 0
     assert (await one.hears(beat)).error_code == 0, "loaded anew, as the other one stored it"
@@ -147,7 +148,7 @@ async def test_a_group_of_the_newer_protocol_has_one_coordinator(stages: Stages)
     assert (second.error_code, second.member_epoch) == (0, 2)
     enter.member_id = "late"
     assert (await one.hears(enter)).error_code == errors.NOT_COORDINATOR
-    group = other.front.groups.consumer("g")
+    group = other.front.services.groups.consumer("g")
     assert group is not None
     assert set(group.members) == {"m", "n"}
 
@@ -157,14 +158,14 @@ async def test_the_record_of_a_group_has_one_writer(stages: Stages) -> None:
     await one.produce("t", batch(b"a"))
     joined = await member(one)
     await one.hears(commit(1, joined), 9)
-    await one.front.groups.tick()
-    await other.front.records.note("g", "classic", "consumer", 5)
-    group = one.front.groups.find("g")
+    await one.front.services.groups.tick()
+    await other.front.services.group_records.note("g", "classic", "consumer", 5)
+    group = one.front.services.groups.find("g")
     assert group is not None
-    group.leave(joined.member_id, None, one.front.groups.now())
-    await one.front.groups.tick()
-    assert one.front.groups.all() == [], "another one has it"
-    found = await one.front.records.find("g")
+    group.leave(joined.member_id, None, one.front.services.groups.now())
+    await one.front.services.groups.tick()
+    assert one.front.services.groups.all() == [], "another one has it"
+    found = await one.front.services.group_records.find("g")
     assert found is not None
     assert found.empty_since_ms == 5
 
@@ -206,9 +207,9 @@ async def test_a_replaced_coordinator_expires_nothing(
     stages[0].stores.clock.forward(retention_seconds - 60)
     assert await code(other, commit(2)) == 0
     stages[0].stores.clock.forward(120)
-    await one.front.expiry.expire_all()
+    await one.front.services.expiry.expire_all()
     assert "expired offsets stay for now" in caplog.text
-    await other.front.expiry.expire_all()
+    await other.front.services.expiry.expire_all()
     assert await committed(other) == (2, "")
 
 
@@ -254,7 +255,10 @@ async def test_a_start_loads_no_group_of_a_peer(stores: Stores) -> None:
             front = KafkaFront(other, KafkaOptions())
             await front.open()
             await settled()
-            assert (front.groups.all(), list(front.coordinator.all())) == ([], [])
+            assert (front.services.groups.all(), list(front.services.transactions.all())) == (
+                [],
+                [],
+            )
         assert stores.metadata._values == before
         beat = heartbeat(joined.member_id, joined.generation_id)
         assert (await client.hears(beat)).error_code == 0

@@ -52,8 +52,8 @@ from magnetar.wire.kafka.session.topics.metadata import all_names
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-    from magnetar.wire.kafka.front import KafkaOptions
     from magnetar.wire.kafka.groups.group_records import GroupRecords
+    from magnetar.wire.kafka.options import KafkaOptions
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 

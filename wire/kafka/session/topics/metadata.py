@@ -33,8 +33,8 @@ from magnetar.wire.kafka.session.topics import creation, internal
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-    from magnetar.wire.kafka.front import KafkaOptions
     from magnetar.wire.kafka.groups.group_records import GroupRecords
+    from magnetar.wire.kafka.options import KafkaOptions
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
     from magnetar.wire.kafka.session.topics.brokers import Brokers

@@ -26,7 +26,7 @@ from magnetar.wire.kafka.partition.logs import EPOCH
 
 if TYPE_CHECKING:
     from magnetar.core.kernel.clock import Clock
-    from magnetar.wire.kafka.front import KafkaOptions
+    from magnetar.wire.kafka.options import KafkaOptions
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 LOG: Final = "__cluster_metadata"

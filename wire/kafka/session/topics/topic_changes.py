@@ -40,12 +40,12 @@ from magnetar.wire.kafka.messages.topics import (
     DeleteTopicsResponse,
 )
 from magnetar.wire.kafka.names import new_topic_of, topic_of
-from magnetar.wire.kafka.session.configs import resources
+from magnetar.wire.kafka.session import shown_configs
 from magnetar.wire.kafka.session.topics import creation, internal
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-    from magnetar.wire.kafka.front import KafkaOptions
+    from magnetar.wire.kafka.options import KafkaOptions
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
@@ -112,7 +112,7 @@ class TopicChangeHandlers:
                     config_source=one.source,
                     is_sensitive=False,
                 )
-                for one in resources.of_new_topic(self._defaults, requested)
+                for one in shown_configs.of_new_topic(self._defaults, requested)
             ]
         except (BrokerError, KafkaRefusal) as error:
             topic_response.error_code, topic_response.error_message = code_and_message(error)

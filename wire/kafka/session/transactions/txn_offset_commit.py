@@ -1,18 +1,17 @@
 """TxnOffsetCommit: offsets that are committed if a transaction is (KIP-98, KIP-447).
 
-They are stored in the transaction's record; `commit_pending` commits them with it.
+They are stored in the transaction's record, and committed with it (`groups/offset_commits.py`).
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import BrokerError, InvalidName, NotReady
+from magnetar.core.kernel.errors import BrokerError, InvalidName
 from magnetar.core.kernel.names import check_subscription
 from magnetar.core.transactions.transaction import PendingCommit, TransactionState
 from magnetar.wire.kafka.api_keys import ApiKey
@@ -20,25 +19,22 @@ from magnetar.wire.kafka.errors import (
     ILLEGAL_GENERATION,
     INVALID_GROUP_ID,
     INVALID_PRODUCER_EPOCH,
-    INVALID_TOPIC,
     INVALID_TXN_STATE,
     NONE,
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
-    UNKNOWN_TOPIC,
     KafkaRefusal,
 )
-from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.groups.subscriptions import TopicPartition
-from magnetar.wire.kafka.groups.transactional_offsets import TransactionalOffsets, decode, encode
+from magnetar.wire.kafka.groups.transactional_offsets import TransactionalOffsets, encode
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors
 from magnetar.wire.kafka.messages.transactions import (
     TxnCommitPartition,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from magnetar.wire.kafka.session.groups.offsets import commit_of, note_refusal, store
+from magnetar.wire.kafka.session.groups.offsets import commit_of, note_refusal
 from magnetar.wire.kafka.session.transactions import transactions
 
 if TYPE_CHECKING:
@@ -46,13 +42,7 @@ if TYPE_CHECKING:
     from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
     from magnetar.wire.kafka.groups.offsets import Offsets
-    from magnetar.wire.kafka.groups.task_order import TaskOrder
     from magnetar.wire.kafka.session.context import Handler, RequestContext
-
-log = logging.getLogger(__name__)
-
-GONE: Final = (UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_GROUP_ID)
-"""A topic, partition or group that was deleted, or whose name is none."""
 
 
 class TxnOffsetCommitHandlers:
@@ -158,33 +148,3 @@ class TxnOffsetCommitHandlers:
             if offsets:
                 made = PendingCommit(request.group_id, encode(offsets))
                 await coordinator.extend(slot, pending=[made])
-
-
-async def commit_pending(
-    groups: GroupCoordinator,
-    offsets: Offsets,
-    turns: TaskOrder,
-    pending: Iterable[PendingCommit],
-) -> None:
-    """Carry out what a committed transaction has pending; `NotReady` if any of it has to wait.
-
-    An offset is dropped only where there is no place for it any more: the client was told that it
-    is committed. So it waits, too, until a consumer of Pulsar's leaves that has attached to the
-    group's subscription meanwhile (`NON_EMPTY_GROUP`).
-    """
-    by_group: dict[str, dict[TopicPartition, CommittedPosition]] = {}
-    for one in pending:
-        commits = by_group.setdefault(one.participant, {})
-        commits |= {(topic, index): commit for topic, index, commit in decode(one.data)}
-    waiting: dict[str, dict[TopicPartition, int]] = {}
-    for group, commits in by_group.items():
-        turn = turns.take(("pending", group))
-        codes = await store(groups, offsets, group, commits, turn)
-        gone = [where for where, code in codes.items() if code in GONE]
-        if gone:
-            log.warning("group %s: offsets of what does not exist are dropped: %s", group, gone)
-        left = {where: code for where, code in codes.items() if code not in (NONE, *GONE)}
-        if left:
-            waiting[group] = left
-    if waiting:
-        raise NotReady(f"offsets cannot be stored now, by group and partition: {waiting}")

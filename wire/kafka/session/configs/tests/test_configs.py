@@ -261,7 +261,7 @@ async def test_long_lists_of_configs_are_made_one_at_a_time(stage: Stage) -> Non
     assert client.hear() == []
     heard = await other.hears(DescribeConfigsRequest(resources=many), 4)
     assert len(heard.results) == len(many)
-    async with stage.front.lists.lock:
+    async with stage.front.services.lists.lock:
         client.line.congested = False
         client.session.relieved()
         await settled()

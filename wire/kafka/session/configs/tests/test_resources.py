@@ -8,7 +8,7 @@ import pytest
 
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
-from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
+from magnetar.wire.kafka.front import KafkaFront
 from magnetar.wire.kafka.groups.configs import GROUP, HEARTBEAT_MS, SESSION_MS
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.messages.configs import (
@@ -18,6 +18,7 @@ from magnetar.wire.kafka.messages.configs import (
 )
 from magnetar.wire.kafka.messages.groups import DeleteGroupsRequest
 from magnetar.wire.kafka.messages.parts import ConfigValue
+from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.kafka.session.configs.configs import RESOURCES_MAX
 from magnetar.wire.kafka.session.configs.tests.test_configs import changed, described
 from magnetar.wire.kafka.session.groups.tests.test_consumer import Reader, made
@@ -44,7 +45,7 @@ async def test_a_group_that_was_told_nothing(stage: Stage) -> None:
 
 
 async def test_what_the_operator_likes_is_the_servers(stage: Stage) -> None:
-    stage.front.configured.options = GroupOptions(consumer_session_ms=7_000)
+    stage.front.services.group_configs.options = GroupOptions(consumer_session_ms=7_000)
     assert (await shown(await stage.client()))[SESSION_MS] == ("7000", 4)
 
 
@@ -90,7 +91,7 @@ async def test_what_changes_nothing(
 ) -> None:
     client = await stage.client()
     assert await configured(client, *changes, **more) == code
-    assert stage.front.configured.names() == []
+    assert stage.front.services.group_configs.names() == []
 
 
 async def test_no_group_is_all_of_them(stage: Stage) -> None:
@@ -106,11 +107,11 @@ async def test_members_learn_of_it_when_they_call(stage: Stage) -> None:
         assert (await reader.join("t")).heartbeat_interval_ms == 5000
     await configured(client, (SESSION_MS, 0, "60000"), (HEARTBEAT_MS, 0, "15000"))
     assert (await quick.beat()).heartbeat_interval_ms == 15_000
-    group = stage.front.groups.consumer("g")
+    group = stage.front.services.groups.consumer("g")
     assert group is not None
     for seconds, members in ((46, {"a"}), (13, {"a"}), (2, set())):
         stage.stores.clock.forward(seconds)
-        await stage.front.groups.tick()
+        await stage.front.services.groups.tick()
         assert set(group.members) == members, "who did not call is held to what it was told"
     assert (await Reader(client, "c").join("t")).heartbeat_interval_ms == 15_000
 
@@ -122,7 +123,7 @@ async def test_they_outlast_a_restart_and_the_group(stage: Stage) -> None:
     reader = Reader(client, "a")
     await reader.join("t")
     front = stage.front = KafkaFront(stage.broker, KafkaOptions())
-    stage.broker.spawn(front.keeper.run)
+    stage.broker.spawn(front.services.member_store.run)
     await front.open()
     reader.client = client = await stage.client()
     assert (await reader.beat()).heartbeat_interval_ms == 7000

@@ -112,7 +112,7 @@ async def test_what_cannot_be_joined(stage: Stage) -> None:
         errors.INVALID_GROUP_ID
     )
     assert (await client.hears(join("unheard-of"))).error_code == errors.UNKNOWN_MEMBER_ID
-    assert stage.front.groups.all() == []
+    assert stage.front.services.groups.all() == []
 
 
 async def test_who_coordinates(stage: Stage) -> None:
@@ -193,7 +193,7 @@ async def test_workers_of_kafka_connect(stage: Stage) -> None:
 
 
 async def test_a_group_that_is_over_leaves_nothing(stage: Stage) -> None:
-    client, groups = await stage.client(), stage.front.groups
+    client, groups = await stage.client(), stage.front.services.groups
     joined = await member(client)
     await groups.tick()
     leaving = LeaveGroupRequest(group_id="g", members=[LeaveMember(member_id=joined.member_id)])
@@ -201,7 +201,7 @@ async def test_a_group_that_is_over_leaves_nothing(stage: Stage) -> None:
     for _ in range(3):
         await groups.tick()
     assert groups.all() == []
-    assert await stage.front.records.names() == []
+    assert await stage.front.services.group_records.names() == []
 
 
 async def test_a_round_is_awaited_without_holding_anybody_up(stage: Stage) -> None:

@@ -104,7 +104,7 @@ async def alone(stage: Stage) -> Older:
 
 async def kind(stage: Stage) -> tuple[str, str]:
     for _ in range(3):
-        await stage.front.groups.tick()
+        await stage.front.services.groups.tick()
     (one,) = (await (await stage.client()).hears(ListGroupsRequest())).groups
     return one.group_type, one.group_state
 
@@ -228,7 +228,7 @@ async def test_the_last_new_one_is_silent_for_too_long(stage: Stage) -> None:
     await older.settles()
     for _ in range(8):
         stage.stores.clock.forward(6)
-        await stage.front.groups.tick()
+        await stage.front.services.groups.tick()
         await older.live()
     assert await kind(stage) == ("classic", "PreparingRebalance")
 
@@ -236,7 +236,7 @@ async def test_the_last_new_one_is_silent_for_too_long(stage: Stage) -> None:
 async def test_a_group_that_cannot_go_over(stage: Stage, monkeypatch: Any) -> None:
     await made(stage, "t", 4)
     older, newer = await alone(stage), Reader(await stage.client(), "a")
-    groups: GroupCoordinator = stage.front.groups
+    groups: GroupCoordinator = stage.front.services.groups
     with monkeypatch.context() as patch:
         patch.setattr(groups._room, "bytes_max", groups._room.used_bytes + 100)
         assert (await newer.join("t")).error_code == errors.COORDINATOR_NOT_AVAILABLE
@@ -252,7 +252,7 @@ async def test_a_classic_group_for_which_there_is_no_room_begins_anew(
     await newer.join("t")
     await older.settles()
     with monkeypatch.context() as patch:
-        patch.setattr(stage.front.groups._room, "bytes_max", 5_000)
+        patch.setattr(stage.front.services.groups._room, "bytes_max", 5_000)
         newer.epoch = -1
         assert (await newer.beat()).error_code == errors.NONE
     assert await older.live() == errors.UNKNOWN_MEMBER_ID

@@ -171,9 +171,9 @@ async def test_what_no_member_would_say(
         assert told.member_id
     else:
         for _ in range(3):
-            await stage.front.groups.tick()
-        assert stage.front.groups.all() == []
-        assert await stage.front.records.names() == []
+            await stage.front.services.groups.tick()
+        assert stage.front.services.groups.all() == []
+        assert await stage.front.services.group_records.names() == []
 
 
 async def test_commits_with_epochs_and_ids(stage: Stage) -> None:
@@ -225,7 +225,7 @@ async def test_fetching_with_epochs_and_ids(stage: Stage) -> None:
     told = await fetched([FetchOffsetsTopic(topic_id=b"x" * 16, partition_indexes=[0])])
     assert told.error_code == 0
     assert told.topics[0].partitions[0].error_code == errors.UNKNOWN_TOPIC_ID
-    stage.front.groups.forget("g")
+    stage.front.services.groups.forget("g")
     told = await fetched(None, member_id="a", member_epoch=1)
     assert told.error_code == 0, "its next heartbeat tells it"
 
@@ -261,8 +261,8 @@ async def test_a_group_that_is_over(stage: Stage) -> None:
         reader.epoch = -1
         await reader.beat()
         for _ in range(3):
-            await stage.front.groups.tick()
-        assert stage.front.groups.all() == []
+            await stage.front.services.groups.tick()
+        assert stage.front.services.groups.all() == []
 
     await reader.join("t")
     await leave()
@@ -295,13 +295,13 @@ async def test_who_says_nothing_of_topics_does_not_mix(stage: Stage) -> None:
 
 async def look_meanwhile(stage: Stage, meanwhile: Callable[[], Awaitable[object]]) -> None:
     """Whenever topics are looked up, that happens before they are found."""
-    find = stage.front.lookups.find
+    find = stage.front.services.lookups.find
 
     async def found(names: set[str], patterns: set[str]) -> Topics:
         await meanwhile()
         return await find(names, patterns)
 
-    stage.front.lookups.find = found  # type: ignore[assignment,method-assign]
+    stage.front.services.lookups.find = found  # type: ignore[assignment,method-assign]
 
 
 async def test_a_group_does_not_go_back_while_somebody_comes_for_whom_it_went_over(
@@ -311,9 +311,9 @@ async def test_a_group_does_not_go_back_while_somebody_comes_for_whom_it_went_ov
     await made(stage, "t", 2)
     reader, older = Reader(await stage.client(), "a"), await stage.client()
     await member(older)
-    await look_meanwhile(stage, stage.front.groups.tick)
+    await look_meanwhile(stage, stage.front.services.groups.tick)
     assert (await reader.join("t")).error_code == errors.NONE
-    await stage.front.groups.tick()
+    await stage.front.services.groups.tick()
     told = await describe(older)
     assert [one.member_type for one in told.members] == [0, 1]
 
@@ -321,10 +321,10 @@ async def test_a_group_does_not_go_back_while_somebody_comes_for_whom_it_went_ov
 async def test_a_group_is_not_over_while_somebody_is_about_to_join(stage: Stage) -> None:
     await made(stage, "t", 1)
     reader = Reader(await stage.client(), "a")
-    await look_meanwhile(stage, stage.front.groups.tick)
+    await look_meanwhile(stage, stage.front.services.groups.tick)
     assert (await reader.join("t")).error_code == errors.NONE
-    assert stage.front.groups.consumer("g") is not None
-    assert await stage.front.records.find("g") == GroupRecord("consumer", "consumer")
+    assert stage.front.services.groups.consumer("g") is not None
+    assert await stage.front.services.group_records.find("g") == GroupRecord("consumer", "consumer")
 
 
 async def test_classic_members_that_come_first_after_all_go_over_too(stage: Stage) -> None:
@@ -358,8 +358,8 @@ async def test_a_join_in_vain_leaves_nothing(stage: Stage) -> None:
     await look_meanwhile(stage, fails)
     assert (await reader.join("t")).error_code != errors.NONE
     for _ in range(2):
-        await stage.front.groups.tick()
-    assert stage.front.groups.all() == []
+        await stage.front.services.groups.tick()
+    assert stage.front.services.groups.all() == []
 
 
 async def test_after_a_restart_members_go_on(stage: Stage) -> None:

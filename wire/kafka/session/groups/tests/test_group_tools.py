@@ -140,8 +140,8 @@ async def test_a_group_keeps_its_type_when_nobody_is_in(stage: Stage) -> None:
     leaving = LeaveGroupRequest(group_id="g", members=[LeaveMember(member_id=joined.member_id)])
     await client.hears(leaving)
     for _ in range(3):
-        await stage.front.groups.tick()
-    assert stage.front.groups.all() == []
+        await stage.front.services.groups.tick()
+    assert stage.front.services.groups.all() == []
     (told,) = (await client.hears(ListGroupsRequest())).groups
     assert (told.protocol_type, told.group_state) == ("consumer", "Empty")
     (told,) = (await client.hears(DescribeGroupsRequest(groups=["g"]))).groups

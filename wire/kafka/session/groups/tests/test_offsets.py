@@ -131,7 +131,7 @@ async def test_what_cannot_be_committed(stage: Stage) -> None:
     for name in ("", ".", "pulsar.dedup", "__compaction"):
         request.group_id = name
         assert await code(client, request) == errors.INVALID_GROUP_ID
-    assert await stage.front.records.names() == []
+    assert await stage.front.services.group_records.names() == []
     assert await committed(client, "") == (-1, "")
 
 

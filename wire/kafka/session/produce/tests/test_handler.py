@@ -44,7 +44,7 @@ async def test_a_batch_is_stored_without_a_session(stage: Stage) -> None:
     replies = Replies()
     connection: Any = Line()
     caller = Caller(connection, Endpoint("mq", 9092), "kafka")
-    handler = RequestHandlers(stage.front).produce(caller, replies)
+    handler = RequestHandlers(stage.front.services).produce(caller, replies)
 
     def produce(number: int) -> None:
         request = produce_request("t", batch(b"a"))

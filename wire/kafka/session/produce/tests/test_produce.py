@@ -91,7 +91,7 @@ async def test_what_comes_while_a_topic_is_loaded_waits_for_it(stage: Stage) -> 
     first = await stage.client("t", "other")
     await first.produce("t", batch(b"before"))
     client = await stage.client()
-    stage.front.logs._known.clear()
+    stage.front.services.logs._known.clear()
     for place in range(5):
         client.ask(produce_request("t", batch(b"%d" % place)), 9)
     await settled()
@@ -128,7 +128,7 @@ async def test_storage_that_refuses(slow_stage: Stage) -> None:
 async def configured(stage: Stage, **configs: str) -> None:
     name = TopicName.parse("t")
     wanted = {key.replace("_", "."): value for key, value in configs.items()}
-    applied = apply_configs(TopicPolicies(), wanted, stage.front.defaults)
+    applied = apply_configs(TopicPolicies(), wanted, stage.front.services.defaults)
     await stage.broker.catalog.set_topic_policies(name, applied)
     stage.broker.policies_changed(name.namespace)
     await settled()

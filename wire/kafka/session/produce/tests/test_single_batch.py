@@ -60,7 +60,7 @@ async def test_a_large_batch_is_stored_where_it_was_received(
     came = batch(*[b"x" * 20] * 60)
     await client.produce("t", came)
     first = produce_request("t", came)
-    first.topic_data[0].topic_id = stage.front.logs.at_once("t", 0).topic_id
+    first.topic_data[0].topic_id = stage.front.services.logs.at_once("t", 0).topic_id
     client.ask(first, version)
     await settled()
     frame = framed(first, version, 99, b"c")

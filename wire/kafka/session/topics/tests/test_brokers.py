@@ -127,7 +127,7 @@ async def test_a_partition_of_a_peer_is_neither_written_nor_read(client: Client)
     assert (await client.produce(THEIRS, batch(b"x"))).error_code == NOT_LEADER
     assert (await client.fetch(THEIRS, 0)).error_code == NOT_LEADER
     assert (await client.produce(OURS, batch(b"x"))).error_code == NONE
-    assert set(client.front.broker.topics) == {TopicName.parse(OURS).full}
+    assert set(client.front.services.broker.topics) == {TopicName.parse(OURS).full}
 
 
 async def test_a_group_of_a_peer_is_not_coordinated_here(client: Client) -> None:
@@ -163,7 +163,7 @@ async def test_a_group_of_a_peer_is_not_coordinated_here(client: Client) -> None
     assert heard.results[0].error_code == NOT_COORDINATOR
     heard = await client.hears(OffsetDeleteRequest(group_id=THEIRS, topics=[]))
     assert heard.error_code == NOT_COORDINATOR
-    assert client.front.groups.all() == []
+    assert client.front.services.groups.all() == []
     ours = HeartbeatRequest(group_id=OURS, generation_id=1, member_id="m")
     assert (await client.hears(ours, 3)).error_code == UNKNOWN_MEMBER_ID
 
@@ -176,6 +176,6 @@ async def test_a_transaction_of_a_peer_is_not_coordinated_here(client: Client) -
         transactional_id=THEIRS, producer_id=1, producer_epoch=0, group_id="g"
     )
     assert (await client.hears(add)).error_code == NOT_COORDINATOR
-    assert list(client.front.coordinator.all()) == []
+    assert list(client.front.services.transactions.all()) == []
     begin = InitProducerIdRequest(transactional_id=OURS, transaction_timeout_ms=1000)
     assert (await client.hears(begin)).error_code == NONE

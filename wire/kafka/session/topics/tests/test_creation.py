@@ -18,7 +18,7 @@ NAME = TopicName.parse("t")
 
 
 async def create(stage: Stage, partitions: int, wanted: dict[str, str]) -> None:
-    await creation.create(stage.broker, stage.front.defaults, NAME, partitions, wanted)
+    await creation.create(stage.broker, stage.front.services.defaults, NAME, partitions, wanted)
 
 
 async def test_what_a_topic_is_made_with_is_told_and_kept(stage: Stage) -> None:

@@ -250,7 +250,7 @@ async def test_offsets_are_added_by_group(stage: Stage) -> None:
         transactional_id="n", producer_id=one.id, producer_epoch=one.epoch, group_id="g"
     )
     assert (await one.client.hears(request)).error_code == 0
-    found = stage.front.coordinator.find("n")
+    found = stage.front.services.transactions.find("n")
     assert found is not None
     assert found.participants == ("g",)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from magnetar.wire.kafka.session.fetch.wakeup import Wakeup
+from magnetar.wire.kafka.session.wakeup import Wakeup
 
 
 async def test_news_that_came_before_the_wait() -> None:

@@ -1,0 +1,75 @@
+"""Commits of offsets, plain ones and those that a transaction contains.
+
+A plain commit may fail, and its client hears why. A pending one was answered when it came into its
+transaction, so once that is committed it is carried out whatever happens. `offsets.py` knows where
+offsets are stored.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+from magnetar.core.kernel.errors import NotReady
+from magnetar.core.transactions.transaction import PendingCommit
+from magnetar.wire.kafka.errors import INVALID_GROUP_ID, INVALID_TOPIC, NONE, UNKNOWN_TOPIC
+from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
+from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+from magnetar.wire.kafka.groups.group_records import GroupRecord
+from magnetar.wire.kafka.groups.offsets import Offsets
+from magnetar.wire.kafka.groups.subscriptions import TopicPartition
+from magnetar.wire.kafka.groups.task_order import TaskOrder
+from magnetar.wire.kafka.groups.transactional_offsets import decode
+
+log = logging.getLogger(__name__)
+
+GONE: Final = (UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_GROUP_ID)
+"""The topic, partition or group was deleted, or its name is none."""
+
+Turn = AbstractAsyncContextManager[None]
+
+
+class OffsetCommits:
+    """See the module's docstring."""
+
+    def __init__(self, groups: GroupCoordinator, offsets: Offsets) -> None:
+        self.offsets = offsets
+        self._groups = groups
+        self._turns = TaskOrder()
+
+    async def store(
+        self, group_id: str, commits: Mapping[TopicPartition, CommittedPosition], turn: Turn
+    ) -> dict[TopicPartition, int]:
+        """Store commits that are allowed; returns an error code for each."""
+        record = self._groups.record_of(group_id)
+        if any(commit.expires_ms != NEVER_MS for commit in commits.values()):
+            record = GroupRecord(record.kind, record.protocol_type, ages_early=True)
+        if not commits:
+            async with turn:
+                return {}
+        return await self.offsets.commit(group_id, commits, turn, record)
+
+    async def commit_pending(self, pending: Iterable[PendingCommit]) -> None:
+        """Carry out what a committed transaction contains; `NotReady` if any of it has to wait.
+
+        An offset is dropped only where there is no place for it any more. So it waits, too, until a
+        consumer of Pulsar's leaves that has attached to the group's subscription meanwhile
+        (NON_EMPTY_GROUP), or until this broker coordinates the group again.
+        """
+        by_group: dict[str, dict[TopicPartition, CommittedPosition]] = {}
+        for one in pending:
+            commits = by_group.setdefault(one.participant, {})
+            commits |= {(topic, index): commit for topic, index, commit in decode(one.data)}
+        waiting: dict[str, dict[TopicPartition, int]] = {}
+        for group, commits in by_group.items():
+            codes = await self.store(group, commits, self._turns.take(group))
+            gone = [where for where, code in codes.items() if code in GONE]
+            if gone:
+                log.warning("group %s: offsets of what does not exist are dropped: %s", group, gone)
+            left = {where: code for where, code in codes.items() if code not in (NONE, *GONE)}
+            if left:
+                waiting[group] = left
+        if waiting:
+            raise NotReady(f"offsets cannot be stored now, by group and partition: {waiting}")
