@@ -412,8 +412,8 @@ def _prose(tree: ast.Module) -> str:
 
 
 def _files_named_in(text: str) -> set[str]:
-    """Our source files that a text names in backticks, without a placeholder."""
-    return set(re.findall(r"`([\w/]+\.(?:pyx?|proto|md))`", text))
+    """Our source files that a text names in backticks: none begins with an underscore."""
+    return set(re.findall(r"`([a-z][\w/]*\.(?:pyx?|proto|md))`", text))
 
 
 def test_files_that_a_docstring_names_exist() -> None:
@@ -435,7 +435,7 @@ def test_files_that_a_docstring_names_exist() -> None:
 
 
 def test_files_named_in_a_text_are_found() -> None:
-    text = "See `ledger/trim.py` and `compiled.pyx`, not `wire/<front>/errors.py` or trim.py."
+    text = "`ledger/trim.py`, `compiled.pyx`; not `wire/<front>/errors.py`, h11's `_state.py`, trim.py."
     assert _files_named_in(text) == {"ledger/trim.py", "compiled.pyx"}
 
 
