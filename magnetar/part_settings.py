@@ -28,7 +28,7 @@ from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.pulsar import metadata
 from magnetar.wire.pulsar.replies import Address
-from magnetar.wire.pulsar.session.front import PulsarOptions
+from magnetar.wire.pulsar.session.options import PulsarOptions
 from magnetar.wire.pulsar.wire import WireOptions
 
 MEBIBYTE: Final = 1024 * 1024

@@ -20,7 +20,7 @@ from magnetar.settings import SETTINGS, load
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.pulsar.replies import Address
-from magnetar.wire.pulsar.session.front import PulsarOptions
+from magnetar.wire.pulsar.session.options import PulsarOptions
 
 USUAL = load().settings
 

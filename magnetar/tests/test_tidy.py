@@ -435,7 +435,7 @@ def test_files_that_a_docstring_names_exist() -> None:
 
 
 def test_files_named_in_a_text_are_found() -> None:
-    text = "`ledger/trim.py`, `compiled.pyx`; not `wire/<front>/errors.py`, h11's `_state.py`, trim.py."
+    text = "`ledger/trim.py`, `compiled.pyx`; not `wire/<front>/errors.py`, `_state.py`, trim.py."
     assert _files_named_in(text) == {"ledger/trim.py", "compiled.pyx"}
 
 

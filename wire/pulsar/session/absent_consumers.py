@@ -11,17 +11,14 @@ connection remembers so many), or is late.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from magnetar.core.broker.attachment import ATTACH_SECONDS
-from magnetar.core.kernel.errors import BrokerError, ConsumerNotFound, NotReady
+from magnetar.core.kernel.errors import ConsumerNotFound, NotReady
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.consume import AttachedConsumer
-    from magnetar.wire.pulsar.session.session import PulsarSession
 
 AWAY_MAX: Final = 1_000
 """Remembered per connection, the last ones."""
@@ -69,28 +66,3 @@ class AbsentConsumers:
             await known[1].wait()
         if waiting.cancelled_caught:
             raise NotReady(f"consumer {consumer_id} was sent away and has not come back")
-
-
-async def ask(
-    session: PulsarSession, consumer_id: int, answer: Callable[[AttachedConsumer], Awaitable[None]]
-) -> None:
-    """Have a question about a consumer answered; again, where the topic goes in the middle of it.
-
-    `answer` leaves nothing behind where it fails.
-    """
-    deadline = trio.current_time() + ATTACH_SECONDS
-    while True:
-        attached = session.consumers.get(consumer_id)
-        if attached is None:
-            await session.away.back(consumer_id, deadline)
-            continue
-        topic = attached.topic
-        try:
-            await answer(attached)
-            return
-        except BrokerError:
-            here = session.consumers.get(consumer_id) is attached
-            if (here and not topic.fenced) or trio.current_time() >= deadline:
-                raise
-        if topic.fenced:
-            await session.broker.let_go(topic, deadline)

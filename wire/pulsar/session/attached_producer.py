@@ -27,10 +27,7 @@ from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.errors import code_of, spares_connection
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.session import PulsarSession
-
-PRODUCERS_LEFT_MAX: Final = 1_000
-"""Remembered per connection, the last ones."""
+    from magnetar.wire.pulsar.session.produce import ConnectionProducers
 
 MALFORMED: Final = NotAllowed("What is in a message is not what its metadata says")
 """Clients give up such a message, and no other."""
@@ -44,6 +41,7 @@ class AttachedProducer:
     """
 
     __slots__ = (
+        "client",
         "closing",
         "coming",
         "encrypted_only",
@@ -51,23 +49,24 @@ class AttachedProducer:
         "id",
         "later",
         "producer",
+        "producers",
         "ready",
         "refusal",
         "refused_some",
         "request_id",
         "runs_done",
         "runs_sent",
-        "session",
         "topic",
     )
 
     def __init__(
         self,
-        session: PulsarSession,
+        producers: ConnectionProducers,
         event: events.Producer,
         topic: Topic,
     ) -> None:
-        self.session = session
+        self.producers = producers
+        self.client = producers.client
         self.id = event.producer_id
         self.request_id = event.request_id
         self.topic = topic
@@ -97,12 +96,12 @@ class AttachedProducer:
     def granted(self, epoch: int | None) -> None:
         """The topic is this producer's: now, or after having waited for it."""
         self.ready, self.epoch = True, epoch
-        if self.session.producers.get(self.id) is self:
+        if self.producers.has(self):
             self.say_granted(self.request_id)
 
     def say_granted(self, request_id: int) -> None:
         """That it may publish, or that it still has to wait."""
-        self.session.reply(
+        self.client.reply(
             replies.producer_success(
                 request_id,
                 self.producer.name,
@@ -118,34 +117,39 @@ class AttachedProducer:
             self.turned_away(error)
             return
         self.forget()
-        self.session.reply(replies.error(self.request_id, code_of(error), str(error)))
+        self.client.reply(replies.error(self.request_id, code_of(error), str(error)))
 
     def closed_by_broker(self) -> None:
         if self.coming:
             self.turned_away(NotReady("the producer was closed while it was being attached"))
             return
         self.forget()
-        self.session.reply(replies.close_producer(self.id))
+        self.client.reply(replies.close_producer(self.id))
 
     def turned_away(self, error: BrokerError) -> None:
         """Not attached; unless the client has closed it, its request is coming again, until that
         is refused.
         """
-        if self.session.producers.get(self.id) is self:
-            self.session.producers_coming[self.id] = self.request_id
+        if self.producers.has(self):
+            self.producers.await_again(self)
         self.forget()
         self.refusal = error
 
+    def accepted(self) -> BrokerError | None:
+        """The topic has answered; why it was turned away meanwhile, if it was."""
+        self.coming = False
+        return self.refusal
+
     def forget(self) -> None:
-        """The session has it no more; what is on its way from the client is not a mistake."""
-        session = self.session
-        if session.producers.get(self.id) is self:
-            del session.producers[self.id]
-            left = session.producers_left
-            while len(left) >= PRODUCERS_LEFT_MAX:
-                del left[next(iter(left))]
-            left.pop(self.id, None)
-            left[self.id] = session.broker.clock.monotonic()
+        """The connection has it no more; what is on its way from the client is not a mistake."""
+        self.producers.forget(self)
+
+    def close_when_stored(self, request_id: int) -> None:
+        """Answer a request to close once everything that was sent before is stored."""
+        if self.waits:
+            self.closing = request_id
+        else:
+            self.client.reply(replies.success(request_id))
 
     # -- what happens to a run ----------------------------------------------------------------
 
@@ -155,21 +159,21 @@ class AttachedProducer:
         """
         messages, size = len(run.payloads), run.size
         self.runs_sent += 1
-        session = self.session
-        session.publishes_wait(messages, size)
+        producers = self.producers
+        producers.limit.begin(messages, size)
         producer = self.producer
         counted = messages if run.counts is None else sum(run.counts)
         producer.messages_in += counted
         producer.bytes_in += size
-        of_topic, of_broker = self.topic.publish_throttle, session.broker.publish_throttle
+        of_topic, of_broker = self.topic.publish_throttle, producers.broker.publish_throttle
         if of_topic is not None or of_broker is not None:
-            session.publish_throttle.spend((of_topic, of_broker), counted, size)
+            producers.limit.spend((of_topic, of_broker), counted, size)
         if run.chunks:
             producer.chunks_in += messages
 
         def stored(result: Position | BrokerError) -> None:
             self.runs_done += 1
-            self.session.publishes_done(len(run.payloads), run.size)
+            producers.limit.end(len(run.payloads), run.size)
             if isinstance(result, tuple):
                 self._receipt(run, result)
             else:
@@ -177,7 +181,7 @@ class AttachedProducer:
             if self.later:
                 self._say_later()
             if self.closing is not None and not self.waits:
-                self.session.reply(replies.success(self.closing))
+                self.client.reply(replies.success(self.closing))
 
         if highest is None:
             self.topic.publish(run.payloads, run.counts, stored)
@@ -244,46 +248,46 @@ class AttachedProducer:
         """What had to wait for the receipts of what came before: refusals, and duplicates."""
         while self.later and self.later[0][0] <= self.runs_done:
             _after, echo, error = self.later.popleft()
-            if self.refused_some or self.session.gone:
+            if self.refused_some or self.client.gone:
                 continue
             if error is None:
-                self.session.wire.receipts_without_id(self.id, [echo])
-                self.session.connection.touch()
+                self.client.wire.receipts_without_id(self.id, [echo])
+                self.client.connection.touch()
             else:
                 refusal = replies.send_error(self.id, hot.sequence_of(echo)[0], error)
-                self.session.reply(refusal)
+                self.client.reply(refusal)
 
     def _receipt(self, run: events.Sends, first: Position) -> None:
-        session = self.session
-        if not session.gone and not self.refused_some:
+        client = self.client
+        if not client.gone and not self.refused_some:
             if first[0] >= 0:
-                session.wire.receipts(self.id, run.sequences, *first)
+                client.wire.receipts(self.id, run.sequences, *first)
             else:
-                session.wire.receipts_without_id(self.id, run.sequences)
-            session.connection.touch()
+                client.wire.receipts_without_id(self.id, run.sequences)
+            client.connection.touch()
 
     def _refuse(self, run: events.Sends, error: BrokerError) -> None:
         """Tell why. Where that makes clients drop the connection, nothing behind it is answered:
         they attach again and send again what has no receipt. Where we merely let go of the topic,
         closing the producer does the same and spares the connection.
         """
-        session = self.session
-        if session.gone or self.refused_some:
+        client = self.client
+        if client.gone or self.refused_some:
             return
         if spares_connection(error):
             for echo in run.sequences:
-                session.reply(replies.send_error(self.id, hot.sequence_of(echo)[0], error))
+                client.reply(replies.send_error(self.id, hot.sequence_of(echo)[0], error))
             return
         self.refused_some = True
-        if session.producers.get(self.id) is not self:
+        if not self.producers.has(self):
             return  # it is closed already, by whichever side
         self.forget()
         self.topic.detach_producer(self.producer)
         if isinstance(error, Unavailable):
-            session.reply(replies.close_producer(self.id))
+            client.reply(replies.close_producer(self.id))
         else:
             first, _highest = hot.sequence_of(run.sequences[0])
-            session.reply(replies.send_error(self.id, first, error))
+            client.reply(replies.send_error(self.id, first, error))
 
 
 def part_of(run: events.Sends, start: int, stop: int) -> events.Sends:

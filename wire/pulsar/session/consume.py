@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
+from magnetar.core.broker.attachment import ATTACH_SECONDS
 from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.session.absent_consumers import AbsentConsumers
+from magnetar.wire.pulsar.session.attachment_limit import DETACHED
 from magnetar.wire.pulsar.wire import Recipient
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.session import PulsarSession
+    from magnetar.core.broker.broker import Broker
+    from magnetar.wire.pulsar.session.client import PulsarClient
 
 log = logging.getLogger(__name__)
 
-# Go's and C++'s clients take REACHED_END_OF_TOPIC for an invalid command and close the connection
-# (`ClientConnection.cc`, `internal/connection.go`)
 KNOWS_END_OF_TOPIC: Final = "Pulsar-Java"
-"""Other clients take the command for nonsense and drop the connection."""
+"""Go's and C++'s clients take REACHED_END_OF_TOPIC for an invalid command and close the connection
+(`ClientConnection.cc`, `internal/connection.go`).
+"""
 
 KNOWS_CONSUMERS_LATE: Final = "Pulsar-Go"
-"""It reads on before it has noted a consumer that SUCCESS was said of (`grabConn` of 0.19), and
-drops what it reads of it then. With its first FLOW, which it sends next, it is sure to know. Apache
-says who becomes active a second later (`activeConsumerFailoverDelayTimeMillis`).
+"""It reads on before it has registered a consumer whose SUCCESS it has read (`grabConn` of 0.19),
+and drops commands for it meanwhile. Its first FLOW shows that it has. Apache's broker sends
+ACTIVE_CONSUMER_CHANGE a second later (`activeConsumerFailoverDelayTimeMillis`).
 """
 
 NOTED_LETTERS_MAX: Final = 10_000
@@ -43,19 +49,23 @@ class AttachedConsumer:
 
     __slots__ = (
         "active",
+        "client",
         "consumer",
+        "consumers",
         "durable",
         "gave_up",
         "id",
         "known",
         "partition",
-        "session",
         "subscription",
         "topic",
     )
 
-    def __init__(self, session: PulsarSession, event: events.Subscribe, topic: Topic) -> None:
-        self.session = session
+    def __init__(
+        self, consumers: ConnectionConsumers, event: events.Subscribe, topic: Topic
+    ) -> None:
+        self.consumers = consumers
+        self.client = consumers.client
         self.id = event.consumer_id
         self.topic = topic
         self.subscription = event.subscription
@@ -72,8 +82,8 @@ class AttachedConsumer:
 
     def welcome(self, request_id: int) -> None:
         """It is attached."""
-        self.session.reply(replies.success(request_id))
-        if not self.session.peer_version.startswith(KNOWS_CONSUMERS_LATE):
+        self.client.reply(replies.success(request_id))
+        if not self.client.version.startswith(KNOWS_CONSUMERS_LATE):
             self.becomes_known()
 
     def becomes_known(self) -> None:
@@ -83,7 +93,7 @@ class AttachedConsumer:
 
     @property
     def congested(self) -> bool:
-        return self.session.connection.congested
+        return self.client.connection.congested
 
     def deliver(
         self,
@@ -95,62 +105,147 @@ class AttachedConsumer:
         if partial:
             masks = [partial.get(at) for at in range(len(part.payloads))]
         to = Recipient(self.id, self.partition, self.consumer.epoch)
-        self.session.wire.messages(to, part, redeliveries, masks)
-        self.session.connection.packed(sum(map(len, part.payloads)))
+        self.client.wire.messages(to, part, redeliveries, masks)
+        self.client.connection.packed(sum(map(len, part.payloads)))
 
     def activity(self, active: bool) -> None:
         if not self.known:
             self.active = active
             return
-        self.session.reply(replies.active_consumer_change(self.id, active))
+        self.client.reply(replies.active_consumer_change(self.id, active))
 
     def end_of_topic(self) -> None:
-        if self.session.peer_version.startswith(KNOWS_END_OF_TOPIC):
-            self.session.reply(replies.reached_end_of_topic(self.id))
+        if self.client.version.startswith(KNOWS_END_OF_TOPIC):
+            self.client.reply(replies.reached_end_of_topic(self.id))
 
     def closed_by_broker(self) -> None:
-        if self.session.consumers.get(self.id) is self:
-            del self.session.consumers[self.id]
-            self.session.away.left(self)
-        self.session.reply(replies.close_consumer(self.id))
+        self.consumers.sent_away(self)
+        self.client.reply(replies.close_consumer(self.id))
+
+    def note_unreadable(self, validation_error: int) -> None:
+        """The client acknowledges a message that it cannot read, so that it does not come again.
+
+        One line per consumer, not per message.
+        """
+        if not self.gave_up:
+            self.gave_up = True
+            reason = VALIDATION_ERRORS.get(validation_error, "for a reason unknown")
+            log.warning("%s: gave up messages of %s: %s", self.client.peer, self.topic.name, reason)
 
 
-def on_flow(session: PulsarSession, event: events.Flow) -> None:
-    if event.permits <= 0:
-        raise Invalid("FLOW must grant at least one permit")
-    attached = session.consumers.get(event.consumer_id)
-    if attached is not None and attached.consumer.subscription is not None:
-        if not attached.known:
-            attached.becomes_known()
-        attached.consumer.subscription.flow(attached.consumer, event.permits)
+class ConnectionConsumers:
+    """The consumers of one connection: FLOW, ACK, REDELIVER_UNACKNOWLEDGED_MESSAGES."""
 
+    __slots__ = ("_batch_index_acks", "_broker", "absent", "attached", "client", "coming")
 
-def on_acks(session: PulsarSession, event: events.Acks) -> None:
-    attached = session.consumers.get(event.consumer_id)
-    if attached is None or attached.consumer.subscription is None:
-        _ack_answer(session, event, NotReady("the consumer is not attached"))
-        return
-    if event.txn is not None:
-        _ack_answer(session, event, NotAllowed("Transactions are not enabled."))
-        return
-    subscription = attached.consumer.subscription
-    if event.validation_error is not None and not attached.gave_up:
-        attached.gave_up = True  # one line per consumer, not per message
-        # it is done with all the same: nobody could read it the next time either
-        reason = VALIDATION_ERRORS.get(event.validation_error, "for a reason unknown")
-        log.warning("%s: gave up messages of %s: %s", session.peer, attached.topic.name, reason)
-    if not event.cumulative:
-        parts = event.partial if session.options.batch_index_acks else ()
-        subscription.ack(attached.consumer, event.ranges, parts)
-    elif len(event.ranges) + len(event.partial) == 1:
-        if event.ranges:
-            ledger_id, _first, entry_id = event.ranges[0]
-            subscription.ack_to(attached.consumer, (ledger_id, entry_id), None, _noted(event))
-        else:
-            part = event.partial[0]
-            subscription.ack_to(attached.consumer, (part[0], part[1]), part, _noted(event))
-    if event.request_id is not None:
-        subscription.cursor.when_saved(partial(_ack_answer, session, event))
+    def __init__(self, client: PulsarClient, broker: Broker, batch_index_acks: bool) -> None:
+        self.client = client
+        self._broker = broker
+        self._batch_index_acks = batch_index_acks
+        self.attached: dict[int, AttachedConsumer] = {}
+        """By the client's id."""
+        self.coming: dict[int, int] = {}
+        """Being attached, by the client's id: the request that asks for it."""
+        self.absent = AbsentConsumers()
+        """Consumers that were sent away and are expected back."""
+
+    # -- who is attached ----------------------------------------------------------------------
+
+    def look(self) -> None:
+        """The client takes messages again: have every consumer served."""
+        for attached in self.attached.values():
+            if attached.consumer.subscription is not None:
+                attached.consumer.subscription.look()
+
+    def sent_away(self, attached: AttachedConsumer) -> None:
+        """The broker has closed a consumer, whose client will attach it again."""
+        if self.attached.get(attached.id) is attached:
+            del self.attached[attached.id]
+            self.absent.left(attached)
+
+    async def ask(
+        self, consumer_id: int, answer: Callable[[AttachedConsumer], Awaitable[None]]
+    ) -> None:
+        """Have a question about a consumer answered, again if its topic goes in the middle of it.
+
+        `answer` leaves nothing behind where it fails.
+        """
+        deadline = trio.current_time() + ATTACH_SECONDS
+        while True:
+            attached = self.attached.get(consumer_id)
+            if attached is None:
+                await self.absent.back(consumer_id, deadline)
+                continue
+            topic = attached.topic
+            try:
+                await answer(attached)
+                return
+            except BrokerError:
+                here = self.attached.get(consumer_id) is attached
+                if (here and not topic.fenced) or trio.current_time() >= deadline:
+                    raise
+            if topic.fenced:
+                await self._broker.let_go(topic, deadline)
+
+    def detach_all(self) -> None:
+        """The connection is gone."""
+        self.coming.clear()
+        self.absent.all_over()
+        consumers, self.attached = self.attached, {}
+        for attached in consumers.values():
+            attached.topic.detach(attached.consumer)
+            attached.consumer.sink = DETACHED
+
+    # -- at work ------------------------------------------------------------------------------
+
+    def on_flow(self, event: events.Flow) -> None:
+        if event.permits <= 0:
+            raise Invalid("FLOW must grant at least one permit")
+        attached = self.attached.get(event.consumer_id)
+        if attached is not None and attached.consumer.subscription is not None:
+            if not attached.known:
+                attached.becomes_known()
+            attached.consumer.subscription.flow(attached.consumer, event.permits)
+
+    def on_acks(self, event: events.Acks) -> None:
+        attached = self.attached.get(event.consumer_id)
+        if attached is None or attached.consumer.subscription is None:
+            self._answer_ack(event, NotReady("the consumer is not attached"))
+            return
+        if event.txn is not None:
+            self._answer_ack(event, NotAllowed("Transactions are not enabled."))
+            return
+        subscription = attached.consumer.subscription
+        if event.validation_error is not None:
+            attached.note_unreadable(event.validation_error)
+        if not event.cumulative:
+            parts = event.partial if self._batch_index_acks else ()
+            subscription.ack(attached.consumer, event.ranges, parts)
+        elif len(event.ranges) + len(event.partial) == 1:
+            if event.ranges:
+                ledger_id, _first, entry_id = event.ranges[0]
+                subscription.ack_to(attached.consumer, (ledger_id, entry_id), None, _noted(event))
+            else:
+                part = event.partial[0]
+                subscription.ack_to(attached.consumer, (part[0], part[1]), part, _noted(event))
+        if event.request_id is not None:
+            subscription.cursor.when_saved(partial(self._answer_ack, event))
+
+    def _answer_ack(self, event: events.Acks, error: BrokerError | None) -> None:
+        """Answer a client that wants receipts (`isAckReceiptEnabled`); others get none."""
+        if event.request_id is not None:
+            self.client.reply(replies.ack_response(event.consumer_id, event.request_id, error))
+
+    def on_redeliver(self, event: events.Redeliver) -> None:
+        attached = self.attached.get(event.consumer_id)
+        subscription = attached.consumer.subscription if attached is not None else None
+        if attached is None or subscription is None:
+            return
+        consumer = attached.consumer
+        if event.consumer_epoch is not None:
+            consumer.epoch = event.consumer_epoch
+        positions = [(known.ledger_id, known.entry_id) for known in event.ids] or None
+        subscription.redeliver(consumer, positions)
 
 
 def _noted(event: events.Acks) -> Mapping[str, int]:
@@ -161,26 +256,8 @@ def _noted(event: events.Acks) -> Mapping[str, int]:
     return noted
 
 
-def _ack_answer(session: PulsarSession, event: events.Acks, error: BrokerError | None) -> None:
-    """Answer a client that wants receipts (`isAckReceiptEnabled`); others get none."""
-    if event.request_id is not None:
-        session.reply(replies.ack_response(event.consumer_id, event.request_id, error))
-
-
-def on_redeliver(session: PulsarSession, event: events.Redeliver) -> None:
-    attached = session.consumers.get(event.consumer_id)
-    subscription = attached.consumer.subscription if attached is not None else None
-    if attached is None or subscription is None:
-        return
-    consumer = attached.consumer
-    if event.consumer_epoch is not None:
-        consumer.epoch = event.consumer_epoch
-    positions = [(known.ledger_id, known.entry_id) for known in event.ids] or None
-    subscription.redeliver(consumer, positions)
-
-
 HANDLERS: Final[Mapping[type, Any]] = {
-    events.Flow: on_flow,
-    events.Acks: on_acks,
-    events.Redeliver: on_redeliver,
+    events.Flow: ConnectionConsumers.on_flow,
+    events.Acks: ConnectionConsumers.on_acks,
+    events.Redeliver: ConnectionConsumers.on_redeliver,
 }

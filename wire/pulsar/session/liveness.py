@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.client import PulsarClient
 
 ANSWER_SECONDS: Final = 5.0
 
 
-async def is_gone(holder: PulsarSession, newcomer: PulsarSession) -> bool:
+async def is_gone(holder: PulsarClient, newcomer: PulsarClient) -> bool:
     """Whether the holder's client has gone; if so nothing of it is attached any more."""
     if holder is newcomer:
         return False
@@ -39,7 +39,5 @@ async def is_gone(holder: PulsarSession, newcomer: PulsarSession) -> bool:
             return False
         if waits and connection.taken_bytes != taken:
             return False
-        reason = f"silent for {ANSWER_SECONDS:.0f} s while another wanted its place"
-        connection.end(reason)
-        holder.closed(reason)
+        holder.end(f"silent for {ANSWER_SECONDS:.0f} s while another wanted its place")
     return holder.gone

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.cluster.ownership import Peer
@@ -23,10 +23,10 @@ from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.session import PulsarSession
-
-
-Asked = TypeVar("Asked")
+    from magnetar.core.broker.broker import Broker
+    from magnetar.wire.pulsar.session.client import PulsarClient
+    from magnetar.wire.pulsar.session.options import PulsarOptions
+    from magnetar.wire.pulsar.session.requests import RequestQueue
 
 
 def topic_name(text: str) -> TopicName:
@@ -37,7 +37,7 @@ def topic_name(text: str) -> TopicName:
 
 
 class LookupLimit:
-    """How many questions are being answered, of all connections of a front."""
+    """How many lookups may be under way, of all connections of a front."""
 
     __slots__ = ("_count", "_max", "lists")
 
@@ -47,8 +47,8 @@ class LookupLimit:
 
     @contextmanager
     def one_more(self) -> Iterator[None]:
-        """For as long as an answer takes; clients try again later, or give up when refused too
-        often.
+        """While one is answered. Clients that are refused try again later, and give up when that
+        happens too often (`maxNumberOfRejectedRequestPerConnection` of `ClientBuilder.java`).
         """
         if self._count >= self._max:
             raise Overloaded("too many lookups are under way")
@@ -59,38 +59,82 @@ class LookupLimit:
             self._count -= 1
 
 
-def counted(
-    handler: Callable[[PulsarSession, Asked], Awaitable[None]],
-) -> Callable[[PulsarSession, Asked], Awaitable[None]]:
-    """A handler that counts among those under way."""
+class LookupHandlers:
+    """LOOKUP, PARTITIONED_METADATA, GET_TOPICS_OF_NAMESPACE."""
 
-    async def answer(session: PulsarSession, event: Asked) -> None:
-        with session.lookups.one_more():
-            await handler(session, event)
+    __slots__ = ("_broker", "_client", "_limit", "_options", "_requests")
 
-    return answer
+    def __init__(
+        self,
+        client: PulsarClient,
+        broker: Broker,
+        requests: RequestQueue,
+        limit: LookupLimit,
+        options: PulsarOptions,
+    ) -> None:
+        self._client = client
+        self._broker = broker
+        self._requests = requests
+        self._limit = limit
+        self._options = options
 
+    async def on_lookup(self, event: events.Lookup) -> None:
+        """Say where the topic is served: here, or by which broker.
 
-async def on_lookup(session: PulsarSession, event: events.Lookup) -> None:
-    """Say where the topic is served: here, or by which broker.
+        The client asks the owner again (`Redirect`), with `authoritative` set, so that it does not
+        send the client on. Apache's broker names an owner that it knows with `Connect`
+        (`TopicLookupBase.java` of 4.2), which saves a round trip and trusts what may be out of
+        date.
+        """
+        with self._limit.one_more():
+            name = topic_name(event.topic)
+            if event.listener_name:
+                raise NotReady(f"the broker do not have {event.listener_name} listener")
+            if not await self._broker.catalog.has_namespace(name.namespace):
+                raise NamespaceNotFound(f"namespace {name.namespace} does not exist")
+            owner = await self._broker.ownership.topic(name)
+        if owner is not None:
+            elsewhere = _address_of(name, owner)
+            self._client.reply(replies.lookup_redirect(event.request_id, elsewhere, True))
+            return
+        address, stay = self._options.address, self._options.through_service_url
+        self._client.reply(replies.lookup_connect(event.request_id, address, stay))
 
-    The client asks the owner again (`Redirect`), with `authoritative` set, so that it does not
-    send the client on. Apache's broker names an owner that it knows with `Connect`
-    (`TopicLookupBase.java` of 4.2), which saves a round trip and trusts what may be out of date.
-    """
-    name = topic_name(event.topic)
-    if event.listener_name:
-        raise NotReady(f"the broker do not have {event.listener_name} listener")
-    if not await session.broker.catalog.has_namespace(name.namespace):
-        raise NamespaceNotFound(f"namespace {name.namespace} does not exist")
-    options = session.options
-    owner = await session.broker.ownership.topic(name)
-    if owner is not None:
-        session.reply(replies.lookup_redirect(event.request_id, _address_of(name, owner), True))
-        return
-    session.reply(
-        replies.lookup_connect(event.request_id, options.address, options.through_service_url)
-    )
+    async def on_partitioned_metadata(self, event: events.PartitionedMetadata) -> None:
+        with self._limit.one_more():
+            name = topic_name(event.topic)
+            if not await self._broker.catalog.has_namespace(name.namespace):
+                raise TopicNotFound(f"namespace {name.namespace} does not exist")
+            partitions = await self._broker.partitions_or_create(name, create=event.create)
+        self._client.reply(replies.partitioned_metadata(event.request_id, partitions))
+
+    async def on_topics_of_namespace(self, event: events.TopicsOfNamespace) -> None:
+        """List all of them: the client applies its pattern itself. A namespace that is not there
+        has none, as on Apache's broker: a consumer of a pattern may wait for its namespace too.
+
+        Patterns are the client's own and may take for ever to match here, on the one loop; every
+        client filters what it gets unless the response says that this was done.
+        """
+        client = self._client
+        async with self._requests.one_list:
+            await self._limit.lists.make(
+                client, lambda: client.writable.wait, partial(self._reply_topics, event)
+            )
+
+    async def _reply_topics(self, event: events.TopicsOfNamespace) -> None:
+        namespace = NamespaceName.parse(event.namespace)
+        known = await self._broker.catalog.has_namespace(namespace)
+        names = await topics_of(self._broker, namespace) if known else []
+        if event.mode is not events.TopicsMode.ALL:
+            persistent = event.mode is events.TopicsMode.PERSISTENT
+            names = [name for name in names if TopicName.parse(name).persistent is persistent]
+        digest = topics_hash(names)
+        changed = digest != event.topics_hash
+        self._client.reply_large(
+            replies.topics_of_namespace(
+                event.request_id, names if changed else (), digest, filtered=False, changed=changed
+            )
+        )
 
 
 def _address_of(name: TopicName, peer: Peer) -> replies.Address:
@@ -102,46 +146,6 @@ def _address_of(name: TopicName, peer: Peer) -> replies.Address:
     )
 
 
-async def on_partitioned_metadata(
-    session: PulsarSession, event: events.PartitionedMetadata
-) -> None:
-    name = topic_name(event.topic)
-    if not await session.broker.catalog.has_namespace(name.namespace):
-        raise TopicNotFound(f"namespace {name.namespace} does not exist")
-    partitions = await session.broker.partitions_or_create(name, create=event.create)
-    session.reply(replies.partitioned_metadata(event.request_id, partitions))
-
-
-async def on_topics_of_namespace(session: PulsarSession, event: events.TopicsOfNamespace) -> None:
-    """All of them: the client applies its pattern itself. A namespace that is not there has none,
-    as on Apache's broker: a consumer that waits for topics of a pattern may wait for their
-    namespace too.
-
-    Patterns are the client's own and may take for ever to match here, on the one loop; every client
-    filters what it gets unless the response says that this was done.
-    """
-    async with session.requests.one_list:
-        await session.lookups.lists.make(
-            session, lambda: session.room.wait, partial(_tell_topics, session, event)
-        )
-
-
-async def _tell_topics(session: PulsarSession, event: events.TopicsOfNamespace) -> None:
-    namespace = NamespaceName.parse(event.namespace)
-    known = await session.broker.catalog.has_namespace(namespace)
-    names = await topics_of(session.broker, namespace) if known else []
-    if event.mode is not events.TopicsMode.ALL:
-        persistent = event.mode is events.TopicsMode.PERSISTENT
-        names = [name for name in names if TopicName.parse(name).persistent is persistent]
-    digest = topics_hash(names)
-    changed = digest != event.topics_hash
-    session.reply_large(
-        replies.topics_of_namespace(
-            event.request_id, names if changed else (), digest, filtered=False, changed=changed
-        )
-    )
-
-
 def topics_hash(names: list[str]) -> str:
     """What clients compare to see whether a list changed: CRC32C, its bytes least first
     (`topics/TopicList.java` of pulsar-common).
@@ -150,7 +154,7 @@ def topics_hash(names: list[str]) -> str:
 
 
 HANDLERS: Final[Mapping[type, Any]] = {
-    events.Lookup: counted(on_lookup),
-    events.PartitionedMetadata: counted(on_partitioned_metadata),
-    events.TopicsOfNamespace: on_topics_of_namespace,
+    events.Lookup: LookupHandlers.on_lookup,
+    events.PartitionedMetadata: LookupHandlers.on_partitioned_metadata,
+    events.TopicsOfNamespace: LookupHandlers.on_topics_of_namespace,
 }

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker.attachment import attach
+from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.entry.pulsar.metadata import has_encryption_keys
 from magnetar.core.kernel.errors import (
     BrokerError,
@@ -26,9 +27,12 @@ from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attached_producer import AttachedProducer
 from magnetar.wire.pulsar.session.attachment_limit import DETACHED, check_attached
 from magnetar.wire.pulsar.session.lookup import topic_name
+from magnetar.wire.pulsar.session.publish_limit import PublishLimit
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.session import PulsarSession
+    from magnetar.core.broker.broker import Broker
+    from magnetar.wire.pulsar.session.client import PulsarClient
+    from magnetar.wire.pulsar.session.requests import RequestQueue
 
 MODES: Final[Mapping[events.AccessMode, AccessMode]] = {
     events.AccessMode.SHARED: AccessMode.SHARED,
@@ -36,55 +40,191 @@ MODES: Final[Mapping[events.AccessMode, AccessMode]] = {
     events.AccessMode.WAIT_FOR_EXCLUSIVE: AccessMode.WAIT_FOR_EXCLUSIVE,
     events.AccessMode.EXCLUSIVE_WITH_FENCING: AccessMode.EXCLUSIVE_WITH_FENCING,
 }
-
-
 PRODUCER_LEFT_SECONDS: Final = 30.0
-"""So long after it was closed a producer's messages are overlooked; then they are a mistake."""
+"""For so long after a producer was closed its messages are overlooked; then they are an error."""
+LEFT_MAX: Final = 1_000
+"""Closed producers that are remembered, of one connection: the last ones."""
 
 
-# -- attaching -------------------------------------------------------------------------------
+class ConnectionProducers:
+    """The producers of one connection: PRODUCER, SEND, CLOSE_PRODUCER."""
 
+    __slots__ = ("_attached", "_coming", "_left", "_requests", "broker", "client", "limit")
 
-def on_producer(session: PulsarSession, event: events.Producer) -> None:
-    """Attach a producer, once: a repeated request is answered again, not done again.
+    def __init__(
+        self, client: PulsarClient, broker: Broker, requests: RequestQueue, pending_max: int
+    ) -> None:
+        self.client = client
+        self.broker = broker
+        throttle = PublishThrottle(broker.clock, broker.spawn, client.connection, client.reassure)
+        self.limit = PublishLimit(client.connection, throttle, pending_max)
+        self._requests = requests
+        self._attached: dict[int, AttachedProducer] = {}
+        """By the client's id."""
+        self._coming: dict[int, int] = {}
+        """Being attached, by the client's id: the request that asks for it."""
+        self._left: dict[int, float] = {}
+        """When these were closed: what they had sent may still be on its way."""
 
-    The client may give up meanwhile: see `subscribe.on_subscribe`.
-    """
-    producer_id, coming = event.producer_id, session.producers_coming
-    present = session.producers.get(producer_id)
-    if present is not None:
-        present.say_granted(event.request_id)
-        return
-    if producer_id in coming:
-        raise NotReady("the producer is already being attached on this connection")
-    check_length("producer", event.name)
-    check_properties("producer", event.metadata)
-    check_attached(session.producers, coming)
-    coming[producer_id] = event.request_id
-    session.wait_for(_produce, event)
+    def __len__(self) -> int:
+        return len(self._attached) + len(self._coming)
 
+    # -- attaching ----------------------------------------------------------------------------
 
-async def _produce(session: PulsarSession, event: events.Producer) -> None:
-    producer_id, coming = event.producer_id, session.producers_coming
-    enter = partial(_enter, session, event)
-    if coming.get(producer_id) != event.request_id:
-        return  # the client has given up while it waited for its turn
-    try:
-        await attach(session.broker, topic_name(event.topic), enter)
-    finally:
+    def on_producer(self, event: events.Producer) -> None:
+        """Attach a producer, once: a repeated request is answered again, not done again.
+
+        The client may give up meanwhile: see `SubscribeHandlers.on_subscribe`.
+        """
+        producer_id, coming = event.producer_id, self._coming
+        present = self._attached.get(producer_id)
+        if present is not None:
+            present.say_granted(event.request_id)
+            return
+        if producer_id in coming:
+            raise NotReady("the producer is already being attached on this connection")
+        check_length("producer", event.name)
+        check_properties("producer", event.metadata)
+        check_attached(self._attached, coming)
+        coming[producer_id] = event.request_id
+        self._requests.add(self._produce, event)
+
+    async def _produce(self, event: events.Producer) -> None:
+        producer_id, coming = event.producer_id, self._coming
+        if coming.get(producer_id) != event.request_id:
+            return  # the client has given up while it waited for its turn
+        try:
+            await attach(self.broker, topic_name(event.topic), partial(self._enter, event))
+        finally:
+            if coming.get(producer_id) == event.request_id:
+                del coming[producer_id]
+
+    async def _enter(self, event: events.Producer, topic: Topic) -> None:
+        """Attach, unless the client has given up."""
+        producer_id, coming = event.producer_id, self._coming
+        await self.broker.housekeeping.check_quota_of_newcomer(topic)
+        await _prepare(event, topic)
+        name = event.name or await self.broker.catalog.new_producer_name()
         if coming.get(producer_id) == event.request_id:
             del coming[producer_id]
+            await self._attach(event, topic, name)
 
+    async def _attach(self, event: events.Producer, topic: Topic, name: str) -> None:
+        """Note it here first: a close that comes while the topic is being taken finds it."""
+        client = self.client
+        attached = AttachedProducer(self, event, topic)
+        request = ProducerRequest(
+            name=name,
+            name_is_users=bool(event.name) and event.name_is_users,
+            epoch=event.epoch,
+            mode=MODES[event.access_mode],
+            topic_epoch=event.topic_epoch,
+            metadata=event.metadata,
+            address=client.peer,
+            client_version=client.version,
+            partial=client.features.partial_producer,
+        )
+        now_ms = topic.env.clock.wall_ms()
+        attached.producer = Producer(event.producer_id, request, attached, now_ms)
+        self._attached[event.producer_id] = attached
+        client.connection.will_write()
+        try:
+            granted = await self._take_place(attached)
+        except BrokerError as error:
+            attached.turned_away(error)
+            raise
+        refusal = attached.accepted()
+        if refusal is not None:
+            raise refusal
+        if not granted:
+            attached.say_granted(event.request_id)
 
-async def _enter(session: PulsarSession, event: events.Producer, topic: Topic) -> None:
-    """Unless the client has given up."""
-    producer_id, coming = event.producer_id, session.producers_coming
-    await session.broker.housekeeping.check_quota_of_newcomer(topic)
-    await _prepare(event, topic)
-    name = event.name or await session.broker.catalog.new_producer_name()
-    if coming.get(producer_id) == event.request_id:
-        del coming[producer_id]
-        await _attach(session, event, topic, name)
+    async def _take_place(self, attached: AttachedProducer) -> bool:
+        """Attach to the topic; if the name is taken, again once its holder turns out to be dead."""
+        topic, producer = attached.topic, attached.producer
+        try:
+            return await topic.attach_producer(producer)
+        except ProducerBusy:
+            holder = topic.producers.named(producer.name)
+            sink = holder.sink if holder is not None else None
+            if not isinstance(sink, AttachedProducer):
+                raise
+            if not await liveness.is_gone(sink.client, self.client):
+                raise
+        if not self.has(attached):
+            raise NotReady("the producer was closed while it was being attached")
+        return await topic.attach_producer(producer)
+
+    # -- who is attached ----------------------------------------------------------------------
+
+    def has(self, attached: AttachedProducer) -> bool:
+        """Whether its client has not closed it, and may send."""
+        return self._attached.get(attached.id) is attached
+
+    def await_again(self, attached: AttachedProducer) -> None:
+        """It was turned away, and its request is tried again until that is refused."""
+        self._coming[attached.id] = attached.request_id
+
+    def forget(self, attached: AttachedProducer) -> None:
+        """It is attached no more; what is on its way from the client is not an error."""
+        if self.has(attached):
+            del self._attached[attached.id]
+            while len(self._left) >= LEFT_MAX:
+                del self._left[next(iter(self._left))]
+            self._left.pop(attached.id, None)
+            self._left[attached.id] = self.broker.clock.monotonic()
+
+    # -- publishing ---------------------------------------------------------------------------
+
+    def on_sends(self, event: events.Sends) -> None:
+        attached = self._attached.get(event.producer_id)
+        if attached is None or not attached.ready:
+            self._check_left(event.producer_id)
+            return
+        if event.txn is not None:
+            self._refuse_each(event, NotAllowed("Transactions are not enabled."))
+        elif attached.encrypted_only and not _all_encrypted(event.payloads):
+            self._refuse_each(event, Invalid("Messages must be encrypted"))
+        elif (malformed := hot.malformed(event.payloads)) or attached.topic.looks_at_messages:
+            attached.publish_checked(event, self.broker.clock.wall_ms(), malformed)
+        else:
+            attached.publish(event)
+
+    def _check_left(self, producer_id: int) -> None:
+        """Messages of a producer closed a moment ago were on their way: they will come again."""
+        left_at = self._left.get(producer_id)
+        if left_at is None or self.broker.clock.monotonic() - left_at > PRODUCER_LEFT_SECONDS:
+            raise Invalid("a message of a producer that is not attached")
+
+    def _refuse_each(self, run: events.Sends, error: BrokerError) -> None:
+        for echo in run.sequences:
+            sequence_id = hot.sequence_of(echo)[0]
+            self.client.reply(replies.send_error(run.producer_id, sequence_id, error))
+
+    def on_bad_checksum(self, event: events.BadChecksum) -> None:
+        error = ChecksumMismatch("the message did not arrive as it was sent")
+        self.client.reply(replies.send_error(event.producer_id, event.sequence_id, error))
+
+    # -- leaving ------------------------------------------------------------------------------
+
+    def on_close_producer(self, event: events.CloseProducer) -> None:
+        """Answer when everything sent before is stored."""
+        self._coming.pop(event.producer_id, None)
+        attached = self._attached.get(event.producer_id)
+        if attached is None:
+            self.client.reply(replies.success(event.request_id))
+            return
+        attached.forget()
+        attached.topic.detach_producer(attached.producer)
+        attached.close_when_stored(event.request_id)
+
+    def detach_all(self) -> None:
+        """The connection is gone."""
+        self._coming.clear()
+        producers, self._attached = self._attached, {}
+        for attached in producers.values():
+            attached.topic.detach_producer(attached.producer)
+            attached.producer.sink = DETACHED
 
 
 async def _prepare(event: events.Producer, topic: Topic) -> None:
@@ -101,121 +241,13 @@ async def _prepare(event: events.Producer, topic: Topic) -> None:
         await topic.subscription(event.initial_subscription, create=create, start=START)
 
 
-async def _attach(session: PulsarSession, event: events.Producer, topic: Topic, name: str) -> None:
-    """Into the session first: a close that comes while the topic is being taken finds it there."""
-    attached = AttachedProducer(session, event, topic)
-    request = ProducerRequest(
-        name=name,
-        name_is_users=bool(event.name) and event.name_is_users,
-        epoch=event.epoch,
-        mode=MODES[event.access_mode],
-        topic_epoch=event.topic_epoch,
-        metadata=event.metadata,
-        address=session.peer,
-        client_version=session.peer_version,
-        partial=session.features.partial_producer,
-    )
-    attached.producer = Producer(event.producer_id, request, attached, topic.env.clock.wall_ms())
-    session.producers[event.producer_id] = attached
-    session.connection.will_write()
-    try:
-        granted = await _take_place(session, attached)
-    except BrokerError as error:
-        attached.turned_away(error)
-        raise
-    attached.coming = False
-    if attached.refusal is not None:
-        raise attached.refusal
-    if not granted:
-        attached.say_granted(event.request_id)
-
-
-async def _take_place(session: PulsarSession, attached: AttachedProducer) -> bool:
-    """Attach to the topic; if the name is taken, once more when who has it turns out to be dead."""
-    topic, producer = attached.topic, attached.producer
-    try:
-        return await topic.attach_producer(producer)
-    except ProducerBusy:
-        holder = topic.producers.named(producer.name)
-        sink = holder.sink if holder is not None else None
-        if not isinstance(sink, AttachedProducer) or not await liveness.is_gone(
-            sink.session, session
-        ):
-            raise
-    if session.producers.get(attached.id) is not attached:
-        raise NotReady("the producer was closed while it was being attached")
-    return await topic.attach_producer(producer)
-
-
-# -- publishing ------------------------------------------------------------------------------
-
-
-def on_sends(session: PulsarSession, event: events.Sends) -> None:
-    attached = session.producers.get(event.producer_id)
-    if attached is None or not attached.ready:
-        _check_left(session, event.producer_id)
-        return
-    if event.txn is not None:
-        _refuse_each(session, event, NotAllowed("Transactions are not enabled."))
-    elif attached.encrypted_only and not _all_encrypted(event.payloads):
-        _refuse_each(session, event, Invalid("Messages must be encrypted"))
-    elif (malformed := hot.malformed(event.payloads)) or attached.topic.looks_at_messages:
-        attached.publish_checked(event, session.broker.clock.wall_ms(), malformed)
-    else:
-        attached.publish(event)
-
-
-def _check_left(session: PulsarSession, producer_id: int) -> None:
-    """Messages of a producer closed a moment ago were on their way: they will come again."""
-    left_at = session.producers_left.get(producer_id)
-    if left_at is None or session.broker.clock.monotonic() - left_at > PRODUCER_LEFT_SECONDS:
-        raise Invalid("a message of a producer that is not attached")
-
-
 def _all_encrypted(payloads: list[bytes]) -> bool:
     return all(has_encryption_keys(payload) for payload in payloads)
 
 
-def _refuse_each(session: PulsarSession, run: events.Sends, error: BrokerError) -> None:
-    for echo in run.sequences:
-        session.reply(replies.send_error(run.producer_id, hot.sequence_of(echo)[0], error))
-
-
-def on_bad_checksum(session: PulsarSession, event: events.BadChecksum) -> None:
-    error = ChecksumMismatch("the message did not arrive as it was sent")
-    session.reply(replies.send_error(event.producer_id, event.sequence_id, error))
-
-
-# -- leaving ---------------------------------------------------------------------------------
-
-
-def on_close_producer(session: PulsarSession, event: events.CloseProducer) -> None:
-    """Answered when everything sent before is stored."""
-    session.producers_coming.pop(event.producer_id, None)
-    attached = session.producers.get(event.producer_id)
-    if attached is None:
-        session.reply(replies.success(event.request_id))
-        return
-    attached.forget()
-    attached.topic.detach_producer(attached.producer)
-    if attached.waits:
-        attached.closing = event.request_id
-    else:
-        session.reply(replies.success(event.request_id))
-
-
-def detach_all(session: PulsarSession) -> None:
-    """The connection is gone."""
-    session.producers_coming.clear()
-    producers, session.producers = session.producers, {}
-    for attached in producers.values():
-        attached.topic.detach_producer(attached.producer)
-        attached.producer.sink = DETACHED
-
-
 HANDLERS: Final[Mapping[type, Any]] = {
-    events.Producer: on_producer,
-    events.Sends: on_sends,
-    events.BadChecksum: on_bad_checksum,
-    events.CloseProducer: on_close_producer,
+    events.Producer: ConnectionProducers.on_producer,
+    events.Sends: ConnectionProducers.on_sends,
+    events.BadChecksum: ConnectionProducers.on_bad_checksum,
+    events.CloseProducer: ConnectionProducers.on_close_producer,
 }

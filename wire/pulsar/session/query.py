@@ -9,84 +9,85 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import NotAllowed, TopicNotFound
 from magnetar.wire.pulsar import events, refusals, replies
-from magnetar.wire.pulsar.session.absent_consumers import ask
-from magnetar.wire.pulsar.session.consume import AttachedConsumer
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.client import PulsarClient
+    from magnetar.wire.pulsar.session.consume import AttachedConsumer, ConnectionConsumers
 
 
-async def on_consumer_stats(session: PulsarSession, event: events.ConsumerStats) -> None:
-    await ask(session, event.consumer_id, partial(_tell_stats, session, event))
+class QueryHandlers:
+    """CONSUMER_STATS, and requests for features that are refused."""
 
+    __slots__ = ("_client", "_consumers")
 
-async def _tell_stats(
-    session: PulsarSession, event: events.ConsumerStats, attached: AttachedConsumer
-) -> None:
-    consumer = attached.consumer
-    subscription = consumer.subscription
-    assert subscription is not None  # it has one while its session has it
-    rates = consumer.rates.per_second
-    session.reply(
-        replies.consumer_stats(
-            event.request_id,
-            replies.ConsumerFigures(
-                messages_out_rate=rates.messages,
-                bytes_out_rate=rates.bytes,
-                redeliver_rate=rates.redelivered,
-                ack_rate=rates.acked,
-                expired_rate=subscription.rates.per_second.expired,
-                consumer_name=consumer.name,
-                permits=consumer.permits,
-                unacked=consumer.unacked,
-                blocked_on_unacked=consumer.blocked,
-                address=consumer.request.address,
-                connected_since=iso_date(consumer.connected_ms) or "",
-                subscription_type=subscription.kind,
-                backlog=subscription.cursor.backlog,
-            ),
+    def __init__(self, client: PulsarClient, consumers: ConnectionConsumers) -> None:
+        self._client = client
+        self._consumers = consumers
+
+    async def on_consumer_stats(self, event: events.ConsumerStats) -> None:
+        await self._consumers.ask(event.consumer_id, partial(self._reply_stats, event))
+
+    async def _reply_stats(self, event: events.ConsumerStats, attached: AttachedConsumer) -> None:
+        consumer = attached.consumer
+        subscription = consumer.subscription
+        assert subscription is not None  # it has one while its session has it
+        rates = consumer.rates.per_second
+        self._client.reply(
+            replies.consumer_stats(
+                event.request_id,
+                replies.ConsumerFigures(
+                    messages_out_rate=rates.messages,
+                    bytes_out_rate=rates.bytes,
+                    redeliver_rate=rates.redelivered,
+                    ack_rate=rates.acked,
+                    expired_rate=subscription.rates.per_second.expired,
+                    consumer_name=consumer.name,
+                    permits=consumer.permits,
+                    unacked=consumer.unacked,
+                    blocked_on_unacked=consumer.blocked,
+                    address=consumer.request.address,
+                    connected_since=iso_date(consumer.connected_ms) or "",
+                    subscription_type=subscription.kind,
+                    backlog=subscription.cursor.backlog,
+                ),
+            )
         )
-    )
 
+    def on_get_schema(self, _event: events.GetSchema) -> None:
+        """Clients take this answer for "the topic has no schema", which is so."""
+        raise TopicNotFound("the topic has no schema")
 
-def on_get_schema(_session: PulsarSession, _event: events.GetSchema) -> None:
-    """Clients take this answer for "the topic has no schema", which is so."""
-    raise TopicNotFound("the topic has no schema")
+    def on_get_or_create_schema(self, event: events.GetOrCreateSchema) -> None:
+        """Accept a schema without storing it, as in PRODUCER and SUBSCRIBE: the topic has no
+        versions.
 
+        A refusal would be final: Java asks before the first dead letter, and the first retry.
+        """
+        self._client.reply(replies.schema_taken(event.request_id))
 
-def on_get_or_create_schema(session: PulsarSession, event: events.GetOrCreateSchema) -> None:
-    """Taken and not kept, as in PRODUCER and SUBSCRIBE: a topic without schemas has no version.
+    def on_transaction(self, event: Any) -> None:
+        """Clients look for these words, those of a broker whose transactions are switched off."""
+        self._client.reply(refusals.transactions_are_off(event.request_id))
 
-    A refusal would be final: Java asks before the first dead letter, and the first retry.
-    """
-    session.reply(replies.schema_taken(event.request_id))
+    def on_watch(self, _event: events.WatchTopics) -> None:
+        """The client goes on by asking for the list now and then."""
+        raise NotAllowed("watching topics is not enabled here")
 
-
-def on_transaction(session: PulsarSession, event: Any) -> None:
-    """The words are those a broker with transactions switched off uses; clients look for them."""
-    session.reply(refusals.transactions_are_off(event.request_id))
-
-
-def on_watch(_session: PulsarSession, _event: events.WatchTopics) -> None:
-    """The client goes on by asking for the list now and then."""
-    raise NotAllowed("watching topics is not enabled here")
-
-
-def on_close_watch(session: PulsarSession, event: events.CloseWatch) -> None:
-    session.reply(replies.success(event.request_id))
+    def on_close_watch(self, event: events.CloseWatch) -> None:
+        self._client.reply(replies.success(event.request_id))
 
 
 HANDLERS: Final[Mapping[type, Any]] = {
-    events.ConsumerStats: on_consumer_stats,
-    events.GetSchema: on_get_schema,
-    events.GetOrCreateSchema: on_get_or_create_schema,
-    events.TcConnect: on_transaction,
-    events.NewTxn: on_transaction,
-    events.AddPartitionsToTxn: on_transaction,
-    events.AddSubscriptionsToTxn: on_transaction,
-    events.EndTxn: on_transaction,
-    events.EndTxnOnPartition: on_transaction,
-    events.EndTxnOnSubscription: on_transaction,
-    events.WatchTopics: on_watch,
-    events.CloseWatch: on_close_watch,
+    events.ConsumerStats: QueryHandlers.on_consumer_stats,
+    events.GetSchema: QueryHandlers.on_get_schema,
+    events.GetOrCreateSchema: QueryHandlers.on_get_or_create_schema,
+    events.TcConnect: QueryHandlers.on_transaction,
+    events.NewTxn: QueryHandlers.on_transaction,
+    events.AddPartitionsToTxn: QueryHandlers.on_transaction,
+    events.AddSubscriptionsToTxn: QueryHandlers.on_transaction,
+    events.EndTxn: QueryHandlers.on_transaction,
+    events.EndTxnOnPartition: QueryHandlers.on_transaction,
+    events.EndTxnOnSubscription: QueryHandlers.on_transaction,
+    events.WatchTopics: QueryHandlers.on_watch,
+    events.CloseWatch: QueryHandlers.on_close_watch,
 }

@@ -24,19 +24,22 @@ loop.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import trio
 from msgspec import Struct
 
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.session.client import PulsarClient
 
-if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.session import PulsarSession
+log = logging.getLogger(__name__)
 
 REQUESTS_MAX: Final = 200
 """Of one connection. Clients ask for a few things at a time, or for all their topics at once."""
@@ -52,7 +55,7 @@ EVENT_BYTES: Final = 512
 """An event without its texts."""
 NUMBER_BYTES: Final = 32
 
-RequestHandler = Callable[["PulsarSession", Any], Awaitable[None]]
+RequestHandler = Callable[[Any], Awaitable[None]]
 
 
 class WaitingRequest(NamedTuple):
@@ -153,11 +156,19 @@ class RequestSchedule:
 class RequestQueue:
     """Those of one connection. See the module's docstring."""
 
-    __slots__ = ("_later", "_session", "_turns", "one_list", "under_way")
+    __slots__ = ("_client", "_clock", "_later", "_schedule", "_spawn", "one_list", "under_way")
 
-    def __init__(self, session: PulsarSession, turns: RequestSchedule) -> None:
-        self._session = session
-        self._turns = turns
+    def __init__(
+        self,
+        client: PulsarClient,
+        schedule: RequestSchedule,
+        spawn: Callable[..., None],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._schedule = schedule
+        self._spawn = spawn
+        self._clock = clock
         self._later: deque[WaitingRequest] = deque()
         self.under_way = 0
         self.one_list = trio.Lock()
@@ -168,7 +179,7 @@ class RequestQueue:
 
     def add(self, answer: RequestHandler, event: events.Event) -> None:
         """Have it answered, now or later."""
-        connection, size = self._session.connection, size_of(event)
+        connection, size = self._client.connection, size_of(event)
         if not connection.has_room_to_wait(size):
             if len(self) >= FREE_MAX or size > FREE_BYTES_MAX:
                 self._refuse(size)
@@ -177,11 +188,11 @@ class RequestQueue:
         self._later.append(WaitingRequest(answer, event, size))
         if len(self) >= REQUESTS_MAX:
             connection.pause(PAUSE_REQUESTS)
-        self._turns.ask(self)
+        self._schedule.ask(self)
 
     def _refuse(self, size: int) -> None:
         """There is no memory for it."""
-        connection = self._session.connection
+        connection = self._client.connection
         text = f"no memory for a request of {size} bytes more, {len(self)} are not answered"
         connection.complain("too many requests", f"closed: {text}")
         connection.end(text)
@@ -190,34 +201,44 @@ class RequestQueue:
     @property
     def may_begin(self) -> bool:
         """Whether the next one may; if not because of its answers, it asks when they are taken."""
-        return bool(self._later) and not self._session.connection.takes_too_little
+        return bool(self._later) and not self._client.connection.takes_too_little
 
     def begin(self) -> None:
         """The next one is under way."""
         self.under_way += 1
-        self._session.broker.spawn(self._answer, self._later.popleft())
+        self._spawn(self._answer, self._later.popleft())
 
     async def _answer(self, request: WaitingRequest) -> None:
-        session = self._session
+        client = self._client
         try:
-            if not session.gone:
-                await session.answer(request.answer, request.event)
+            if not client.gone:
+                await self._handle(request)
         finally:
             self.under_way -= 1
-            session.connection.has_answered(request.size)
-            if session.connection.paused & PAUSE_REQUESTS:
-                session.reassure()
+            client.connection.has_answered(request.size)
+            if client.connection.paused & PAUSE_REQUESTS:
+                client.reassure(self._clock.monotonic())
                 if 2 * len(self) <= REQUESTS_MAX:
-                    session.connection.resume(PAUSE_REQUESTS)
-            self._turns.done(self)
+                    client.connection.resume(PAUSE_REQUESTS)
+            self._schedule.done(self)
+
+    async def _handle(self, request: WaitingRequest) -> None:
+        client = self._client
+        try:
+            await request.answer(request.event)
+        except BrokerError as error:
+            client.refuse(request.event, error)
+        except Exception:
+            log.exception("%s: closed, this server failed", client.peer)
+            client.connection.end("this server failed")
 
     def relieved(self) -> None:
         """The peer has taken answers."""
         if self._later:
-            self._turns.ask(self)
+            self._schedule.ask(self)
 
     def drop(self) -> None:
         """The connection is gone, or about to."""
-        self._session.connection.has_answered(sum(request.size for request in self._later))
+        self._client.connection.has_answered(sum(request.size for request in self._later))
         self._later.clear()
-        self._turns.forget(self)
+        self._schedule.forget(self)

@@ -11,7 +11,8 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.line import Line
-from magnetar.wire.pulsar.session.front import PulsarFront, PulsarOptions
+from magnetar.wire.pulsar.session.front import PulsarFront
+from magnetar.wire.pulsar.session.options import PulsarOptions
 from magnetar.wire.pulsar.tests import peer
 
 
@@ -22,7 +23,7 @@ class Player:
         self.line = Line(name)
         connection: Any = self.line
         self.wire, self.session = front.connect(connection)
-        self.broker = front.broker
+        self.broker = front.services.broker
 
     async def says(self, *frames: bytes) -> list[peer.Heard]:
         """Send frames; what the broker answers once everything has settled."""

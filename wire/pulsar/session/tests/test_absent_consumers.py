@@ -31,7 +31,9 @@ async def test_a_question_waits_for_who_was_sent_away(stage: Stage, answer: str)
     heard = await client.says(peer.subscribe(6, 3, "t", "s"))
     assert (heard[0].kind, heard[0].body.request_id) == ("SUCCESS", 6)
     assert (heard[-1].kind, heard[-1].body.request_id) == (answer, 5)
-    assert len(client.session.away) == (1 if answer == "SUCCESS" else 0), "a seek sends away"
+    assert len(client.session.consumers.absent) == (1 if answer == "SUCCESS" else 0), (
+        "a seek sends away"
+    )
 
 
 async def test_a_question_in_the_middle_of_an_unload(slow_stage: Stage) -> None:
@@ -114,8 +116,8 @@ async def test_a_connection_remembers_so_many(
     for number in range(3):
         await client.says(peer.subscribe(number, number, "t", f"s{number}"))
     await stage.broker.unload(T)
-    assert len(client.session.away) == 2
+    assert len(client.session.consumers.absent) == 2
     heard = await client.says(peer.get_last_message_id(5, 0))
     assert heard[-1].body.error == pb.ConsumerNotFound
     client.session.closed("it went")
-    assert len(client.session.away) == 0
+    assert len(client.session.consumers.absent) == 0

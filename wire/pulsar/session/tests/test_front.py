@@ -1,18 +1,12 @@
-"""What connections share, and what happens to one too many."""
+"""A connection too many."""
 
 import socket
 from contextlib import closing
 
 from magnetar.core.link.front import Door, Refusal
 from magnetar.core.testing.broker import running
-from magnetar.wire.pulsar.session.front import PulsarFront, PulsarOptions
-from magnetar.wire.pulsar.session.tests.conftest import Stage
-
-
-async def test_connections_share_their_limits(stage: Stage) -> None:
-    one, other = stage.stranger().session, stage.stranger().session
-    assert one.lookups is other.lookups
-    assert one.requests is not other.requests
+from magnetar.wire.pulsar.session.front import PulsarFront
+from magnetar.wire.pulsar.session.options import PulsarOptions
 
 
 async def test_a_connection_too_many_is_told_so() -> None:

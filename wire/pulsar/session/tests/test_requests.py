@@ -8,8 +8,8 @@ from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.session import attachment_limit, requests
+from magnetar.wire.pulsar.session.client import REASSURE_SECONDS
 from magnetar.wire.pulsar.session.requests import FREE_MAX, REQUESTS_MAX
-from magnetar.wire.pulsar.session.session import REASSURE_SECONDS
 from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
 from magnetar.wire.pulsar.tests import peer
 
@@ -54,7 +54,7 @@ async def test_it_is_read_again_when_half_is_answered(
     client = await stage.player()
     gates: list[trio.Event] = []
 
-    async def answer(_session: object, _event: object) -> None:
+    async def answer(_event: object) -> None:
         gates.append(trio.Event())
         await gates[-1].wait()
 
@@ -134,9 +134,7 @@ async def test_connections_take_turns(stage: Stage) -> None:
     many, one = await together(stage, 2)
     order: list[Player] = []
     for each in (many, one):
-        reply = each.session.reply
         each.wire.reply = lambda frame, each=each: order.append(each)  # type: ignore[method-assign]
-        assert reply
     many.feed(*lookups(1_000))
     one.feed(*lookups(1))
     await one.hears()
@@ -151,7 +149,7 @@ async def test_requests_that_take_long_delay_nobody_for_ever(
     many, one = await together(stage, 2)
     gate = trio.Event()
 
-    async def answer(_session: object, _event: object) -> None:
+    async def answer(_event: object) -> None:
         await gate.wait()
 
     for number in range(5):

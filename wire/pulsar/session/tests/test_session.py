@@ -33,5 +33,5 @@ async def test_a_mistake_of_ours_costs_the_session(
 async def test_nothing_is_said_after_the_end(stage: Stage) -> None:
     client = await stage.player()
     client.session.closed("gone")
-    client.session.reply(b"x")
+    client.session.client.reply(b"x")
     assert client.wire.take_outgoing() == []

@@ -185,7 +185,7 @@ async def test_a_topic_unloaded_under_a_subscribe_is_loaded_again(stage: Stage) 
     assert kinds(await client.says(peer.subscribe(1, 3, "t", "s"))) == ["SUCCESS"]
     (again,) = stage.broker.topics.values()
     assert len(again.subscriptions["s"].consumers) == 1
-    assert client.session.consumers_coming == {}
+    assert client.session.consumers.coming == {}
 
 
 async def test_whoever_gives_up_while_the_topic_is_unloaded_is_not_attached(

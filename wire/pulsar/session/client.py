@@ -1,0 +1,133 @@
+"""The client of one connection: who it is, whether it lives, and how it is answered.
+
+Invariant: once the connection is gone nothing is packed any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from magnetar.core.kernel.errors import BrokerError, Invalid
+from magnetar.core.link.connection import Connection
+from magnetar.wire.pulsar import events, refusals
+from magnetar.wire.pulsar.wire import PulsarWire, WireState
+
+REASSURE_SECONDS: Final = 15.0
+"""Clients ping every 30 s, and wait as long for an answer (`ClientCnx.java` of 4.2)."""
+
+
+class PulsarClient:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "_closed",
+        "_reassured_at",
+        "connection",
+        "features",
+        "gone",
+        "pong",
+        "protocol_version",
+        "version",
+        "wire",
+        "writable",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        wire: PulsarWire,
+        now: float,
+        closed: Callable[[str], None],
+    ) -> None:
+        """`closed` detaches everything, as if the connection had broken."""
+        self.connection = connection
+        self.wire = wire
+        self.features = events.Features()
+        self.version = ""
+        """As CONNECT states it: `Pulsar-Java-v4.2.0`, `Pulsar-CPP-v3.7`."""
+        self.protocol_version = 0
+        self.gone = False
+        self.pong = trio.Event()
+        """Set, and replaced, by each PONG."""
+        self.writable = trio.Event()
+        """Set, and replaced, when the client has taken what was sent, or has gone."""
+        self._reassured_at = now
+        self._closed = closed
+
+    @property
+    def peer(self) -> str:
+        return self.connection.peer
+
+    # -- answers ------------------------------------------------------------------------------
+
+    def reply(self, frame: bytes) -> None:
+        """Pack one reply."""
+        if not self.gone:
+            self.wire.reply(frame)
+            self.connection.touch()
+
+    def reply_large(self, frame: bytes) -> None:
+        """Pack a reply that counts at once in the output of all connections."""
+        if not self.gone:
+            self.wire.reply(frame)
+            self.connection.packed(len(frame))
+
+    def refuse(self, event: events.Event, error: BrokerError) -> None:
+        """Answer a request with an error, in the reply type that it asks for."""
+        name = type(event).__name__
+        self.connection.complain(f"{name} refused", f"{name} refused: {error}")
+        if hasattr(event, "request_id"):
+            self.reply(refusals.failure(event, error))
+        elif isinstance(error, Invalid):
+            self.connection.end(str(error))
+
+    # -- signs of life ------------------------------------------------------------------------
+
+    def answer_ping(self) -> None:
+        self.wire.pong()
+        self.connection.touch()
+
+    def ping(self) -> None:
+        """Ask whether the client lives; one that has not sent CONNECT yet has had its time."""
+        if self.wire.state is WireState.CONNECTING:
+            self.connection.end("it did not introduce itself")
+            return
+        self.wire.ping()
+        self.connection.touch()
+
+    def note_pong(self) -> None:
+        self.pong.set()
+        self.pong = trio.Event()
+
+    def reassure(self, now: float) -> bool:
+        """Send PONG unasked to a client that is not read; False once it has gone.
+
+        Its PING is not read either, and without an answer it gives the connection up after a
+        minute. To the C++ client no other command is a sign of life (4.2 was tried).
+        """
+        if now - self._reassured_at >= REASSURE_SECONDS:
+            self._reassured_at = now
+            self.answer_ping()
+        return not self.gone
+
+    # -- its end ------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """It has taken what was sent, or has gone: what waited for that goes on."""
+        self.writable.set()
+        self.writable = trio.Event()
+
+    def end(self, reason: str) -> None:
+        """Close the connection, with nothing of it attached when this returns."""
+        self.connection.end(reason)
+        self._closed(reason)
+
+    def close(self) -> None:
+        """The connection is gone."""
+        self.gone = True
+        self.wake()
+        self.wire.close()
+        self.wire.take_outgoing()  # nobody will: it would stay until garbage is looked for

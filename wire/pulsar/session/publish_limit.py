@@ -1,0 +1,48 @@
+"""How many publishes of one connection may be on their way to storage, and how fast they may come.
+
+Beyond either limit the connection is not read, so the client's own buffers fill up: Pulsar's
+protocol has no other back-pressure for producers (`maxPendingPublishRequestsPerConnection` in
+`ServiceConfiguration.java` of 4.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.kernel.throttle import Throttle
+from magnetar.core.link.connection import Connection
+from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
+
+
+class PublishLimit:
+    """See the module's docstring."""
+
+    __slots__ = ("_connection", "_max", "_throttle", "pending_messages")
+
+    def __init__(
+        self, connection: Connection, throttle: PublishThrottle, messages_max: int
+    ) -> None:
+        self._connection = connection
+        self._throttle = throttle
+        self._max = messages_max
+        self.pending_messages = 0
+
+    def begin(self, messages: int, size: int) -> None:
+        """So many more are on their way to storage; at the limit, read no more."""
+        self.pending_messages += messages
+        self._connection.storing(size)
+        if self.pending_messages >= self._max:
+            self._connection.pause(PAUSE_PUBLISHES)
+
+    def end(self, messages: int, size: int) -> None:
+        """So many are stored or failed; at half the limit, read on."""
+        self.pending_messages -= messages
+        connection = self._connection
+        connection.stored(size)
+        if connection.paused & PAUSE_PUBLISHES and self.pending_messages * 2 <= self._max:
+            connection.resume(PAUSE_PUBLISHES)
+
+    def spend(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
+        """Count messages against rates; read no more while one is exceeded."""
+        self._throttle.spend(throttles, messages, size)

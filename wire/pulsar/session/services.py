@@ -1,0 +1,18 @@
+"""What all Pulsar connections of a broker share."""
+
+from __future__ import annotations
+
+from magnetar.core.broker.broker import Broker
+from magnetar.wire.pulsar.session.lookup import LookupLimit
+from magnetar.wire.pulsar.session.options import PulsarOptions
+from magnetar.wire.pulsar.session.requests import RequestSchedule
+
+
+class PulsarServices:
+    """See the module's docstring."""
+
+    def __init__(self, broker: Broker, options: PulsarOptions) -> None:
+        self.broker = broker
+        self.options = options
+        self.lookups = LookupLimit(options.lookups_max)
+        self.schedule = RequestSchedule(broker.spawn)
