@@ -14,7 +14,7 @@ PIP-70) when it is written, and its position when storage confirms it:
     TERMINATED  is refused          -
     CLOSED      is refused          -   (unloaded, deleted, or taken over by another owner)
 
-`LEAVES` is that table, and is enforced (as h11 does in `_state.py`). One task each leaves OPENING
+`LEAVES` is that table, and is enforced (like the tables of h11). One task each leaves OPENING
 and ROLLING. It runs in the broker's nursery, so the cancellation of a caller leaves nothing half
 done.
 
