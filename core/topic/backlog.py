@@ -19,7 +19,8 @@ def slowest(topic: PersistentTopic) -> Position | None:
 def needed_from(topic: PersistentTopic) -> Position:
     """The first entry that a subscription still needs.
 
-    State derived from the log needs none: it is stored before they go (`ledger/fold/fold.py`).
+    Folds hold no entry back: their snapshot is stored before one is deleted
+    (`core/ledger/fold/fold.py`).
     """
     chain = topic.ledger.chain
     lowest = slowest(topic)
@@ -27,6 +28,6 @@ def needed_from(topic: PersistentTopic) -> Position:
 
 
 def backlog_bytes(topic: PersistentTopic) -> int:
-    """How many bytes the slowest subscription has before it, roughly."""
+    """The estimated bytes that the slowest subscription has not acknowledged."""
     lowest = slowest(topic)
     return topic.ledger.bytes_after(lowest) if lowest is not None else 0

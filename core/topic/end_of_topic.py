@@ -1,7 +1,8 @@
-"""The end of a terminated topic, announced once to consumers that have had everything.
+"""Announces the end of a terminated topic, once, to consumers that have received everything.
 
-It is announced when the last entry is acknowledged, not when it is delivered: until then it may
-have to come again. A consumer that attaches later hears it as well (`again`).
+The end is announced when the last entry is acknowledged, as in Pulsar
+(`Consumer.reachedEndOfTopic`), not when it is delivered, because until then it may be delivered
+again. A consumer that attaches later is notified too (`again`).
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ class EndOfTopic:
         self._announced = False
 
     def tell(self, consumers: Iterable[Consumer]) -> None:
-        """The topic is terminated, and there was nothing to deliver: say so, once."""
+        """The topic is terminated and nothing is left to deliver: notify consumers, once."""
         if not self._announced and not self._cursor.backlog:
             self._announced = True
             for consumer in consumers:
                 consumer.sink.end_of_topic()
 
     def again(self) -> None:
-        """There is a consumer that has not heard it."""
+        """A consumer has attached that was not notified."""
         self._announced = False

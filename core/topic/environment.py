@@ -28,8 +28,8 @@ class Environment(Struct, frozen=True):
     spawn: Callable[..., None]
     """Starts a task that outlives its caller."""
     dirty: Callable[[PersistentSubscription], None]
-    """There may be something to dispatch: look at the end of this sweep."""
+    """Called by a subscription that is to be dispatched at the end of this sweep."""
     lost: Callable[[PersistentTopic], None] = _ignore
-    """Another owner has taken a topic over: put it away, so that it may be loaded again."""
+    """Called by a topic that another owner has taken over; it is unloaded."""
     division: Division = Division()
     """How the keys of Key_Shared subscriptions are divided."""

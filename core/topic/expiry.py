@@ -1,7 +1,8 @@
-"""Expiry: messages that subscriptions lose because they are too old, or too many.
+"""Expiry: acknowledges messages that are too old, or exceed a backlog quota.
 
-They count as acknowledged, in every subscription that has them before it. When that is due, and how
-much, is decided elsewhere (`core/broker/housekeeping.py`, policies).
+They count as acknowledged in every subscription that has not read them, as in Pulsar
+(`PersistentMessageExpiryMonitor.java`, `BacklogQuotaManager.java` of 4.2). Housekeeping decides
+when, and policies how much (`core/broker/housekeeping.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def expire_before(topic: PersistentTopic, since_ms: int) -> int:
-    """Messages published before that count as acknowledged; returns how many entries."""
+    """Acknowledge messages published before `since_ms`; returns the number of entries."""
     chain = topic.ledger.chain
     behind = [
         one for one in topic.subscriptions.values() if one.cursor.mark_delete < chain.confirmed
@@ -30,7 +31,7 @@ async def expire_before(topic: PersistentTopic, since_ms: int) -> int:
 
 
 async def evict_backlog(topic: PersistentTopic, bytes_max: int) -> None:
-    """Slow subscriptions lose their oldest messages until no more than that waits for them."""
+    """Acknowledge the oldest messages of each subscription whose backlog is larger."""
     chain = topic.ledger.chain
     for subscription in topic.subscriptions.values():
         if not subscription.cursor.durable:

@@ -1,7 +1,9 @@
-"""Move the start of a log: what is before a message is gone, and cursors go on behind it.
+"""Moves the start of a log: messages before it are deleted, and cursors continue after them.
 
-Invariant: once a caller is answered it may rely on that; a cursor that has not been
-saved since then finds itself behind the beginning, and goes on there all the same.
+Kafka's DeleteRecords (KIP-107), Pulsar's truncation, and limits of a log do this.
+
+Invariant: the new start is durable when the caller gets its answer. A cursor that is not saved
+after that is before the start when it is loaded again, and continues at the start.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ if TYPE_CHECKING:
 
 
 async def begin_at(topic: PersistentTopic, index: int, position: Position) -> None:
-    """The topic begins with that message, which is in the entry at `position`."""
+    """Have the topic begin with that message, which is in the entry at `position`."""
     await topic.ledger.cut(index, position)
     pass_over(topic, (position[0], position[1] - 1))
 
 
 def pass_over(topic: PersistentTopic, last: Position) -> None:
-    """Whether no subscription waits for anything up to there."""
+    """Acknowledge everything up to `last` in all subscriptions."""
     for subscription in topic.subscriptions.values():
         subscription.skip_to(last)

@@ -1,8 +1,8 @@
 """A non-persistent topic: messages go to the consumers that are connected, and nowhere else.
 
-Nothing is stored, nothing is acknowledged, nothing waits: an entry that no consumer can take at
-once is dropped. Positions are (0, n), counting entries since the topic was loaded.
-
+Nothing is stored or acknowledged, and nothing waits: an entry is dropped if no consumer has permits
+(`NonPersistentDispatcherMultipleConsumers.java` of Pulsar 4.2). Positions are (0, n), where n
+counts entries since the topic was loaded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 
 class NonPersistentCursor:
-    """There is nothing to remember."""
+    """The cursor of a subscription that stores nothing."""
 
     durable = False
     mark_delete: Position = (-1, -1)
@@ -50,7 +50,7 @@ class NonPersistentCursor:
 
     @staticmethod
     def when_saved(done: object) -> None:
-        """At once: there is nothing to wait for."""
+        """Call it at once."""
         assert callable(done)
         done(None)
 
@@ -70,7 +70,7 @@ class NonPersistentSubscription:
         self.replicated = False
         self.dropped = 0
         self.outflow_before = Outflow()
-        """Of consumers that have left."""
+        """Counted for consumers that have left."""
         self.rates = Rates(Outflow(), clock.wall_ms())
         self._topic = topic
         self._clock = clock
@@ -129,17 +129,17 @@ class NonPersistentSubscription:
             consumer.sink.closed_by_broker()
 
     def look(self) -> None:
-        """There is never anything that waits."""
+        """Do nothing: no entry ever waits."""
 
     def outflow(self) -> Outflow:
-        """Everything counted since the subscription began."""
+        """Counts since the subscription began."""
         total = self.outflow_before
         for consumer in self.consumers:
             total = total.plus(consumer.outflow())
         return total._replace(dropped=self.dropped)
 
     def last_times(self) -> LastTimes:
-        """Of the connected ones: those that have left are not remembered."""
+        """The times of connected consumers."""
         return NO_TIMES.with_those(self.consumers)
 
     def statistics(self) -> SubscriptionStatistics:
@@ -166,13 +166,13 @@ class NonPersistentSubscription:
         """Means nothing here."""
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
-        """There is nothing to send again."""
+        """Do nothing: no entry is retained."""
 
     def may_unsubscribe(self, consumer: Consumer) -> None:
         """Always allowed."""
 
     def deliver(self, part: Slice) -> None:
-        """Give out what can be taken now; the rest is gone."""
+        """Deliver what consumers can take now; drop the rest."""
         now_ms = self._clock.wall_ms()
         given = 0
         for share in self._shares(part):
@@ -201,7 +201,7 @@ class NonPersistentTopic:
 
     stored = None
     sequences = None
-    """Duplicates are not looked for."""
+    """There is no deduplication."""
     storage_size = 0
 
     def __init__(self, env: Environment, name: TopicName, policies: Effective) -> None:
@@ -224,7 +224,7 @@ class NonPersistentTopic:
         """As in `Topic`."""
 
     async def load(self) -> None:
-        """There is nothing to load."""
+        """Do nothing."""
         self.set_policies(self.policies)
 
     async def close(self) -> None:
@@ -243,14 +243,14 @@ class NonPersistentTopic:
         await self.close()
 
     def set_policies(self, policies: Effective) -> None:
-        """What was decided has changed."""
+        """Apply changed policies."""
         self.policies = policies
         self.looks_at_messages = policies.checks_messages
         now = self.env.clock.monotonic()
         self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
 
     def inflow(self) -> Inflow:
-        """Everything published since the topic was loaded."""
+        """Counts of what was published since the topic was loaded."""
         return Inflow(self.messages_in, self.bytes_in)
 
     @property
@@ -289,7 +289,7 @@ class NonPersistentTopic:
             decision.granted.sink.granted(decision.epoch)
 
     def publish(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
-        """Hand a run to every subscription, and forget it."""
+        """Deliver a run to every subscription."""
         if self.fenced:
             done(NotReady("the topic is being unloaded"))
             return
@@ -313,18 +313,18 @@ class NonPersistentTopic:
         counts: list[int] | None,
         done: Appended,
     ) -> None:
-        """As `publish`: nothing is remembered of producers."""
+        """As `publish`, without deduplication."""
         del name, highest
         self.publish(payloads, counts, done)
 
     async def end_transaction(
         self, form: TransactionalForm, key: int, epoch: int, *, committed: bool
     ) -> None:
-        """Nothing of a transaction is ever here."""
+        """Do nothing: transactions are not supported."""
 
     @staticmethod
     def last_sequence_of(_name: str) -> int:
-        """Nothing is remembered here."""
+        """-1: sequence ids are not stored."""
         return -1
 
     # -- subscriptions ------------------------------------------------------------------------
@@ -337,7 +337,7 @@ class NonPersistentTopic:
         start: Position | None = None,
         properties: dict[str, str] | None = None,
     ) -> NonPersistentSubscription:
-        """The subscription of that name, there or not yet; it has no place to start from."""
+        """The subscription of that name, which is created if there is none."""
         del create, start, properties
         if self.fenced:
             raise NotReady("the topic is being unloaded")
@@ -355,7 +355,7 @@ class NonPersistentTopic:
         kind: SubscriptionType,
         sink: Sink,
     ) -> Consumer:
-        """Put a consumer on a subscription."""
+        """Attach a consumer to a subscription."""
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         policies, own = self.policies, self._own(subscription)
@@ -381,12 +381,12 @@ class NonPersistentTopic:
             self.outflow_before = self.outflow_before.plus(own.outflow())
 
     def _own(self, subscription: Subscription) -> NonPersistentSubscription | None:
-        """The same one, if it is still the topic's."""
+        """The subscription, unless it has ended."""
         found = self.subscriptions.get(subscription.name)
         return found if found is subscription else None
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
-        """Nothing is stored: only clients are detached."""
+        """Remove the subscription; with `force`, disconnect its consumers."""
         subscription = self.subscriptions.pop(name, None)
         if subscription is not None and force:
             subscription.disconnect_all()

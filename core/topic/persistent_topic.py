@@ -1,11 +1,13 @@
-"""A persistent topic: a managed ledger, the producers that write it, the subscriptions.
+"""A persistent topic: a managed ledger, its producers and its subscriptions.
 
-It guarantees: no writes while it is fenced or over its quota; every subscription is a cursor
-of the ledger; closing lets what is in flight finish. What is published is neither parsed nor copied
-here.
+A subscription is a cursor of the ledger. Published messages are neither parsed nor copied here.
 
-States: a topic is `open` from the end of `load` until `close` or `delete` begin; then it is
-`fenced` and everything new is refused as "not ready", so that clients look it up again.
+States, as in Pulsar (`PersistentTopic.java` of 4.2, `isFenced`): a topic is open from the end of
+`load` until `close` or `delete` begin. Then it is `fenced`: everything new is refused as "not
+ready", so that clients look the topic up again.
+
+Invariants: nothing is published while the topic is fenced; closing waits for appends in flight; a
+topic that another owner has taken over stores nothing when it closes.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ from magnetar.core.topic.transaction_buffer import TransactionBuffer
 log = logging.getLogger(__name__)
 
 READER_KEPT_MS = 60_000
-"""A reader that was sent away by its own seek may come back so much later."""
+"""How long the cursor of a reader that seeks is retained: a seek disconnects the reader."""
 
 
 class TopicListener(Protocol):
@@ -84,7 +86,7 @@ class PersistentTopic:
         self.subscriptions: dict[str, PersistentSubscription] = {}
         self.producers = Producers()
         self._watchers: list[Callable[[], None]] = []
-        """Called whenever more may be read."""
+        """Called when more may be read."""
         self.fenced = True
         self.quota_hit: QuotaHeld | QuotaExceeded | None = None
         """Set while a backlog quota refuses producers."""
@@ -92,20 +94,20 @@ class PersistentTopic:
         self.messages_in = self.bytes_in = 0
         self.rates = Rates(Inflow(), self.created_ms)
         self.publish_throttle: Throttle | None = None
-        """What producers' connections wait for, if there is a publish rate."""
+        """The publish rate; None for no limit."""
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
         self.deduplication = Deduplication(env.storage, self.ledger)
         self._listeners: list[TopicListener] = []
         self.transactions = TransactionBuffer(env.storage, self.ledger)
         self.looks_at_messages = False
-        """A run is to be looked at message by message before it is published. Asked for each run,
-        so it is not worked out each time.
+        """Each message of a run is checked before the run is published. Computed once, because
+        every run reads it.
         """
         self.outflow_before = Outflow()
-        """Of subscriptions that have ended."""
+        """Counted for subscriptions that have ended."""
         self._attaching = trio.Lock()
-        """Creating and deleting subscriptions, and the end of all, happen one at a time."""
+        """Held while subscriptions are created or deleted, and while the topic ends."""
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -144,9 +146,9 @@ class PersistentTopic:
     async def end_transaction(
         self, form: TransactionalForm, key: int, epoch: int, *, committed: bool
     ) -> None:
-        """Mark it as ended, in the form it was written in; stored when this returns."""
+        """Append the marker that ends a transaction, and wait until it is stored."""
         if not self.transactions.present:
-            return  # nothing of any was ever written
+            return  # no transaction was ever written
         waiting = Completion[Position]()
 
         def done(result: Position | BrokerError) -> None:
@@ -160,7 +162,7 @@ class PersistentTopic:
         await waiting.result()
 
     def _lost(self) -> None:
-        """Another owner writes the log now."""
+        """Another owner has taken the log over."""
         self.fenced = True
         self.env.lost(self)
 
@@ -174,7 +176,7 @@ class PersistentTopic:
         return subscription
 
     def _set_roll(self) -> None:
-        """How large and how old ledgers become: from the first on."""
+        """Apply the policies for the size and age of ledgers; before the first one is created."""
         compaction = self.policies.compaction
         lag_ms = -1 if compaction is None else compaction.max_lag_ms
         usual, policy = self.env.storage.roll, self.policies.ledger_limits
@@ -220,10 +222,10 @@ class PersistentTopic:
         subscription.set_rates(own, self._dispatch_throttle, self.rates)
 
     async def close(self) -> None:
-        """Unload: disconnect all clients, store what is in flight, save the cursors.
+        """Unload: disconnect all clients, wait for appends in flight, save the cursors.
 
-        A cursor that is just being created is waited for: stored later, it would be in the way of
-        the next owner of the topic, which knows nothing of it.
+        This waits for a cursor that is being created: stored later, it would exist beside the next
+        owner of the topic, which has not loaded it.
         """
         self.fenced = True
         self.disconnect_producers()
@@ -273,10 +275,10 @@ class PersistentTopic:
             producer.sink.closed_by_broker()
 
     async def terminate(self) -> Position:
-        """Nothing more may be published; returns the last position.
+        """End the topic: nothing more may be published; returns the last position.
 
-        Producers are sent away, as Apache's broker does (`PersistentTopic.terminate`): they come
-        back at once, hear why they may not stay, and fail what their application sends.
+        Producers are disconnected, as in Pulsar (`PersistentTopic.terminate`): their clients
+        reconnect, get the reason, and fail what the application sends.
         """
         last = await self.ledger.terminate()
         self.disconnect_producers()
@@ -302,8 +304,8 @@ class PersistentTopic:
         counts: list[int] | None,
         done: Appended,
     ) -> None:
-        """As `publish`, of messages that were found to be new; `highest` is the last one's sequence
-        id, -1 if it does not count yet (a part of a large message).
+        """As `publish`, for messages that are not duplicates. `highest` is the last sequence id, -1
+        if it does not count yet (a chunk that is not the last, PIP-37).
         """
         self.publish(payloads, counts, self.deduplication.begin(name, highest, done))
 
@@ -321,22 +323,22 @@ class PersistentTopic:
 
     @property
     def last_published_ms(self) -> int:
-        """0 if nothing was since the topic was loaded."""
+        """0 if nothing was published since the topic was loaded."""
         return self.ledger.written_ms
 
     def last_sequence_of(self, name: str) -> int:
-        """Where a producer of that name goes on; -1 if that is not known."""
+        """The last stored sequence id of a producer of that name; -1 if it is not known."""
         return self.deduplication.last_of(name)
 
     def _advanced(self) -> None:
-        """More may be read: all that wait at the tail have work."""
+        """More may be read: notify subscriptions and watchers."""
         for subscription in self.subscriptions.values():
             subscription.look()
         for watcher in list(self._watchers):
             watcher()
 
     def watch(self, news: Callable[[], None]) -> None:
-        """Have `news` called whenever more may be read, until `unwatch`: for readers by index."""
+        """Have `news` called when more may be read, until `unwatch`; for readers by index."""
         self._watchers.append(news)
         self.ledger.cache_tail(True)
 
@@ -351,7 +353,7 @@ class PersistentTopic:
             raise Terminated("the topic is terminated")
         if self.quota_hit is not None:
             raise self.quota_hit
-        # clients wait longer each time they are refused here, but not when a message is
+        # refused here, a client backs off; it does not when a message is refused
         if not self.env.storage.ledgers.writable():
             raise StorageFull(NO_WRITES)
 
@@ -363,7 +365,7 @@ class PersistentTopic:
         return decision.granted is producer
 
     def detach_producer(self, producer: Producer) -> None:
-        """A producer leaves; the one that waited for that is let in."""
+        """A producer leaves; the first one that waits may attach."""
         self.last_used_ms = self.env.clock.wall_ms()
         decision = self.producers.detach(producer)
         if decision is not NO_CHANGE:
@@ -379,7 +381,7 @@ class PersistentTopic:
         start: Position | None = None,
         properties: dict[str, str] | None = None,
     ) -> PersistentSubscription:
-        """The durable subscription of that name; a new one begins behind `start`, or at the end."""
+        """The durable subscription of that name; a new one begins after `start`, or at the end."""
         async with self._attaching:
             if self.fenced:
                 raise NotReady("the topic is being unloaded")
@@ -396,7 +398,7 @@ class PersistentTopic:
             return self._add(cursor)
 
     def reader(self, name: str, start: Position) -> PersistentSubscription:
-        """A subscription in memory only, right behind `start`: it ends with its consumer."""
+        """A non-durable subscription after `start`, which ends with its consumer."""
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         found = self.subscriptions.get(name)
@@ -415,7 +417,7 @@ class PersistentTopic:
         kind: SubscriptionType,
         sink: Sink,
     ) -> Consumer:
-        """Put a consumer on a subscription."""
+        """Attach a consumer to a subscription."""
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         policies, own = self.policies, self._own(subscription)
@@ -446,7 +448,7 @@ class PersistentTopic:
             self._forget_if_unused(own)
 
     def _own(self, subscription: Subscription) -> PersistentSubscription | None:
-        """The same one, if it is still the topic's."""
+        """The subscription, unless it has ended."""
         found = self.subscriptions.get(subscription.name)
         return found if found is subscription else None
 
@@ -457,12 +459,12 @@ class PersistentTopic:
             self._drop(own)
 
     def forget_readers(self) -> None:
-        """Readers that were to come back after a seek and have not."""
+        """End subscriptions of readers that have not reconnected after a seek."""
         for subscription in list(self.subscriptions.values()):
             self._forget_if_unused(subscription)
 
     def forget_silent_producers(self) -> None:
-        """Names that deduplication knows, of producers that have been away for long."""
+        """Remove producers that have been absent for long from deduplication."""
         here = [producer.name for producer in self.producers.all()]
         away_ms = self.policies.deduplication_inactivity_minutes * 60_000
         self.deduplication.forget_silent(here, self.env.clock.wall_ms(), away_ms)
@@ -474,14 +476,14 @@ class PersistentTopic:
             self.ledger.cache_tail(bool(self.subscriptions))
 
     def keep(self, subscription: PersistentSubscription) -> None:
-        """A reader is about to seek: its cursor waits a while for it to come back."""
+        """Retain the cursor of a reader that is about to seek."""
         if not subscription.cursor.durable:
             subscription.kept_until_ms = self.env.clock.wall_ms() + READER_KEPT_MS
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
         """Delete a subscription; unless forced, only if it has no consumers."""
         async with self._attaching:
-            if self.fenced:  # its cursor may belong to the next owner by now
+            if self.fenced:  # the cursor may belong to the next owner
                 raise NotReady("the topic is being unloaded")
             subscription = self.subscriptions.get(name)
             if subscription is None:
@@ -494,7 +496,7 @@ class PersistentTopic:
     # -- what housekeeping asks and does -------------------------------------------------------
 
     def inflow(self) -> Inflow:
-        """Everything published since the topic was loaded."""
+        """Counts of what was published since the topic was loaded."""
         return Inflow(self.messages_in, self.bytes_in, entries=self.ledger.entries_added)
 
     @property
@@ -512,7 +514,7 @@ class PersistentTopic:
         return not self.subscriptions
 
     def hit_quota(self, refusal: QuotaHeld | QuotaExceeded | None) -> None:
-        """A backlog quota refuses producers, or no longer does."""
+        """Refuse producers because of a backlog quota, or (None) no longer."""
         newly = refusal is not None and self.quota_hit is None
         self.quota_hit = refusal
         if newly:

@@ -1,7 +1,7 @@
-"""What a topic's policies refuse: consumers, and messages one by one. Pure.
+"""Checks consumers, subscriptions and messages against a topic's policies. Pure.
 
-Only topics whose policies say so look at their messages (`Effective.checks_messages`): for those
-that are too large, or to be delivered too late.
+Messages are checked only if a policy needs it (`Effective.checks_messages`): their size, and their
+delay of delivery (PIP-315).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from magnetar.core.policy.policies import Effective
 from magnetar.core.topic.subscription.consumer import Consumer
 
 PROPERTIES_BYTES_MAX: Final = 64 * 1024
-"""Properties of a producer, consumer or subscription are held in memory as long as that is."""
+"""The limit for the properties of a producer, consumer or subscription, which stay in memory."""
 
 
 def check_properties(kind: str, properties: Mapping[str, str]) -> None:
-    """Raise unless what a client says of itself (`kind`, for the text) is small enough to keep."""
+    """Raise if a client's properties are too large; `kind` is for the error's text."""
     if sum(len(key) + len(value) for key, value in properties.items()) > PROPERTIES_BYTES_MAX:
         raise Invalid(f"the properties of a {kind} may have at most {PROPERTIES_BYTES_MAX} bytes")
 
 
 class Occupied(Protocol):
-    """A subscription, as counting sees it."""
+    """A subscription whose consumers are counted."""
 
     @property
     def consumers(self) -> Sequence[Consumer]: ...
@@ -35,7 +35,7 @@ class Occupied(Protocol):
 def check_consumer(
     name: TopicName, policies: Effective, subscriptions: Iterable[Occupied], kind: str
 ) -> None:
-    """Whether one more consumer, of a subscription of that type, may attach to the topic."""
+    """Raise unless one more consumer, of a subscription of that type, may attach."""
     if policies.max_consumers_per_topic:
         present = sum(len(subscription.consumers) for subscription in subscriptions)
         if present >= policies.max_consumers_per_topic:
@@ -45,13 +45,13 @@ def check_consumer(
 
 
 def check_subscriptions(name: TopicName, policies: Effective, present: int) -> None:
-    """Whether the topic may have one more subscription."""
+    """Raise unless the topic may have one more subscription."""
     if policies.max_subscriptions_per_topic and present >= policies.max_subscriptions_per_topic:
         raise NotAllowed(f"Exceed the maximum number of subscriptions of the topic: {name}")
 
 
 def refused(payloads: Sequence[bytes], policies: Effective, now_ms: int) -> dict[int, NotAllowed]:
-    """Why messages of a run may not be stored, by place."""
+    """The messages of a run that are refused, by place, with the reason."""
     found: dict[int, NotAllowed] = {}
     size_max = policies.max_message_size
     delay_max = policies.delayed_delivery.max_delivery_delay_in_millis

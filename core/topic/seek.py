@@ -1,7 +1,8 @@
-"""Finding an entry by the time its message was published: a binary search over the log.
+"""Finds an entry by publish time: a binary search over the log.
 
-Publish times come from clients' clocks and need not be in order; then the answer is one of the
-places where earlier meets later, which is what users of a seek by time get elsewhere too.
+Publish times come from clients' clocks and need not be in order. If they are not, the result is one
+of the positions where an earlier message precedes a later one, as in Pulsar
+(`PersistentMessageFinder.java` of 4.2).
 """
 
 from typing import Final
@@ -11,11 +12,11 @@ from magnetar.core.ledger.log.chain import START, Chain, Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 
 LATEST_LEDGER: Final = 2**63 - 1
-"""Stands for "the end" in a message id, as clients write it."""
+"""The ledger id of `MessageId.latest` in Pulsar's clients."""
 
 
 def mark_before(chain: Chain, position: Position) -> Position:
-    """The mark-delete position after which `position` is read; with -1 in it, the start."""
+    """The mark-delete position after which `position` is the next entry; -1 means the start."""
     if position[0] >= LATEST_LEDGER:
         return chain.confirmed
     if position[0] < 0 or position[1] < 0:
@@ -44,7 +45,7 @@ async def find_by_time(ledger: ManagedLedger, since_ms: int) -> Position:
 
 
 async def _published(ledger: ManagedLedger, position: Position) -> int:
-    """An entry that is lost is taken to be as old as the next one that is not."""
+    """The publish time of an entry; of a lost one, that of the next readable entry."""
     found = ledger.cached(position)
     if found is not None:
         sent = found[0].sent(found[1])

@@ -1,12 +1,12 @@
-"""The transactions of one topic: an index of its log that outlives restarts.
+"""The transaction buffer: makes the index of a topic's transactions durable (PIP-31).
 
-Pulsar calls it the topic's transaction buffer (PIP-31). The index itself is the log's
-(`core/ledger/read/transaction_index.py`), for readers of every kind ask it. Here is what makes it
-durable: a fold, whose snapshots are records of the metadata store. Only logs that have, or ever
-had, a transaction pay for that; a property of the log says so, which is stored before the first
-entry of one.
+The index belongs to the log (`core/ledger/read/transaction_index.py`), because all readers use it.
+A fold stores its snapshots as records of the metadata store. Only logs that have, or ever had, a
+transaction pay for that: a property of the log marks them, which is stored before the first entry
+of a transaction.
 
-Who stores an entry of a transaction, or a marker, notes it in the index when that is done.
+The code that appends an entry of a transaction, or a marker, notes it in the index when it is
+stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.storage import Storage
 
 TRANSACTIONAL: Final = "magnetar.transactional"
-"""Property of the log: there are, or were, transactions in it."""
+"""Property of the log: it has, or had, transactions."""
 SNAPSHOTS: Final = "/magnetar/transactions/logs"
 SNAPSHOT_POLICY: Final = SnapshotPolicy("transactions", entries=5_000, bytes=64 * 1024 * 1024)
 
@@ -67,7 +67,7 @@ class TransactionBuffer:
 
     def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
         self.present = False
-        """There are, or ever were, transactions in the log."""
+        """Whether the log has, or ever had, transactions."""
         self._ledger = ledger
         self.fold = Fold(
             storage,
@@ -82,20 +82,20 @@ class TransactionBuffer:
         return self._ledger.transactions
 
     async def load(self) -> None:
-        """The log is opened: know its transactions, if there are any."""
+        """Restore the index of a log that is opened."""
         if TRANSACTIONAL in self._ledger.properties:
             await self.fold.load()
             self.present = True
 
     async def begin(self) -> None:
-        """The first transaction is about to come: nothing in the log so far belongs to one."""
-        if self.fold.state is FoldState.NEW:  # else an earlier try got so far
+        """Prepare for the first transaction: no entry so far belongs to one."""
+        if self.fold.state is FoldState.NEW:  # else an earlier attempt failed after this
             await self.fold.begin()
         await self._ledger.set_property(TRANSACTIONAL, "")
         self.present = True
 
     async def close(self) -> None:
-        """The log is unloaded, and nothing is on its way to it any more."""
+        """The log is unloaded, and no append is in flight."""
         await self.fold.close()
 
     async def delete(self) -> None:

@@ -1,7 +1,7 @@
-"""Carries out what `producers.py` decides: who is disconnected, refused, or may publish now.
+"""Carries out decisions of `producers.py`: disconnects, refuses or admits producers.
 
-Invariant: an epoch is stored before its holder hears of it. If it cannot be stored, its holder is
-refused, and the one that waits behind it is next.
+Invariant: an epoch (PIP-68) is stored before its holder gets it. If it cannot be stored, the holder
+is refused, and the next one that waits is admitted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EPOCH: Final = "magnetar.topic-epoch"
 
 
 def remember(producers: Producers, ledger: ManagedLedger) -> None:
-    """Go on where the last owner of the topic was."""
+    """Restore the epoch that the last owner of the topic stored."""
     producers.epoch = int(ledger.properties.get(EPOCH, producers.epoch))
 
 

@@ -1,11 +1,12 @@
-"""Deduplication of one topic, on or off: what a producer sends again is stored once (PIP-6).
+"""Deduplication of one topic: a message that a producer sends again is stored once (PIP-6).
 
-The numbers that tell are in `sequences.py`. A fold keeps them over restarts: its snapshots are the
-properties of a cursor, whose name and form are Pulsar's. The cursor is not a subscription: it holds
-no entry back, for a snapshot is taken before entries go.
+`sequences.py` has the sequence ids, and a fold stores them. Its snapshots are the position
+properties of a cursor with Pulsar's name and form (`MessageDeduplication.java` of 4.2). The cursor
+is not a subscription: it holds no entry back, because a snapshot is stored before entries are
+deleted.
 
-Invariant: the sequences cover every message since deduplication was turned on; turned off, they are
-deleted, because they miss what comes then.
+Invariant: the sequence ids cover every message since deduplication was turned on. When it is turned
+off they are deleted, because they would miss messages from then on.
 """
 
 from __future__ import annotations
@@ -31,27 +32,27 @@ class Deduplication:
 
     def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
         self.sequences: ProducerSequences | None = None
-        """Present while it is on."""
+        """None while deduplication is off."""
         self._stored = False
-        """There is a snapshot from before the topic was loaded."""
+        """Whether a snapshot was stored before the topic was loaded."""
         self._fold: Fold[dict[str, int]] | None = None
         self._storage = storage
         self._ledger = ledger
         self._seen: dict[str, tuple[int, int]] = {}
-        """Of each name, the highest id that was stored when `forget_silent` looked last, and since
-        when it is that: so no message has to note the time."""
+        """For each name, the last stored id as of the last `forget_silent`, and since when it has
+        not changed: so no message has to note the time."""
 
     @property
     def on(self) -> bool:
         return self.sequences is not None
 
     async def load(self, *, on: bool, stored: bool) -> None:
-        """The topic is loaded; `stored` if there is a snapshot from before."""
+        """Restore the sequence ids; `stored` if there is a snapshot."""
         self._stored = stored
         await self.turn(on=on)
 
     async def turn(self, *, on: bool) -> None:
-        """On or off."""
+        """Turn deduplication on or off."""
         if on and self._fold is None:
             sequences = ProducerSequences()
             fold = self._new_fold(sequences)
@@ -75,9 +76,9 @@ class Deduplication:
     # -- publishing ---------------------------------------------------------------------------
 
     def begin(self, name: str, highest: int, done: Appended) -> Appended:
-        """A run of new messages goes to storage; returns what hears that it is stored, or not.
+        """Note a run of new messages; returns the callback for its result.
 
-        `highest` is the highest sequence id of them, -1 if none counts yet.
+        `highest` is their highest sequence id, -1 if none counts yet.
         """
         sequences = self.sequences
         if sequences is None:
@@ -95,11 +96,14 @@ class Deduplication:
         return settled
 
     def last_of(self, name: str) -> int:
-        """The highest sequence id stored of a producer; -1 if that is not known."""
+        """The highest stored sequence id of a producer; -1 if it is not known."""
         return self.sequences.stored.get(name, -1) if self.sequences is not None else -1
 
     def forget_silent(self, here: Iterable[str], now_ms: int, forgotten_after_ms: int) -> None:
-        """Forget names whose producer is not here and has stored nothing for so long; 0: never."""
+        """Remove producers that are not attached and have stored nothing for so long; 0: never.
+
+        Pulsar's `brokerDeduplicationProducerInactivityTimeoutMinutes`.
+        """
         sequences, before = self.sequences, self._seen
         if sequences is None or self._fold is None:
             return
@@ -119,7 +123,7 @@ class Deduplication:
     # -- life of the topic --------------------------------------------------------------------
 
     async def close(self) -> None:
-        """The topic is unloaded, and nothing is on its way to storage any more."""
+        """The topic is unloaded, and no append is in flight."""
         if self._fold is not None:
             await self._fold.close()
 

@@ -1,4 +1,4 @@
-"""A producer as the core sees it: who it is and what it has sent."""
+"""A producer: its identity and its counters."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class ProducerSink(Protocol):
         ...
 
     def refused(self, error: BrokerError) -> None:
-        """It has waited for the topic in vain."""
+        """It waited for the topic, and is not admitted."""
         ...
 
     def closed_by_broker(self) -> None:
-        """It is detached: its client should attach again."""
+        """It is detached; its client is to attach again."""
         ...
 
 
 class ProducerRequest(Struct, frozen=True):
-    """How a client wants to attach."""
+    """How a client asks to attach."""
 
     name: str
     name_is_users: bool
-    """False for a name the broker gave: only its owner can come back with it."""
+    """False for a name that the broker generated, which only its producer knows."""
     epoch: int = 0
     mode: AccessMode = AccessMode.SHARED
     topic_epoch: int | None = None
@@ -50,7 +50,7 @@ class ProducerRequest(Struct, frozen=True):
     address: str = ""
     client_version: str = ""
     partial: bool = False
-    """Its client can attach to some partitions of a topic only when it needs them."""
+    """Its client attaches to partitions on demand (PIP-79)."""
 
 
 class Producer:
@@ -82,5 +82,5 @@ class Producer:
         return self.request.name
 
     def inflow(self) -> Inflow:
-        """Everything counted since it attached."""
+        """Counts since it attached."""
         return Inflow(self.messages_in, self.bytes_in, self.chunks_in)

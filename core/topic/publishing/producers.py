@@ -1,19 +1,20 @@
 """Who may write a topic: the access modes (PIP-68), the epoch of exclusive producers, names. Pure.
 
-    newcomer               nobody there   others there
+    new producer           none attached  others attached
     SHARED                 joins          joins; ProducerBusy beside an exclusive one or waiters
     EXCLUSIVE              takes it       ProducerFenced
-    WAIT_FOR_EXCLUSIVE     takes it       waits its turn, in order of arrival
-    EXCLUSIVE_WITH_FENCING takes it       takes it; all others are sent away, waiters are refused
+    WAIT_FOR_EXCLUSIVE     takes it       waits in order of arrival
+    EXCLUSIVE_WITH_FENCING takes it       takes it; others are disconnected, waiters refused
 
-Taking the topic raises the epoch. Whoever comes back with an older epoch has been fenced meanwhile
-and stays so. A producer of the same name is the same one coming back if its epoch is higher (its
-old connection is dead, we merely have not noticed) and it differs from a namesake; it takes the
-place of its former self, be that the topic or a place in the queue. Otherwise the name is busy.
+Taking the topic raises the epoch. A producer with an older epoch was fenced meanwhile, and is
+refused. A producer of the same name and a higher epoch is the same one after a reconnect, whose old
+connection has not been noticed to be dead; it takes the place of its former self, in the topic or
+in the queue (`AbstractTopic.tryOverwriteOldProducer` and `addProducer` of Pulsar 4.2). Otherwise
+the name is busy.
 
-Decide, then act: `attach` and `detach` change the state and return what is to be done. Invariants:
-at most one exclusive holder, and nobody beside it; waiters only behind somebody; a refused producer
-leaves everything as it was.
+`attach` and `detach` change the state and return what the caller is to do. Invariants: at most one
+exclusive producer, and none beside it; producers wait only while one is attached; a refused
+producer changes nothing.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from magnetar.core.kernel.errors import BrokerError, Invalid, ProducerBusy, Prod
 from magnetar.core.topic.publishing.producer import AccessMode, Producer
 
 EPOCH_CLAIMED_MAX: Final = 2**62
-"""What a newcomer may say its epoch is, if its topic is not there yet. A topic that was deleted
-begins anew below those that its producers have, so they count; but epochs travel as 64 bits, and
-beyond the last of them nobody could hold the topic alone any more.
+"""The highest epoch that a producer may claim. The epoch of a topic that was deleted and created
+again is below those of its producers, so their claims count; but epochs have 64 bits, and after the
+last one no producer could hold the topic alone.
 """
 
 
 class Decision(Struct, frozen=True):
-    """What follows from an attach or a detach."""
+    """The consequences of an attach or a detach."""
 
     granted: Producer | None = None
-    """May publish now."""
+    """The producer that may publish now."""
     epoch: int | None = None
-    """Of the granted one, if it holds the topic alone; stored before the producer hears of it."""
+    """The epoch of `granted`, if it holds the topic alone; stored before the producer gets it."""
     evicted: tuple[Producer, ...] = ()
-    """Are to be sent away."""
+    """Producers to disconnect."""
     refused: tuple[tuple[Producer, BrokerError], ...] = ()
-    """Have waited in vain."""
+    """Producers that waited and are refused."""
 
 
 NO_CHANGE = Decision()
@@ -64,7 +65,7 @@ class Producers:
         return len(self._by_name)
 
     def all(self) -> list[Producer]:
-        """Those who may publish."""
+        """The producers that may publish."""
         return list(self._by_name.values())
 
     def named(self, name: str) -> Producer | None:
@@ -73,7 +74,7 @@ class Producers:
         return self._by_name.get(name) or next(waiting, None)
 
     def attach(self, newcomer: Producer, producers_max: int) -> Decision:
-        """Let a producer in, make it wait, or raise: then nothing has changed."""
+        """Admit a producer, make it wait, or raise and change nothing."""
         replaced = self._replaced(newcomer)
         request = newcomer.request
         others = len(self._by_name) - (replaced is not None and replaced not in self.waiting)
@@ -107,7 +108,7 @@ class Producers:
             raise Invalid(f"no topic has reached the epoch {epoch}")
 
     def _replaced(self, newcomer: Producer) -> Producer | None:
-        """The one of the same name that the newcomer is the return of, if there is one."""
+        """The former self of a producer that has reconnected, if there is one."""
         present = self.named(newcomer.name)
         if present is None:
             return None
@@ -119,7 +120,7 @@ class Producers:
         raise ProducerBusy(f"producer with name {newcomer.name} is already connected to the topic")
 
     def _queue(self, newcomer: Producer, replaced: Producer | None) -> None:
-        """Behind the others, or in the place it had before its connection broke."""
+        """Queue a producer last, or at the place of its former self."""
         if replaced in self.waiting:
             self.waiting[self.waiting.index(replaced)] = newcomer
             return
@@ -147,7 +148,7 @@ class Producers:
         )
 
     def detach(self, leaver: Producer) -> Decision:
-        """A producer leaves; the first who waits may get the topic."""
+        """A producer leaves; the first one that waits may get the topic."""
         if leaver in self.waiting:
             self.waiting.remove(leaver)
             return NO_CHANGE

@@ -1,15 +1,15 @@
 """The highest sequence id of each producer name of one topic. Pure.
 
-Theory. Sequence ids of one producer name only rise. Two numbers per name say all: the highest that
-was handed to storage (pushed) and the highest that is stored. A message not above `stored` is a
-duplicate. One above `stored` and not above `pushed` may yet fail: nobody can say, so its producer
-is to come again (`MessageDeduplication.java` of Pulsar 4.2 has the same two maps). Parts of a large
-message share one sequence id, which counts with the last of them.
+Theory. Sequence ids of one producer name ascend. Two numbers per name suffice: the highest that was
+written to storage (pushed) and the highest that is stored. A message up to `stored` is a duplicate.
+One after `stored` and up to `pushed` may still fail, so the outcome is unknown and its producer is
+to send it again (`MessageDeduplication.java` of Pulsar 4.2 has the same two maps). The chunks of a
+large message share one sequence id, which counts with the last one (PIP-37).
 
-    handed to storage: pushed = id        stored: stored = id        failed: pushed = stored
+    written: pushed = id        stored: stored = id        failed: pushed = stored
 
-Invariants: `stored` never says more than storage holds; no more than a limit of names are known,
-the one that stored nothing for longest goes first.
+Invariants: `stored` is never higher than what storage has; the number of names is limited, and the
+name that stored nothing for longest is removed first.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NAMES_MAX: Final = 10_000
 
 
 class Verdict(enum.Enum):
-    """What to do with a message."""
+    """The result of a check for duplicates."""
 
     NEW = enum.auto()
     DUPLICATE = enum.auto()
     """It is stored."""
     UNKNOWN = enum.auto()
-    """It is on its way to storage, and might not get there."""
+    """A message with that id is being written, and may fail."""
 
 
 class ProducerSequences:
@@ -42,31 +42,31 @@ class ProducerSequences:
     def __init__(self) -> None:
         self.pushed: dict[str, int] = {}
         self.stored: dict[str, int] = {}
-        """The name that stored something last is last."""
+        """By name, in the order of the last stored message."""
 
     def judge(self, name: str, sequence_id: int) -> Verdict:
-        """Whether a message with that (highest) sequence id was seen before."""
+        """Whether a message with that (highest) sequence id is a duplicate."""
         if sequence_id <= self.stored.get(name, -1):
             return Verdict.DUPLICATE
         return Verdict.UNKNOWN if sequence_id <= self.pushed.get(name, -1) else Verdict.NEW
 
     def push(self, name: str, sequence_id: int) -> None:
-        """It is handed to storage."""
+        """A message is being written."""
         self.pushed[name] = max(sequence_id, self.pushed.get(name, -1))
 
     def store(self, name: str, sequence_id: int) -> None:
-        """It is stored."""
+        """A message is stored."""
         self.stored[name] = max(sequence_id, self.stored.pop(name, -1))
         while len(self.stored) > NAMES_MAX:
             self.forget(next(iter(self.stored)))
 
     def forget(self, name: str) -> None:
-        """Its producer will not come again."""
+        """Remove a producer."""
         self.stored.pop(name, None)
         self.pushed.pop(name, None)
 
     def fail(self, name: str) -> None:
-        """What was handed to storage is not there, nor anything behind it."""
+        """A write has failed, and so have all later ones."""
         if name in self.stored:
             self.pushed[name] = self.stored[name]
         else:
@@ -75,13 +75,13 @@ class ProducerSequences:
     # -- as a view of the log -----------------------------------------------------------------
 
     def apply(self, sent: bytes, _index: int, _position: Position, _now_ms: int) -> None:
-        """Apply an entry that is replayed; some forms number their producers in another way."""
+        """Replay an entry; forms without producer names have no sequence."""
         found = form_of(sent).sequence(sent)
         if found is not None and counts(sent):
             self.store(found[0].decode(errors="replace"), found[1])
 
     def forget_before(self, _index: int) -> None:
-        """What was sent stays known, for it may be sent again."""
+        """Do nothing: a message may be sent again after it was deleted."""
 
     def snapshot(self) -> dict[str, int]:
         return dict(self.stored)
@@ -91,6 +91,6 @@ class ProducerSequences:
 
 
 def counts(sent: bytes) -> bool:
-    """Whether its sequence id is complete: of a chunked message only with the last chunk."""
+    """Whether its sequence id counts: that of a chunked message counts with the last chunk."""
     part = form_of(sent).chunk(sent)
     return part is None or part.is_last
