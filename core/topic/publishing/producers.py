@@ -130,7 +130,7 @@ class Producers:
 
     def _take(self, newcomer: Producer, evicted: tuple[Producer, ...]) -> Decision:
         request = newcomer.request
-        # one that comes back with the current epoch still holds it
+        # a producer that reconnects with the current epoch still holds the topic
         if request.topic_epoch is None or request.topic_epoch > self.epoch:
             self.epoch = max(self.epoch + 1, request.topic_epoch or 0)
         self._by_name[newcomer.name] = newcomer

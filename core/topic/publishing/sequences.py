@@ -29,7 +29,7 @@ class Verdict(enum.Enum):
 
     NEW = enum.auto()
     DUPLICATE = enum.auto()
-    """It is stored."""
+    """A message with that id, or a higher one, is stored."""
     UNKNOWN = enum.auto()
     """A message with that id is being written, and may fail."""
 

@@ -1,11 +1,10 @@
-"""How many parts of large messages went out to one consumer, for its statistics.
+"""Counts chunks of large messages (PIP-37) delivered to one consumer, for its statistics.
 
-Entries are not taken apart on their way out, and whether one is a part of something larger stands
-inside it. Parts are large, but for the last one of a message. So only slices of large entries are
-looked at, and whatever follows a part until the last part is seen: for small messages this is one
-comparison per slice.
+Only an entry's metadata says whether it is a chunk, and entries are not parsed on delivery. All
+chunks but the last one of a message are large. So only slices of large entries are examined, and
+what follows a chunk until the last one: for small messages this costs one comparison per slice.
 
-Not here: who gets which part (`core.dispatch.chunks`).
+Not here: the choice of a consumer for a chunk (`core/dispatch/chunks.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from magnetar.core.entry.forms import NATIVE
 from magnetar.core.ledger.read.tail_cache import Slice
 
 MEAN_BYTES_MIN: Final = 16 * 1024
-"""Slices of smaller entries are not looked at."""
+"""Slices of smaller entries are not examined."""
 
 
 class ChunksOut:
@@ -27,10 +26,10 @@ class ChunksOut:
     def __init__(self) -> None:
         self.count = 0
         self._amid = False
-        """Further parts of a message are still to come."""
+        """Further chunks of a message follow."""
 
     def note(self, part: Slice, size: int) -> None:
-        """These entries, of so many bytes, went out."""
+        """These entries, of so many bytes, are delivered."""
         if not self._amid and size < MEAN_BYTES_MIN * len(part.payloads):
             return
         for at, payload in enumerate(part.payloads):

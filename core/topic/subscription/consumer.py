@@ -1,8 +1,8 @@
-"""A consumer as the core sees it: permits, what it has not acknowledged, and where to deliver.
+"""A consumer: its permits, its unacknowledged messages, and the sink to which entries go.
 
-Permits count messages while dispatch moves entries; an entry is sent whole even if it costs more
-than is left, so permits may go below zero. Permits that are granted while the consumer is blocked
-are remembered (`broker/service/Consumer.java` does both).
+Permits count messages, but whole entries are delivered, so permits may become negative. Permits
+granted while the consumer is blocked count later (`Consumer.java` of Pulsar 4.2, `flowPermits` and
+`sendMessages`, does both).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from magnetar.core.topic.subscription.statistics import LastTimes, SubscriptionStatistics
 
 PartialAck = tuple[int, int, int, int]
-"""(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
+"""(ledger, entry, bits of the batch indexes not acknowledged, size of the batch or 0): PIP-54."""
 
 NOTHING_NOTED: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Progress(Protocol):
-    """What sessions ask of a cursor."""
+    """A cursor as sessions use it."""
 
     @property
     def durable(self) -> bool: ...
@@ -45,7 +45,7 @@ class Progress(Protocol):
 
 
 class Subscription(Protocol):
-    """What a consumer is attached to: a subscription, of a topic that stores or of another."""
+    """A subscription of any topic, as its consumers use it."""
 
     @property
     def name(self) -> str: ...
@@ -91,13 +91,13 @@ class Subscription(Protocol):
     def replicated(self) -> bool: ...
 
     def outflow(self) -> Outflow:
-        """Everything counted since it began."""
+        """Counts since it began."""
         ...
 
     def last_times(self) -> LastTimes: ...
 
     def statistics(self) -> SubscriptionStatistics:
-        """What goes on at this moment."""
+        """A snapshot."""
         ...
 
 
@@ -106,7 +106,7 @@ class Sink(Protocol):
 
     @property
     def congested(self) -> bool:
-        """The peer does not take what was sent: deliver no more for now."""
+        """Whether the peer does not read what was sent, so that nothing more is delivered."""
         ...
 
     def deliver(
@@ -129,12 +129,12 @@ class Sink(Protocol):
         ...
 
     def closed_by_broker(self) -> None:
-        """The consumer is detached (unload, seek, deletion): its client should attach again."""
+        """The consumer is detached (unload, seek, deletion); its client is to attach again."""
         ...
 
 
 class ConsumerRequest(Struct, frozen=True):
-    """How a client wants to attach."""
+    """How a client asks to attach."""
 
     name: str
     priority: int = 0
@@ -193,7 +193,7 @@ class Consumer:
         self.unacked = 0
         self.unacked_max = unacked_max
         self.blocked = False
-        """Too much is unacknowledged: nothing is delivered until half of it is."""
+        """The limit of unacknowledged messages is reached; half must be acknowledged first."""
         self.connected_ms = now_ms
         self.messages_out = self.bytes_out = self.entries_out = 0
         self.messages_acked = self.messages_redelivered = 0
@@ -207,7 +207,7 @@ class Consumer:
         return self.request.name
 
     def outflow(self) -> Outflow:
-        """Everything counted since it attached."""
+        """Counts since it attached."""
         return Outflow(
             self.messages_out,
             self.bytes_out,
@@ -222,11 +222,11 @@ class Consumer:
 
     @property
     def ready(self) -> bool:
-        """May be given an entry now."""
+        """Whether an entry may be delivered now."""
         return self.permits > 0 and not self.blocked and not self.sink.congested
 
     def grant(self, permits: int, now_ms: int) -> None:
-        """The client has room for so many more messages."""
+        """The client grants permits for more messages (CommandFlow)."""
         self.last_flow_ms = now_ms
         self.first_flow_ms = self.first_flow_ms or now_ms
         if self.blocked:
@@ -235,23 +235,23 @@ class Consumer:
             self.permits += permits
 
     def set_dispatch_limit(self, limit: DispatchLimit | None) -> None:
-        """What its subscription's dispatch rates are counted by, if there are any."""
+        """Set the limit by which delivered messages are counted, if there is one."""
         self._dispatch_limit = limit
 
     def hold(self, messages: int) -> None:
-        """So many more messages are delivered and not acknowledged; at the limit, block."""
+        """Count delivered messages; at the limit of unacknowledged ones, block."""
         self.unacked += messages
         if self.unacked_max and self.unacked >= self.unacked_max:
             self.blocked = True
 
     def release(self, messages: int) -> None:
-        """So many are acknowledged, or will be delivered again; at half the limit, go on."""
+        """Count messages that are not pending any more; at half the limit, unblock."""
         self.unacked = max(self.unacked - messages, 0)
         if self.blocked and self.unacked <= self.unacked_max // 2:
             self._unblock()
 
     def limit_unacked(self, unacked_max: int) -> None:
-        """The policy has changed; 0 is no limit."""
+        """Apply a changed limit; 0 is no limit."""
         self.unacked_max = unacked_max
         if unacked_max and self.unacked >= unacked_max:
             self.blocked = True
@@ -270,7 +270,7 @@ class Consumer:
         partial: Mapping[int, int] | None,
         now_ms: int,
     ) -> int:
-        """Deliver entries and pay for them; returns how many messages that was."""
+        """Deliver entries and spend permits; returns the number of messages."""
         messages = part.messages()
         if partial:
             for offset, bits in partial.items():

@@ -1,9 +1,12 @@
-"""Positions that wait for their time, in little memory. Pure.
+"""Delayed entries: positions ordered by the time when they are due. Pure.
 
-Each is one number in a heap (when it is due, then which it is) and one bit in a map of its ledger:
-about 50 bytes, where a tuple in a set and another in a heap take 300. What is taken out loses its
-bit and stays in the heap until it comes to the top. Invariant: the heap is no longer than twice
-what waits and a little, and a ledger of which nothing waits has no map.
+Each is one number in a heap (due time, then position) and one bit in a bitmap of its ledger: about
+50 bytes, while tuples in a set and a heap take 300. Pulsar uses bitmaps as well
+(`InMemoryDelayedDeliveryTracker.java` of 4.2, with Roaring bitmaps). A removed entry loses its bit
+and stays in the heap until it reaches the top.
+
+Invariant: the heap is at most twice as long as the number of entries, and a constant longer; a
+ledger without delayed entries has no bitmap.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ ID_MASK: Final = (1 << ID_BITS) - 1
 
 
 class _Entries:
-    """Which entries of one ledger wait."""
+    """The delayed entries of one ledger."""
 
     __slots__ = ("bits", "count")
 
@@ -41,7 +44,7 @@ class _Entries:
 
 
 class DelayedDeliveries:
-    """Positions with the time they are due, soonest first."""
+    """See the module's docstring."""
 
     def __init__(self) -> None:
         self._heap: list[int] = []
@@ -63,7 +66,7 @@ class DelayedDeliveries:
                     yield from ((ledger_id, at * 8 + bit) for bit in range(8) if byte >> bit & 1)
 
     def add(self, position: Position, due_ms: int) -> None:
-        """The first time counts."""
+        """Add an entry; if it is there already, its first due time counts."""
         if position in self:
             return
         ledger_id, entry_id = position
@@ -79,7 +82,7 @@ class DelayedDeliveries:
             heapq.heapify(self._heap)
 
     def discard(self, position: Position) -> None:
-        """It waits no more."""
+        """Remove an entry."""
         if position not in self:
             return
         ledger_id, entry_id = position
@@ -92,13 +95,13 @@ class DelayedDeliveries:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When to look again."""
+        """When the next entry is due; None if there is none."""
         while self._heap and _position(self._heap[0]) not in self:
             heapq.heappop(self._heap)
         return self._heap[0] >> 2 * ID_BITS if self._heap else None
 
     def take_due(self, now_ms: int, entries_max: int) -> list[Position]:
-        """Remove and return what is due, no more than that at once."""
+        """Remove and return entries that are due, up to a number."""
         due: list[Position] = []
         while len(due) < entries_max:
             soonest = self.next_due_ms

@@ -1,7 +1,8 @@
-"""Dispatch rates: how far a dispatcher may go now, and who wakes it when it may go on.
+"""The dispatch limit: how many entries a dispatcher may deliver now, and its wake-up later.
 
-A subscription has at most one `DispatchLimit`, for its own rate and that of its topic; without
-rates it has none, and pays nothing. Delivered entries are paid for by `Consumer.send`.
+A subscription has at most one, for its own rate and that of its topic; without rates it has none.
+`Consumer.send` counts delivered entries. Pulsar's `DispatchRateLimiter.java` of 4.2 counts in the
+same way: an entry that exceeds a rate is delivered, and the next one waits.
 
 Invariant: while the limit stops its dispatcher, one task waits to start it again.
 """
@@ -31,14 +32,14 @@ class DispatchLimit:
         self._waiting = False
 
     def spend(self, messages: int, size: int) -> None:
-        """So much is delivered."""
+        """Count what is delivered."""
         for throttle in self.throttles:
             throttle.spend(messages, size)
 
     def stop(self, whole: Slice, start: int, stop: int) -> int:
-        """How far from `start` there is room, up to `stop`; `start` itself if there is none.
+        """The end of the entries from `start` on, up to `stop`, that may be delivered now.
 
-        An entry goes whole, so the last one may overdraw.
+        An entry is delivered whole, so the last one may exceed a rate.
         """
         now = self._env.clock.monotonic()
         allowances = [throttle.allowance(now) for throttle in self.throttles]

@@ -1,11 +1,11 @@
-"""Entries of a mixed topic, converted into the native form in which subscriptions deliver.
+"""Converts entries of a mixed topic into the native form, in which subscriptions deliver.
 
-A topic is mixed once somebody has written it in another form (`core/entry`). Entries are converted
-when they are about to be delivered, a few at a time; one with many messages is converted in a
-thread, so that others do not wait for it. An entry without messages for consumers, or one that
-cannot be read (which is logged), is hidden: it counts as acknowledged.
+A topic is mixed once an entry in another form was written to it (`core/entry`). Entries are
+converted just before delivery, a few at a time, and large ones in a thread. KoP converts each entry
+when it is fetched, too (`KafkaV1EntryFormatter.java`, `decode`). An entry without messages for
+consumers, or one that cannot be read (which is logged), is hidden: it counts as acknowledged.
 
-Invariant: a converted entry keeps its position; a hidden one is part of no delivery.
+Invariant: a converted entry keeps its position; a hidden one is never delivered.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from magnetar.core.ledger.read.tail_cache import Slice
 log = logging.getLogger(__name__)
 
 CROSSED_BYTES_MAX: Final = 1024 * 1024
-"""Of one delivery; the rest is converted when that has gone out."""
+"""Converted for one delivery; the rest is converted after it."""
 MESSAGES_PER_REST: Final = 300
-"""About a millisecond."""
+"""Converted in about a millisecond, after which other tasks run."""
 MESSAGES_ON_THE_LOOP: Final = 2_000
 """An entry with more is converted in a thread."""
 
 Hide = Callable[[int, int, int], object]
-"""Takes a ledger id, and the first and last of its entries that are done with."""
+"""Takes a ledger id, and the first and last of its entries to acknowledge."""
 
 
 async def converted(part: Slice, hide: Hide, ledger: ManagedLedger) -> Slice:
-    """As many of the entries as may go at once, at least one if there is any."""
+    """The first entries of a slice, converted: as many as one delivery takes, at least one."""
     payloads: list[bytes] = []
     headers: list[bytes] = []
     counts: list[int] = []

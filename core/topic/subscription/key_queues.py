@@ -1,23 +1,25 @@
-"""Key_Shared: entries that wait to go out, so that those which may are found at once. Pure.
+"""Key_Shared: queues of waiting entries, from which a deliverable one is found at once. Pure.
 
-Theory. Waiting entries stand in one queue per hash, in order, and only the head of a queue may go.
-Each queue's head stands in line before the owner of its hash, lowest first. A consumer that can
-take something looks at its own line alone, and every look ends in an entry that goes, in a queue
-that is put aside, or in a place in line that is given up; so what cannot go costs nothing, however
-much of it there is.
+Theory. Waiting entries are in one queue per hash, in order, and only the head of a queue is
+deliverable. Each head is in the line of the consumer that owns its hash, lowest first. A consumer
+with permits looks at its own line only, and each look delivers an entry, sets a queue aside, or
+drops a stale place; so entries that cannot be delivered cost nothing, however many there are.
+Pulsar scans its replay set instead, up to a look-ahead limit (`keySharedLookAheadMsgInReplay...` of
+PIP-379, `MessageRedeliveryController.java` of 4.2).
 
     queue of a hash --head--> in line before its owner --take_run--> out
                                   |            ^
          another holds the hash   v            | freed
                                  aside --------+
 
-Owners change only when consumers come or go: then all lines are formed anew (`reform`). Entries
-whose hash is not known (they were delayed) wait apart until somebody has read them (`learned`).
+Owners change only when consumers attach or leave; then all lines are built again (`reform`).
+Entries whose hash is not known (they were delayed) wait in `unread` until they are read
+(`learned`).
 
-Taking an entry out of a queue is lazy: its place stays until it comes to the front. Invariants: the
-head of each queue that is not aside is in line, at its own position or a lower one; a hash is in
-`hashes_waiting` exactly while something of it waits; no queue or line is longer than twice what
-waits and a little.
+Removal from a queue is lazy: a place stays until it reaches the front. Invariants: the head of each
+queue that is not set aside is in a line, at its own position or a lower one; a hash is in
+`hashes_waiting` exactly while entries of it wait; a queue or line is no longer than twice its
+waiting entries and a constant.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from magnetar.core.topic.subscription.replay import STALE_MAX, Replay
 
 
 class _Queue:
-    """Of one hash: a heap of places, and how many of them still wait."""
+    """The queue of one hash: a heap of places, and how many of them still wait."""
 
     __slots__ = ("live", "places")
 
@@ -48,26 +50,26 @@ class KeyQueues(Generic[C]):
     _hash_of: Callable[[Position], int | None]
 
     def __init__(self, keys: KeyShared[C], hashes: Mapping[Position, int]) -> None:
-        """`hashes` gets the hash of each added entry, if it is known."""
+        """`hashes` has the hash of each added entry, if it is known."""
         self.unread = Replay()
         """Waiting entries whose hash is unknown."""
         self._keys = keys
         self._hash_of = hashes.get
         self._live: dict[Position, int] = {}
-        """What waits, with its hash."""
+        """The hashes of waiting entries."""
         self._queues: dict[int, _Queue] = {}
         """By hash."""
         self._places = 0
-        """In all queues, with those that are stale."""
+        """The length of all queues, stale places included."""
         self._lines: dict[C | None, list[tuple[Position, int]]] = {}
         """By owner: a heap of heads."""
         self._in_line: dict[int, Position] = {}
-        """Where the head of a queue stands, if it is not aside."""
+        """The place of each queue's head in a line, unless the queue is set aside."""
 
     # -- coming and going ---------------------------------------------------------------------
 
     def add(self, position: Position) -> None:
-        """It waits from now on."""
+        """Add an entry."""
         if position in self._live:
             return
         hash_ = self._hash_of(position)
@@ -77,7 +79,7 @@ class KeyQueues(Generic[C]):
             self._join(position, hash_)
 
     def learned(self, position: Position) -> None:
-        """The hash of an entry among `unread` is known now."""
+        """Move an entry out of `unread`, now that its hash is known."""
         self.unread.discard(position)
         self.add(position)
 
@@ -105,7 +107,7 @@ class KeyQueues(Generic[C]):
             self.reform()
 
     def discard(self, position: Position) -> None:
-        """It waits no more, wherever it was."""
+        """Remove an entry."""
         hash_ = self._live.pop(position, None)
         if hash_ is None:
             self.unread.discard(position)
@@ -118,7 +120,7 @@ class KeyQueues(Generic[C]):
             self._in_line.pop(hash_, None)
 
     def clear(self) -> None:
-        """Nothing waits."""
+        """Remove all entries."""
         for each in (self._live, self._queues, self._lines, self._in_line):
             each.clear()
         self._places = 0
@@ -136,16 +138,16 @@ class KeyQueues(Generic[C]):
 
     @property
     def hashes_waiting(self) -> KeysView[int]:
-        """Nothing new of these may go: it would overtake."""
+        """Hashes whose new entries must wait, to keep the order."""
         return self._queues.keys()
 
     # -- who may go ---------------------------------------------------------------------------
 
     def head(self, consumer: C) -> Position | None:
-        """The lowest entry that this consumer may be given now."""
+        """The lowest entry that may be delivered to this consumer now."""
         while line := self._lines.get(consumer):
             position, hash_ = line[0]
-            if self._in_line.get(hash_) != position:  # given up, or it stands elsewhere by now
+            if self._in_line.get(hash_) != position:  # a stale place
                 heappop(line)
             elif not self._keys.free(hash_, consumer):
                 heappop(line)
@@ -175,7 +177,7 @@ class KeyQueues(Generic[C]):
         return hashes
 
     def _step_up(self, hash_: int) -> None:
-        """The next that waits of this hash stands in line."""
+        """Put the next entry of this hash in line."""
         self._stand(self._first(self._queues[hash_]), hash_)
 
     def _first(self, queue: _Queue) -> Position:
@@ -186,12 +188,12 @@ class KeyQueues(Generic[C]):
         return places[0]
 
     def freed(self, hash_: int) -> None:
-        """Only the owner holds entries of it now: held-back entries may go on."""
+        """Only the owner has pending entries of the hash, so waiting ones may be delivered."""
         if hash_ in self._queues and hash_ not in self._in_line:
             self._step_up(hash_)
 
     def reform(self) -> None:
-        """Hashes have changed hands: every queue's head finds its line anew."""
+        """Owners have changed: build all lines again."""
         self._lines.clear()
         self._in_line.clear()
         for hash_, queue in self._queues.items():
@@ -201,7 +203,7 @@ class KeyQueues(Generic[C]):
             heapify(line)
 
     def _tidy(self) -> None:
-        """Give up all stale places."""
+        """Remove all stale places."""
         queues: dict[int, list[Position]] = {}
         for position, hash_ in self._live.items():
             queues.setdefault(hash_, []).append(position)

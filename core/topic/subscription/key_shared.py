@@ -1,14 +1,13 @@
-"""Serving many consumers by key: Key_Shared.
+"""The dispatcher of Key_Shared: entries of one key go to one consumer, in order (PIP-34, PIP-379).
 
-Theory. As `shared.py`, but who gets an entry is decided by the hash of its key (see
-`core/dispatch/key_shared.py`, which also keeps order when consumers come and go). An entry whose
-consumer cannot take it now is held back: it joins replay, and later entries of its key wait behind
-it, while entries of other keys go on, up to a limit of entries held back. What is held back is kept
-by hash and owner (`key_queues.py`), so that a dispatch costs what is new and what goes, and nothing
-for what waits.
+Theory. As `shared.py`, but the hash of an entry's key selects its consumer
+(`core/dispatch/key_shared.py`, which also keeps the order when consumers attach or leave). If that
+consumer cannot take an entry now, the entry joins replay. Later entries of its key wait behind it;
+entries of other keys are delivered, up to a limit of waiting entries. `key_queues.py` has them by
+hash and owner, so that a dispatch costs nothing for entries that wait.
 
-Invariant: of one key, entries are delivered in order; `_hashes` has the hash of each entry that is
-pending, and of those in replay except such as were delayed, which are read again for it.
+Invariant: entries of one key are delivered in order; `_hashes` has the hash of each entry that is
+pending or in replay, except for delayed ones, which are read again for it.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from magnetar.core.topic.subscription.source import EntrySource
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 TURN_ENTRIES_MAX: Final = 400
-"""Entries looked at in one turn: deciding by key costs more than by turn, 10 to 20 us where no two
-keys are the same, and others are not to wait longer than some milliseconds."""
+"""Entries examined in one turn. A decision by key costs 10 to 20 us if all keys differ, and other
+subscriptions should wait no longer than some milliseconds."""
 LOOK_ENTRIES_MAX: Final = 200
-"""Entries looked at in one decision."""
+"""Entries examined in one decision."""
 
 
 class KeyedDispatcher:
@@ -143,7 +142,7 @@ class KeyedDispatcher:
         return False
 
     def _new(self, permits: int) -> Slice | None:
-        """The next new entries: no more than can be given out or held back."""
+        """The next new entries, no more than can be delivered or held back."""
         self.read = self._ledger.chain.normal(self.read)
         found = self._fresh.at(self.read)
         if found is None:
@@ -161,7 +160,7 @@ class KeyedDispatcher:
         return self.out.limits.replay_max - len(self._held)
 
     def _deal_new(self, work: Slice) -> int:
-        """Deliver what can be, hold back the rest; returns how many entries were seen to."""
+        """Deliver or hold back new entries; returns how many of them."""
         hashes = [hash_of(self.keys, payload) for payload in work.payloads]
         ledger_id, first = work.ledger_id, work.first_entry
         plan = self.keys.choose(hashes, work.counts, self._held.hashes_waiting, self._room)
@@ -187,7 +186,7 @@ class KeyedDispatcher:
             self.out.send(consumer, piece, partial)
 
     def _deliver_again(self) -> int | None:
-        """Deliver what waits and may go, lowest first; how many, or None if it has to wait."""
+        """Deliver waiting entries, lowest first; returns how many, None if one must be loaded."""
         turns = []
         for rank, consumer in enumerate(self.consumers):
             head = self._held.head(consumer) if consumer.ready else None
@@ -211,7 +210,7 @@ class KeyedDispatcher:
         return seen
 
     def _send_run(self, consumer: Consumer, whole: Slice, start: int) -> int:
-        """Deliver what waits for this consumer from there on, in one piece, if it may go now."""
+        """Deliver consecutive waiting entries of this consumer from `start` on."""
         stop = affordable(whole, start, min(consumer.permits, LOOK_ENTRIES_MAX))
         if self._limit is not None:
             stop = self._limit.stop(whole, start, stop)
@@ -225,7 +224,7 @@ class KeyedDispatcher:
         return len(hashes)
 
     def _learn_hashes(self) -> bool:
-        """Entries that were delayed have no known hash yet; False while one must be read."""
+        """Compute the hashes of entries that were delayed; False while one must be loaded."""
         unread = self._held.unread
         while (run := unread.first_run(LOOK_ENTRIES_MAX)) is not None:
             (ledger_id, first), count = run
@@ -243,7 +242,7 @@ class KeyedDispatcher:
         return True
 
     def _is_gone(self, position: Position) -> bool:
-        """Trimmed meanwhile."""
+        """Whether an entry was trimmed."""
         chain = self._ledger.chain
         return not chain.has(position) or chain.normal(position) != position
 
@@ -254,7 +253,7 @@ class KeyedDispatcher:
     # -- acknowledgement and coming back ------------------------------------------------------
 
     def _left(self, position: Position, owner: Consumer | None) -> None:
-        """An entry is acknowledged or has come back: its hash may go on elsewhere."""
+        """An entry is not pending any more, so its hash may become free."""
         hash_ = self._hashes.get(position)
         if position not in self.out.replay:
             self._hashes.pop(position, None)
@@ -272,13 +271,13 @@ class KeyedDispatcher:
         self.out.redeliver(consumer, positions)
 
     def moved(self) -> None:
-        """The mark-delete position was moved from outside: what it passed is done with."""
+        """The mark-delete position was moved (expiry, skip): drop what it passed."""
         self.out.passed(self._cursor.mark_delete)
         self.read = max(self.read, self._cursor.read_from)
 
 
 def mode_of(consumer: Consumer) -> Mode:
-    """How this consumer wants keys to be divided."""
+    """The key-sharing mode that this consumer requests."""
     return Mode(consumer.request.sticky, consumer.request.out_of_order)
 
 

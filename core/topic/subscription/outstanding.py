@@ -1,9 +1,10 @@
-"""What is out with consumers, what has come back, and what waits for its time.
+"""Outstanding entries of a shared subscription: pending, to be delivered again, or delayed.
 
-Theory. An entry that was delivered and not acknowledged is *pending* with the consumer it went to.
-What comes back (negative acknowledgement, ack timeout, a consumer that left) goes to the *replay*
-set with its count of deliveries raised. Delayed entries wait until they are due and then join
-replay.
+Theory. An entry that was delivered and not acknowledged is *pending* with its consumer. When it
+comes back (negative acknowledgement, ack timeout, a consumer that left), it joins the *replay* set,
+and its count of deliveries increases. A delayed entry waits until it is due, and then joins replay.
+Pulsar has these sets too: `PendingAcksMap.java`, `MessageRedeliveryController.java` and
+`InMemoryDelayedDeliveryTracker.java` of 4.2.
 
     new --sent--> pending --ack--> gone
                     |  ^
@@ -34,30 +35,31 @@ from magnetar.core.topic.subscription.replay import ReplaySet
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 DELAY_TICK_SECONDS: Final = 1.0
-"""A clock that is set back makes delayed entries at most so much late."""
+"""The longest sleep of an alarm, and so the error if the wall clock is set."""
 
 Piece = tuple[Slice, dict[int, int] | None]
-"""Entries to deliver, and by offset the bits of batches that are acknowledged in part."""
+"""Entries to deliver, and by offset the unacknowledged bits of batches acknowledged in part."""
 Left = Callable[[Position, Consumer | None], None]
 """Called when a consumer no longer holds an entry, or an entry that none held is acknowledged."""
 
 
 class SharedLimits(Struct, frozen=True):
-    """Where a shared subscription stops, and what happens there."""
+    """The limits of a shared subscription."""
 
     unacked_max: int = 200_000
-    """Unacknowledged messages of all consumers together: dispatch stops until half are acked."""
+    """Unacknowledged messages of all consumers together. At the limit dispatch stops until half of
+    them are acknowledged (`maxUnackedMessagesPerSubscription` in Pulsar)."""
     replay_max: int = 20_000
-    """Entries waiting to be delivered again: new reads stop, and what is due waits on."""
+    """Entries in replay. At the limit no new entries are read, and due ones stay delayed."""
     delays: bool = True
-    """Whether messages may ask to be delivered later; else they go at once."""
+    """Whether messages may be delayed; else they are delivered at once."""
     delayed_max: int = 500_000
-    """Entries waiting for their time, of about 50 bytes each: new reads stop until some are due.
-    What was published behind so many waits with them, delayed or not."""
+    """Delayed entries, of about 50 bytes each. At the limit no new entries are read until some are
+    due, so later messages wait too, delayed or not."""
 
 
 def limits_of(policies: Effective) -> SharedLimits:
-    """As they were decided for a topic."""
+    """The limits that a topic's policies set."""
     return SharedLimits(
         unacked_max=policies.max_unacked_per_subscription,
         delays=policies.delayed_delivery.active,
@@ -79,14 +81,14 @@ class Outstanding:
     ) -> None:
         self.pending: dict[Position, Consumer] = {}
         self.deliveries: dict[Position, int] = {}
-        """How often an entry went out, where it came back."""
+        """How many times an entry that came back was delivered."""
         self.replay = replay
         self.delayed = DelayedDeliveries()
         self.unacked = 0
         self.blocked = False
-        """Too many messages are unacknowledged, all consumers together."""
+        """The limit of unacknowledged messages is reached."""
         self._sizes: dict[Position, int] = {}
-        """Messages of a pending entry, where it is not one."""
+        """The number of messages of a pending entry, if it is not 1."""
         self._cursor = cursor
         self._env = env
         self.limits = limits
@@ -96,16 +98,16 @@ class Outstanding:
 
     @property
     def full(self) -> bool:
-        """So much waits to be delivered again, or for its time, that nothing new is read."""
+        """Whether a limit of replay or delayed entries is reached, so that none are read."""
         return len(self.replay) >= self.limits.replay_max or self.delays_left <= 0
 
     @property
     def delays_left(self) -> int:
-        """How many more entries may turn out to be delayed: no more than that is read at once."""
+        """How many more entries may be delayed: no more are read at once."""
         return self.limits.delayed_max - len(self.delayed)
 
     def statistics(self, read: Position) -> SubscriptionStatistics:
-        """At this moment; everything before `read` was looked at."""
+        """A snapshot; `read` is the read position."""
         return SubscriptionStatistics(
             read,
             unacked=self.unacked,
@@ -115,7 +117,7 @@ class Outstanding:
         )
 
     def set_limits(self, limits: SharedLimits) -> None:
-        """The policy has changed: dispatch may go on, or has to stop."""
+        """Apply changed limits, which may stop dispatch or resume it."""
         self.limits = limits
         if limits.unacked_max and self.unacked >= limits.unacked_max:
             self.blocked = True
@@ -123,7 +125,7 @@ class Outstanding:
             self.blocked = False
 
     def clear(self) -> None:
-        """No consumer is left: the next one starts from the cursor."""
+        """The last consumer has left; the next one starts from the cursor."""
         self.pending.clear()
         self.deliveries.clear()
         self.replay.clear()
@@ -136,7 +138,7 @@ class Outstanding:
     # -- going out ----------------------------------------------------------------------------
 
     def deliverable(self, part: Slice) -> list[Piece]:
-        """What of a slice is to be delivered now: not acknowledged, not delayed."""
+        """The parts of a slice that are neither acknowledged nor delayed."""
         pieces: list[Piece] = [(part, None)]
         if self._cursor.may_have_acked(part):
             pieces = list(self._cursor.unacked_parts(part))
@@ -148,7 +150,7 @@ class Outstanding:
         return found
 
     def _set_aside(self, piece: Slice, now_ms: int) -> list[int]:
-        """Entries that are not due yet go to `delayed`; returns their places in the slice."""
+        """Move entries that are not due to `delayed`; returns their places in the slice."""
         late: list[int] = []
         if not self.limits.delays:
             return late
@@ -164,7 +166,7 @@ class Outstanding:
         return late
 
     def send(self, consumer: Consumer, part: Slice, partial: dict[int, int] | None) -> None:
-        """Deliver a piece of `deliverable`, and remember its consumer."""
+        """Deliver a piece of `deliverable`; its entries are pending from then on."""
         ledger_id, first = part.ledger_id, part.first_entry
         pending, counts = self.pending, part.counts
         redeliveries = None
@@ -198,7 +200,7 @@ class Outstanding:
     # -- acknowledgement ----------------------------------------------------------------------
 
     def acked(self, ledger_id: int, first: int, last: int) -> int:
-        """Entries are acknowledged, whoever holds them; returns how many messages that were."""
+        """Remove acknowledged entries; returns how many messages were pending."""
         total = 0
         pop, sizes, deliveries = self.pending.pop, self._sizes, self.deliveries
         for entry_id in range(first, last + 1):
@@ -221,7 +223,7 @@ class Outstanding:
         return total
 
     def acked_partly(self, position: Position, messages: int) -> int:
-        """Some messages of a pending batch are done with; returns how many were out."""
+        """Some messages of a pending batch are acknowledged; returns how many were pending."""
         owner = self.pending.get(position)
         if owner is None:
             return 0
@@ -238,17 +240,17 @@ class Outstanding:
     # -- coming back --------------------------------------------------------------------------
 
     def held_by(self, consumer: Consumer) -> list[Position]:
-        """Everything that is out with one consumer."""
+        """The entries that are pending with one consumer."""
         return [position for position, owner in self.pending.items() if owner is consumer]
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
-        """What is named, or everything, that is pending with this consumer comes back."""
+        """Return these pending entries of a consumer, or (None) all, to replay."""
         for position in self.held_by(consumer) if positions is None else positions:
             if self.pending.get(position) is consumer:
                 self.come_back(position)
 
     def come_back(self, position: Position) -> None:
-        """A pending entry is to be delivered again."""
+        """Return a pending entry to replay."""
         owner = self.pending.pop(position)
         messages = self._sizes.pop(position, 1)
         owner.release(messages)
@@ -259,7 +261,7 @@ class Outstanding:
             self._left(position, owner)
 
     def passed(self, mark_delete: Position) -> None:
-        """Everything up to there is done with (expiry, skip)."""
+        """Drop all entries up to `mark_delete` (expiry, skip)."""
         known = [*self.replay, *self.delayed, *self.pending]
         for ledger_id, entry_id in known:
             if (ledger_id, entry_id) <= mark_delete:
@@ -268,26 +270,26 @@ class Outstanding:
     # -- delayed entries ----------------------------------------------------------------------
 
     def wake_delayed(self) -> bool:
-        """What is due joins replay, as far as there is room; True if anything did."""
+        """Move due entries to replay, up to its limit; True if there were any."""
         room = self.limits.replay_max - len(self.replay)
         if room <= 0 or not len(self.delayed):
             return False
         due = self.delayed.take_due(self._env.clock.wall_ms(), room)
         for position in due:
             self.replay.add(position)
-        if len(due) < room:  # else the next acknowledgement looks again
+        if len(due) < room:  # else an acknowledgement triggers the next look
             self._set_alarm()
         return bool(due)
 
     def _set_alarm(self) -> None:
-        """Schedule a look for when the next delayed entry is due."""
+        """Schedule a look at the time when the next delayed entry is due."""
         due_ms = self.delayed.next_due_ms
         if due_ms is not None and (self._alarm is None or due_ms < self._alarm):
             self._alarm = due_ms
             self._env.spawn(self._look_at, due_ms)
 
     async def _look_at(self, due_ms: int) -> None:
-        """Sleep in steps, as clocks are set; one task is in charge, that of the soonest alarm."""
+        """Sleep in steps, because the wall clock may be set; only the soonest alarm counts."""
         while self._alarm == due_ms:
             seconds = (due_ms - self._env.clock.wall_ms()) / 1000
             if seconds <= 0:
@@ -298,7 +300,7 @@ class Outstanding:
 
 
 def _without(piece: Slice, partial: dict[int, int] | None, late: list[int]) -> list[Piece]:
-    """A slice without some of its places, as the stretches between them."""
+    """The parts of a slice between these places."""
     found: list[Piece] = []
     start = 0
     for at in [*late, len(piece.payloads)]:

@@ -1,7 +1,8 @@
-"""Positions that wait to be delivered again. Pure.
+"""The replay set: positions to be delivered again. Pure.
 
-A heap beside a set: what is taken out of the set stays in the heap until it comes to the top.
-Invariant: the heap is no longer than twice the set and a little, however much comes and goes.
+A heap with lazy removal: a position that leaves the set stays in the heap until it reaches the top.
+
+Invariant: the heap is at most twice as long as the set, and a constant longer.
 """
 
 import heapq
@@ -11,11 +12,11 @@ from typing import Final, Protocol
 from magnetar.core.ledger.log.chain import Position
 
 STALE_MAX: Final = 64
-"""Beyond as many entries as are alive, a heap may have so many that are not."""
+"""Stale positions that a heap may have beside as many as there are live ones."""
 
 
 class ReplaySet(Protocol):
-    """Entries that wait for redelivery, in any order."""
+    """Entries to be delivered again, in any order."""
 
     def __len__(self) -> int: ...
 
@@ -31,7 +32,7 @@ class ReplaySet(Protocol):
 
 
 class Replay:
-    """Positions that wait to be delivered again, lowest first."""
+    """Positions to be delivered again, lowest first."""
 
     def __init__(self) -> None:
         self._heap: list[Position] = []

@@ -1,7 +1,9 @@
-"""Serving many consumers in turn: Shared.
+"""The dispatcher of Shared: entries go to consumers in turn.
 
-Theory. What came back is dealt out first (`outstanding.py`), then new entries, read in order at one
-read position. Parts of one large message all go to the consumer that got its first part.
+Theory. Entries in replay are delivered first (`outstanding.py`), then new ones, read in order from
+one read position (`PersistentDispatcherMultipleConsumers.java` of Pulsar 4.2). All chunks of a
+large message go to the consumer that got its first one (PIP-37 forbids chunks with Shared; later
+clients allow them).
 
 Invariant: an entry below the read position is acknowledged, pending, waiting in replay, or delayed.
 """
@@ -28,9 +30,9 @@ from magnetar.core.topic.subscription.source import EntrySource
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 TURN_BYTES_MAX: Final = 1024 * 1024
-"""Delivered to one subscription before others have their turn."""
+"""Delivered to one subscription before others are served."""
 TURN_ENTRIES_MAX: Final = 1_000
-"""Entries looked at in one decision."""
+"""Entries examined in one decision."""
 
 
 class SharedDispatcher:
@@ -131,7 +133,7 @@ class SharedDispatcher:
         return self._new(entries_max)
 
     def _new(self, entries_max: int) -> Slice | None:
-        """The next new entries."""
+        """New entries at the read position."""
         if self.out.full:
             return None
         self.read = self._ledger.chain.normal(self.read)
@@ -142,7 +144,7 @@ class SharedDispatcher:
         return whole.part(start, start + min(entries_max, self.out.delays_left))
 
     def _deal(self, work: Slice, ready: list[Consumer]) -> int:
-        """Give the entries out; the read position moves past all that were seen to."""
+        """Deliver entries; the read position moves past those that were delivered or dropped."""
         chunks = _chunks_of(work)
         shares: list[Share[Consumer]]
         if chunks:
@@ -165,7 +167,7 @@ class SharedDispatcher:
         return seen
 
     def _drop_acked(self, work: Slice, share: Share[Consumer]) -> None:
-        """What was acknowledged while it waited in replay is not delivered, and waits no more."""
+        """Remove entries from replay that were acknowledged meanwhile."""
         if self.out.replay:
             for at in range(share.start, share.start + share.count):
                 self.out.replay.discard((work.ledger_id, work.first_entry + at))
@@ -182,13 +184,13 @@ class SharedDispatcher:
         self.out.redeliver(consumer, positions)
 
     def moved(self) -> None:
-        """The mark-delete position was moved from outside: what it passed is done with."""
+        """The mark-delete position was moved (expiry, skip): drop what it passed."""
         self.out.passed(self._cursor.mark_delete)
         self.read = max(self.read, self._cursor.read_from)
 
 
 def _chunks_of(work: Slice) -> dict[int, ChunkedEntry]:
-    """Which entries are parts of large messages, by place."""
+    """The entries that are chunks of large messages, by place."""
     found = {}
     for at, payload in enumerate(work.payloads):
         part = NATIVE.chunk(payload)

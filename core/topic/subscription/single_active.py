@@ -1,11 +1,12 @@
-"""Serving one consumer at a time, in order: Exclusive and Failover.
+"""The dispatcher of Exclusive and Failover: one consumer at a time, in order.
 
-Theory. There is one read position. It runs ahead of the mark-delete position by what the active
-consumer has not acknowledged; whenever the active consumer changes, leaves or asks for redelivery,
-it goes back there, and entries acknowledged one by one are stepped over on the way forward again.
+Theory. There is one read position, ahead of the mark-delete position by what the active consumer
+has not acknowledged. When the active consumer changes, leaves or requests redelivery, reading
+rewinds to the mark-delete position and skips entries that are acknowledged
+(`PersistentDispatcherSingleActiveConsumer.java` of Pulsar 4.2).
 
-Invariants: entries are delivered in order; each at most once between two rewinds; nobody but the
-active consumer is served.
+Invariants: entries are delivered in order, each at most once between two rewinds, and only to the
+active consumer.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from magnetar.core.topic.subscription.source import EntrySource
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 TURN_BYTES_MAX: Final = 1024 * 1024
-"""Delivered to one subscription before others have their turn."""
+"""Delivered to one subscription before others are served."""
 
 
 class SingleDispatcher:
@@ -126,29 +127,29 @@ class SingleDispatcher:
         return False
 
     def _next(self) -> tuple[Slice, int] | None:
-        """The next entries, from wherever the next one is."""
+        """The next entries, if they are loaded."""
         self.read = self._ledger.chain.normal(self.read)
         return self._source.at(self.read)
 
     # -- going back and on --------------------------------------------------------------------
 
     def rewind(self) -> None:
-        """Everything not acknowledged is to be delivered again."""
+        """Deliver everything again that is not acknowledged."""
         self.read = self._cursor.read_from
         self._end.again()
         self._source.forget()
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
-        """Order forbids to send single entries again, so all that is unacknowledged comes."""
+        """Rewind: single entries cannot be delivered again in order."""
         if consumer is self.active:
             self.rewind()
 
     def moved(self) -> None:
-        """The mark-delete position was moved from outside (expiry, skip): never read before it."""
+        """The mark-delete position was moved (expiry, skip): read on after it."""
         self.read = max(self.read, self._cursor.read_from)
 
     def acked(self, consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
-        """Nothing is tracked per entry here: count what is acknowledged, as entries."""
+        """The number of acknowledged entries: messages are not tracked here."""
         return last - first + 1
 
     def acked_partly(self, position: Position, messages: int) -> int:
@@ -156,7 +157,7 @@ class SingleDispatcher:
         return messages
 
     def set_limits(self, limits: SharedLimits) -> None:
-        """They are for those who share."""
+        """Do nothing: the limits are those of shared subscriptions."""
 
     @property
     def unacked(self) -> int:
@@ -167,7 +168,7 @@ class SingleDispatcher:
 
 
 def affordable(whole: Slice, start: int, permits: int) -> int:
-    """How far from `start` so many permits go; always at least one entry (overdraft)."""
+    """The end of the entries from `start` on that the permits allow; at least one entry."""
     if whole.counts is None:
         return min(len(whole.payloads), start + permits)
     counts, stop = whole.counts, start

@@ -1,16 +1,16 @@
-"""Where a dispatcher gets entries: the tail cache at once, else storage, one load at a time.
+"""The source of a dispatcher's entries: the tail cache, else storage, one load at a time.
 
-A plain call (`at`) either has entries or sees to it that they come: then `arrived` is called on the
-loop and the dispatcher asks again. A failed load is tried again after a pause that doubles, so that
-a broken ledger costs log lines, not the loop; a request for another entry meanwhile is served.
+A plain call (`at`) returns entries or starts a load; when that ends, `arrived` is called on the
+loop, and the dispatcher calls again. A failed load is tried again after a pause that doubles. A
+request for another entry is served meanwhile.
 
-An entry that is lost (`losses.py`) is waited for in the same way, and silently, for it has been
-told: until somebody skips it, or the broker's settings say that all do. Then empty entries that are
-acknowledged already stand in its place.
+A lost entry (`core/ledger/read/losses.py`, which logs it) is tried again in the same way, until a
+client skips it. If the broker is set to skip lost entries, empty ones that count as acknowledged
+take their place.
 
-In a mixed topic every entry comes by a load, because it is converted first (`foreign_entries.py`).
+In a mixed topic every entry is loaded, because it is converted first (`foreign_entries.py`).
 
-Invariant: at most one load is under way per source; nothing that is not confirmed is returned.
+Invariant: a source has at most one load; only confirmed entries are returned.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class EntrySource:
         self._loaded: Slice | None = None
         self._loading: Position | None = None
         self._failed: Position | None = None
-        """It is tried again after a pause."""
+        """The position whose load failed, during the pause."""
         self._retry_seconds = RETRY_SECONDS
 
     def at(
         self, position: Position, entries_max: int = LOAD_ENTRIES_MAX
     ) -> tuple[Slice, int] | None:
-        """A slice and the place of `position` in it; None if it is not there yet, or loads."""
+        """A slice and the place of `position` in it; None if it is not written or not loaded."""
         if not self._ledger.chain.has(position) or not self._stable(position):
             return None
         loaded = self._loaded
@@ -83,12 +83,12 @@ class EntrySource:
         return None
 
     def _stable(self, position: Position) -> bool:
-        """Whether what stands there is decided, as far as it belongs to a transaction."""
+        """Whether no open transaction began before that entry (PIP-31's read committed)."""
         transactions = self._ledger.transactions
         return not transactions.open or transactions.stable_entries(*position, 1) > 0
 
     def forget(self) -> None:
-        """What was loaded is of no use any more (seek, unload)."""
+        """Drop loaded entries (seek, unload)."""
         self._loaded = None
 
     async def _load(self, position: Position, entries_max: int) -> None:

@@ -1,4 +1,4 @@
-"""Snapshots of a subscription for stats, metrics and tests, however its entries are dealt out."""
+"""Snapshots of a subscription of any type, for statistics, metrics and tests."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ if TYPE_CHECKING:
 
 
 class SubscriptionStatistics(Struct, frozen=True):
-    """What is going on between a cursor and its consumers."""
+    """The state of dispatch between a cursor and its consumers."""
 
     read: Position
-    """The next entry that was not looked at yet."""
+    """The read position."""
     active: Consumer | None = None
     """The active consumer, of types with one."""
     unacked: int = 0
     blocked: bool = False
-    """Too much is unacknowledged, all consumers together."""
+    """The limit of unacknowledged messages is reached."""
     delayed: int = 0
     in_replay: int = 0
     sticky: bool = False
     out_of_order: bool = False
     draining: Mapping[int, tuple[Consumer, int]] = {}
-    """Hashes that have another owner now: who still holds entries of each, and how many."""
+    """Hashes with a new owner: the consumer that still has pending entries, and how many
+    (`drainingHashes` of PIP-379)."""
     drained_total: int = 0
     hash_ranges: Mapping[str, list[tuple[int, int]]] = {}
-    """Of each consumer's name, where entries are dealt out by key."""
+    """The hash ranges of each consumer, by name, for Key_Shared."""
 
 
 class LastTimes(NamedTuple):
@@ -42,7 +43,7 @@ class LastTimes(NamedTuple):
     acked_ms: int
 
     def with_those(self, consumers: Iterable[Consumer]) -> LastTimes:
-        """These, and what consumers that are attached did since."""
+        """The later of these times and those of attached consumers."""
         flow_ms, consumed_ms, acked_ms = self
         for each in consumers:
             flow_ms = max(flow_ms, each.last_flow_ms)

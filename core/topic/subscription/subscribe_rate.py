@@ -1,8 +1,10 @@
-"""How often one consumer may attach to a topic: the subscribe rate.
+"""The subscribe rate: how often one consumer may attach to a topic.
 
-A consumer is known by where it comes from and what it is called. Whoever is too quick waits, and is
-refused only where the wait would outlast its patience. Invariant: the number of those remembered
-has an end; who was seen first is forgotten first.
+A consumer is identified by host, name and id, as in Pulsar (`SubscribeRateLimiter.java` of 4.2,
+`ConsumerIdentifier`). One that attaches too often waits; it is refused only if the wait would be
+longer than its client's patience.
+
+Invariant: the number of remembered consumers is limited; the oldest is removed first.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from magnetar.core.kernel.errors import Overloaded
 from magnetar.core.kernel.throttle import RateLimit, Throttle
 
 WAIT_SECONDS_MAX: Final = 10.0
-"""A client waits longer than this for an answer, but not much longer."""
+"""The longest wait: clients wait for an answer for some time more (30 s by default)."""
 REMEMBERED_MAX: Final = 10_000
-"""Consumers of one topic."""
+"""Consumers remembered per topic."""
 
 Identity = tuple[str, str, int]
 """Host, name, and number on its connection."""
@@ -33,7 +35,7 @@ class Subscribers:
         self._throttles: dict[Identity, Throttle] = {}
 
     async def admit(self, who: Identity, limit: RateLimit, clock: Clock) -> None:
-        """Return when it may attach; `Overloaded` if that is too far off."""
+        """Wait until the consumer may attach; `Overloaded` if that takes too long."""
         if not limit.limits:
             self._throttles.clear()
             return

@@ -1,9 +1,9 @@
 """A subscription: a cursor, the consumers attached to it, and the dispatcher that serves them.
 
-What it guards: who may attach (type, mode, number), that acknowledgements move the cursor, and that
-a reset or deletion meets no consumer. The dispatcher decides how entries are assigned.
+It checks which consumers may attach (type, mode, number), moves the cursor by acknowledgements, and
+detaches consumers before a reset or deletion. The dispatcher assigns entries to consumers.
 
-Invariant: the dispatcher always fits `type`; while `fenced` no consumer attaches.
+Invariant: the dispatcher always matches `type`; no consumer attaches while it is `fenced`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class SubscriptionType(enum.Enum):
 
     @property
     def ordered(self) -> bool:
-        """One consumer at a time, so that cumulative acknowledgement makes sense."""
+        """Whether one consumer is served at a time, so that it may acknowledge cumulatively."""
         return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
 
 
 class Dispatcher(Protocol):
-    """How consumers are served; see `single_active.py` and `shared.py`."""
+    """Serves consumers; see `single_active.py`, `shared.py` and `key_shared.py`."""
 
     consumers: list[Consumer]
 
@@ -91,18 +91,18 @@ class PersistentSubscription:
         self.dispatcher: Dispatcher | None = None
         self.fenced = False
         self._over = False
-        """Deleted, or put away with its topic: fenced for good."""
+        """Deleted, or unloaded with its topic: fenced for good."""
         self.is_dirty = False
         self.replicated = False
         self.kept_until_ms = 0
-        """A reader that seeks is detached and comes back: until then its cursor stays."""
+        """Until when the cursor of a reader that seeks is retained without a consumer."""
         self.outflow_before = Outflow()
         """Of consumers that have left."""
         self.rates = Rates(Outflow(), env.clock.wall_ms())
         self.messages_expired = 0
         self.last_expired_ms = 0
         self.last_mark_delete_ms = 0
-        """When the mark-delete position last moved on."""
+        """When the mark-delete position last moved."""
         self._last_times = NO_TIMES
         """Of consumers that have left."""
         self._env = env
@@ -123,7 +123,7 @@ class PersistentSubscription:
         return self.dispatcher.consumers if self.dispatcher is not None else ()
 
     def attach(self, consumer: Consumer, kind: SubscriptionType, consumers_max: int) -> None:
-        """Take a consumer in, or say why not. Plain call: nothing changes in between."""
+        """Attach a consumer, or raise. Plain call, so that nothing changes in between."""
         if self.fenced:
             raise NotReady(f"subscription {self.name} is being reset or closed")
         present = self.consumers
@@ -149,7 +149,7 @@ class PersistentSubscription:
         self.look()
 
     def _new_dispatcher(self, kind: SubscriptionType, first: Consumer) -> Dispatcher:
-        """A fresh dispatcher starts from what is not acknowledged."""
+        """Create a dispatcher, which starts from the first unacknowledged entry."""
         if kind is SubscriptionType.SHARED:
             return SharedDispatcher(self.cursor, self._ledger, self._env, self._limits, self.look)
         if kind is SubscriptionType.KEY_SHARED:
@@ -166,7 +166,7 @@ class PersistentSubscription:
         )
 
     def detach(self, consumer: Consumer) -> None:
-        """A consumer leaves; what it did not acknowledge goes to others."""
+        """A consumer leaves; its pending entries go to others."""
         if consumer.subscription is not self or self.dispatcher is None:
             return
         self._remember(consumer)
@@ -175,29 +175,29 @@ class PersistentSubscription:
         self.look()
 
     def _remember(self, consumer: Consumer) -> None:
-        """It leaves: what it did stays counted here."""
+        """Add the counts of a consumer that leaves."""
         consumer.subscription = None
         self.outflow_before = self.outflow_before.plus(consumer.outflow())
         self._last_times = self._last_times.with_those((consumer,))
 
     def _moved_from(self, mark_delete: Position) -> None:
-        """The cursor may have moved on from there."""
+        """Note the time if the cursor has moved from there."""
         if self.cursor.mark_delete > mark_delete:
             self.last_mark_delete_ms = self._env.clock.wall_ms()
 
     def outflow(self) -> Outflow:
-        """Everything counted since the topic was loaded."""
+        """Counts since the topic was loaded."""
         total = self.outflow_before
         for consumer in self.consumers:
             total = total.plus(consumer.outflow())
         return total._replace(expired=self.messages_expired)
 
     def last_times(self) -> LastTimes:
-        """Of all consumers since the topic was loaded."""
+        """Times of all consumers since the topic was loaded."""
         return self._last_times.with_those(self.consumers)
 
     def statistics(self) -> SubscriptionStatistics:
-        """What goes on between the cursor and its consumers at this moment."""
+        """A snapshot of dispatch."""
         if self.dispatcher is None:
             return SubscriptionStatistics(self.cursor.read_from)
         return self.dispatcher.statistics()
@@ -225,7 +225,7 @@ class PersistentSubscription:
         self.look()
 
     def set_rates(self, own: RateLimit, of_topic: Throttle | None, inflow: Rates[Inflow]) -> None:
-        """How fast entries may go out: at this subscription's own rate, and at its topic's."""
+        """Set the dispatch rates: the subscription's own, and that of its topic."""
         now = self._env.clock.monotonic()
         self._throttle = throttle_for(own, self._throttle, now, inflow)
         throttles = tuple(each for each in (self._throttle, of_topic) if each is not None)
@@ -252,7 +252,7 @@ class PersistentSubscription:
         ranges: Sequence[tuple[int, int, int]],
         partial: Sequence[PartialAck] = (),
     ) -> None:
-        """Entries (ledger, first, last), and parts of batches, are done with."""
+        """Acknowledge entries (ledger, first, last) and parts of batches."""
         dispatcher = self.dispatcher
         if dispatcher is None or self.fenced:  # it was about a position that is left behind
             return
@@ -276,7 +276,7 @@ class PersistentSubscription:
         unacked: int,
         size: int,
     ) -> int:
-        """Some messages of one batch; returns how many were not acknowledged before."""
+        """Acknowledge messages of one batch; returns how many were not before."""
         before = self.cursor.acks.bits(position)
         if self.cursor.ack_bits(position, unacked, size):
             return dispatcher.acked(consumer, position[0], position[1], position[1])
@@ -292,9 +292,9 @@ class PersistentSubscription:
         partial: PartialAck | None,
         noted: Mapping[str, int] = NOTHING_NOTED,
     ) -> None:
-        """Everything up to `position` is done with. Means nothing where there is no order.
+        """Acknowledge everything up to `position`; ignored if entries are delivered out of order.
 
-        What the client notes with it is stored with the cursor, until it acknowledges more.
+        `noted` is stored with the cursor, until the client acknowledges more.
         """
         if self.fenced or self.type is None or not self.type.ordered:
             return
@@ -306,10 +306,10 @@ class PersistentSubscription:
             self.cursor.set_position_properties(noted)
         self._moved_from(mark_delete)
         if self._ledger.terminated:
-            self.look()  # this may have been the last
+            self.look()  # the end of the topic may be due
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
-        """Send again what is named, or (None) all that this consumer has not acknowledged."""
+        """Deliver these entries again, or (None) all that this consumer has not acknowledged."""
         if self.dispatcher is not None and consumer.subscription is self:
             self.dispatcher.redeliver(consumer, positions)
             self.look()
@@ -317,23 +317,23 @@ class PersistentSubscription:
     # -- dispatch -----------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Something changed: dispatch at the end of this sweep."""
+        """Request a dispatch at the end of this sweep."""
         if not self.is_dirty and self.dispatcher is not None and self.dispatcher.consumers:
             self.is_dirty = True
             self._env.dirty(self)
 
     def dispatch(self) -> bool:
-        """Deliver what can be delivered; True if there is more to do at once."""
+        """Deliver entries; True if there is more to do at once."""
         self.is_dirty = False
         return self.dispatcher is not None and not self.fenced and self.dispatcher.dispatch()
 
     # -- moving the cursor from outside -------------------------------------------------------
 
     async def seek(self, mark_delete: Position, partial: PartialAck | None = None) -> None:
-        """Set the cursor right behind `mark_delete`, durably, and detach all consumers.
+        """Set the cursor to `mark_delete`, durably, and detach all consumers.
 
-        Clients are sent away only then: one that came again before its request is answered would
-        throw away what it is given meanwhile.
+        Consumers are detached last: a client that reconnects before its seek is answered discards
+        the messages that it receives meanwhile (`ConsumerImpl.duringSeek` of Pulsar's client).
         """
         if self.fenced:
             raise SubscriptionBusy(f"subscription {self.name} is being reset already")
@@ -348,7 +348,7 @@ class PersistentSubscription:
             self.fenced = self._over
 
     def skip_to(self, position: Position) -> None:
-        """Entries up to `position` count as acknowledged (expiry, clear backlog)."""
+        """Acknowledge entries up to `position` (expiry, clear backlog)."""
         mark_delete = self.cursor.mark_delete
         if position > mark_delete:
             self.cursor.ack_to(position)
@@ -358,7 +358,7 @@ class PersistentSubscription:
             self.look()
 
     def expire_to(self, position: Position) -> int:
-        """Entries up to `position` have outlived their time; returns how many were waiting."""
+        """Acknowledge entries up to `position` as expired; returns how many were not before."""
         before = self.cursor.backlog
         self.skip_to(position)
         expired = before - self.cursor.backlog
@@ -368,12 +368,12 @@ class PersistentSubscription:
         return expired
 
     def skip(self, entries: int) -> None:
-        """The next unacknowledged entries count as acknowledged."""
+        """Acknowledge the next unacknowledged entries."""
         chain, acks, mark_delete = self._ledger.chain, self.cursor.acks, self.cursor.mark_delete
         position = acks.next_unacked(chain.after(self.cursor.mark_delete))
         while entries > 0 and chain.has(position):
             ledger_id, first = position
-            # one by one where there are holes, else as much as the ledger has
+            # one by one if there are holes, else as many as the ledger has
             run = 1 if acks.holed else min(entries, chain.entries_from(position))
             self.cursor.ack_range(ledger_id, first, first + run - 1)
             entries -= run
@@ -384,7 +384,7 @@ class PersistentSubscription:
         self.look()
 
     def may_unsubscribe(self, consumer: Consumer) -> None:
-        """Only the last one out may turn off the light."""
+        """Raise unless this is the only consumer."""
         if any(other is not consumer for other in self.consumers):
             raise Invalid("unsubscribe failed: other consumers are connected to the subscription")
 
