@@ -1,8 +1,8 @@
-"""Access: authentication and authorization, as fronts ask for them. Neither restricts anything yet.
+"""Authentication and authorization, as fronts use them. Neither restricts anything yet.
 
 Fronts call `check` before they act; it returns, or raises `Unauthorized`. A client authenticates by
-a mechanism, a conversation in bytes that fronts carry without understanding it. There is no
-mechanism yet, so every client is `ANYBODY`.
+a mechanism: an exchange of bytes that fronts pass on without interpreting it (SASL, and Pulsar's
+AUTH_CHALLENGE of PIP-30). There is no mechanism yet, so every client is `ANYBODY`.
 
 Invariant: a name comes from a mechanism that succeeded, or is `ANYBODY`.
 """
@@ -37,15 +37,15 @@ class ResourceType(enum.Enum):
 
 
 class Conversation(Protocol):
-    """One authentication, from its first bytes to its last."""
+    """The exchange of one authentication."""
 
     @property
     def who(self) -> str:
-        """The authenticated name; empty until the end."""
+        """The authenticated name; empty until the exchange succeeds."""
         ...
 
     def hear(self, said: bytes) -> bytes:
-        """The answer to what a client said; raises `Unauthenticated`."""
+        """Process a client's bytes and return the answer; raises `Unauthenticated`."""
         ...
 
 
@@ -54,7 +54,7 @@ class Access:
 
     def __init__(self) -> None:
         self.mechanisms: dict[str, Callable[[], Conversation]] = {}
-        """By the names by which clients choose them."""
+        """By the names that clients use."""
 
     def check(self, who: str, action: Action, kind: ResourceType, name: str) -> None:
-        """Return if that is allowed, else raise `Unauthorized`. Plain call, for every request."""
+        """Raise `Unauthorized` unless the action is allowed. Plain call, for every request."""

@@ -1,9 +1,8 @@
-"""What administrators do to more than one topic at a time: partitioned topics and namespaces.
+"""Administrative operations on several topics: partitioned topics, namespaces and tenants.
 
-Each is a sequence of steps that can be begun again: what is named is created before what it names
-is loaded, and forgotten after what it names is gone. A request that was cut off in the middle is
-repeated, not repaired. What is being deleted as a whole is marked as `going` in the broker, or
-clients that are sent away would come back and create the beginning of it anew.
+Each is a sequence of steps that may be repeated after an interruption: a name is stored before its
+topics are created, and deleted after them. Names that are being deleted are marked as `going` in
+the broker, because clients that are disconnected would reconnect and create their topics again.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ async def create_topic(broker: Broker, name: TopicName) -> Topic:
 
 
 async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
-    """A partitioned topic, and every partition of it at once."""
+    """Create a partitioned topic with all its partitions."""
     if await broker.exists(name):
         raise AlreadyExists(f"topic {name} exists, without partitions")
     if await broker.catalog.partitions(name):
@@ -49,21 +48,21 @@ async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -
 
 
 async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
-    """More partitions, there at once; subscriptions come to them with their consumers."""
+    """Add partitions; consumers create their subscriptions when they attach."""
     await broker.check_room(name, partitions - await broker.catalog.partitions(name))
     await broker.catalog.grow_partitioned(name, partitions)
     await create_missing_partitions(broker, name)
 
 
 async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
-    """Those that are promised and not there."""
+    """Create partitions that the catalog names and that do not exist."""
     names = await partitions_of(broker, name)
     for start in range(0, len(names), LOADS_AT_ONCE):
         await _load(broker, names[start : start + LOADS_AT_ONCE])
 
 
 async def _load(broker: Broker, names: list[TopicName]) -> None:
-    """Together, so that the metadata store writes them as a group; the first failure is raised."""
+    """Load topics together, so that metadata is written in groups; raises the first error."""
     failures: list[BrokerError] = []
 
     async def load(name: TopicName) -> None:
@@ -88,14 +87,14 @@ async def partitions_of(broker: Broker, name: TopicName) -> list[TopicName]:
 
 
 async def loaded(broker: Broker, name: TopicName) -> list[Topic]:
-    """What a name stands for, loaded: all partitions of a partitioned topic, or the one topic."""
+    """The loaded topics of a name: all partitions, or the one topic."""
     count = await broker.catalog.partitions(name) if not name.partitioned else 0
     names = [name.partition(index) for index in range(count)] or [name]
     return [await broker.topic(each, create=False) for each in names]
 
 
 async def delete_topic(broker: Broker, name: TopicName, *, force: bool) -> None:
-    """One topic, or one partition, with what was decided for it."""
+    """Delete one topic, or one partition, with its policies."""
     if not name.partitioned and await broker.catalog.partitions(name):
         raise NotAllowed(f"{name} is partitioned: delete it as such")
     await broker.delete(name, force=force)
@@ -104,7 +103,11 @@ async def delete_topic(broker: Broker, name: TopicName, *, force: bool) -> None:
 
 
 async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) -> None:
-    """All partitions, then the name; unless forced, nothing if one of them is in use."""
+    """Delete all partitions, then the name; unless forced, only if none is in use.
+
+    The topic's id goes after the partitions: a partition that another broker owns ends the deletion
+    (`Fenced`), and the topic stays known by its id.
+    """
     present = [each for each in await partitions_of(broker, name) if await broker.exists(each)]
     if not force:
         for each in present:
@@ -144,7 +147,7 @@ async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:
 
 
 async def unload_namespace(broker: Broker, namespace: NamespaceName) -> None:
-    """Unload all topics of a namespace: clients reconnect and find everything as it was."""
+    """Unload all topics of a namespace; clients reconnect."""
     await broker.catalog.policies(namespace)
     for topic in list(broker.topics.values()):
         if topic.name.namespace == namespace:

@@ -1,12 +1,12 @@
-"""Attach to a topic that may be going away: wait until it is gone, then attach to its successor.
+"""Attaches a client to a topic, and tries again if the topic is unloaded meanwhile.
 
 Other tasks run between finding a topic and attaching to it, so the topic may be fenced meanwhile:
 unloaded, deleted, or taken over. Most clients treat "not ready" in reply to an attach as final, so
-they do not see it: the same request goes on with the topic that is loaded next, or created if that
-is allowed.
+they do not get it: the request continues with the topic that is loaded next, or created if that is
+allowed.
 
-Invariant: the answer of a fenced topic is ignored, and an attempt begins only after the topic of
-the last one is gone, so there is no polling.
+Invariant: the error of a fenced topic is ignored, and the next attempt begins only when that topic
+is unloaded, so there is no polling.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
 
 ATTACH_SECONDS: Final = 20.0
-"""Waiting for a topic to be gone or there. Clients give up after 30: they are to hear why."""
+"""The longest wait for a topic; clients give up after 30 s, and should get the reason before."""
 
 
 class NameCounts:
-    """Names that are marked for a while, by however many at the same time."""
+    """Names that are marked for a while, each by any number of tasks."""
 
     __slots__ = ("_counts",)
 
@@ -41,7 +41,7 @@ class NameCounts:
 
     @contextmanager
     def one_more(self, name: str) -> Iterator[None]:
-        """Marked for the length of a block."""
+        """Mark a name for the length of a block."""
         self._counts[name] = self._counts.get(name, 0) + 1
         try:
             yield
@@ -58,7 +58,7 @@ async def attach(
     *,
     create: bool = True,
 ) -> None:
-    """Take a place in the topic of that name, which is not deleted as idle until that is done.
+    """Attach to the topic of that name, which is not deleted as idle meanwhile.
 
     `take_place` is called again, with another topic, if the one it was given was fenced meanwhile;
     it leaves nothing behind where it fails.

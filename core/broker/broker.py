@@ -1,13 +1,14 @@
 """The broker: the loaded topics, and the work that belongs to no single topic.
 
-Sessions of every protocol use it. A topic is loaded on first use, once, even if many clients ask at
-the same time. Administrators unload it; housekeeping deletes it after it has been idle long enough.
+Sessions of every protocol use it. A topic is loaded on first use, once, even if many clients
+request it at the same time. Administrators unload it; housekeeping deletes it when it has been idle
+for long enough.
 
-Dispatch happens here, once per sweep of the link: subscriptions that may have something to deliver
-put themselves on a list (`look`), and `dispatch` serves that list in order.
+Dispatch happens here, once per sweep of the link: subscriptions with work put themselves on a list
+(`look`), and `dispatch` serves that list in order, without a task per subscription.
 
-Invariant: a name maps to at most one loaded topic; between unloading and loading again the old one
-is closed for good.
+Invariant: a name has at most one loaded topic, and the former one is closed before it is loaded
+again.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The catalog: clusters, tenants, namespaces, partitioned topics and their policies.
 
-It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here. It has no
-owner: every broker of a cluster may change it. So a change states the version that it was based on,
-and is refused (`BadVersion`) if another writer was faster: the caller reads again. A watch drops
-from the cache what others change.
+It is stored in the metadata store, at Pulsar's paths and as its JSON (`/admin/policies`,
+`PulsarResources.java` of 4.2), and cached here. It has no owner: every broker of a cluster may
+change it. So a change states the version that it is based on, and is refused (`BadVersion`) if
+another writer was faster; the caller reads again. A watch removes from the cache what other brokers
+change.
 
 Invariant: the cache holds what the store returned last; a write reaches the store first, and
-replaces exactly the value that it was based on.
+replaces exactly the value that it is based on.
 """
 
 from __future__ import annotations
@@ -41,24 +42,24 @@ from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 CLUSTERS = "/admin/clusters"
 TENANTS = "/admin/policies"
 SYSTEM = "pulsar"
-"""The tenant of what a broker has for itself, in its one namespace `system`."""
+"""The tenant of the broker's own topics, with one namespace `system`."""
 PARTITIONED = "/admin/partitioned-topics"
 TOPIC_POLICIES = "/magnetar/topic-policies"
-"""Pulsar keeps these in a system topic; here they stand with the rest."""
+"""Pulsar stores these in a system topic (PIP-39); here they are records like all others."""
 PRODUCER_NAMES = "/counters/producer-name"
 PARTITIONS_MAX = 10_000
 CACHED_PATHS_MAX = 50_000
 
 
 class Tenant(Struct, frozen=True, rename="camel"):
-    """Who administers it, and where it may live."""
+    """A tenant's administrators and clusters."""
 
     admin_roles: list[str] = []
     allowed_clusters: list[str] = []
 
 
 class Cluster(Struct, frozen=True, rename="camel"):
-    """Where a cluster answers; other fields of admin tools are stored as they come."""
+    """The addresses of a cluster; other fields of tools are stored as they are."""
 
     service_url: str = ""
     service_url_tls: str = ""
@@ -81,14 +82,14 @@ class Catalog:
         self.levels = levels_of(type(defaults))
         self._metadata = metadata
         self._cache: dict[str, Versioned | None] = {}
-        """Records by path; None where there is none. Clients ask for names that nobody ever has, so
-        there is an end to it: the oldest goes first."""
+        """Records by path; None if there is none. Clients may request any number of unknown names,
+        so the cache is limited; the oldest entry is removed first."""
         self._locks: dict[NamespaceName, trio.Lock] = {}
-        """Of the namespaces being changed just now."""
+        """Locks of the namespaces that are being changed."""
         self._read: dict[NamespaceName, dict[str, int]] = {}
-        """Of those: the version of each path when it was first read since the change began."""
+        """For these: the version of each path when the change first read it."""
         self._changes = 0
-        """So that nothing that was read before a change is cached after it."""
+        """Counts changes, so that nothing read before one is cached after it."""
 
     async def open(self) -> None:
         """Create the tenant and namespaces that every client expects."""
@@ -115,11 +116,11 @@ class Catalog:
 
     @asynccontextmanager
     async def changing(self, namespace: NamespaceName) -> AsyncIterator[None]:
-        """Alone with what a namespace and its topics have decided: what is read is what is changed.
+        """Change the policies of a namespace and its topics, one task at a time.
 
-        Policies are read whole and written whole, so two changes at a time would lose one. In this
-        broker they wait for each other. What another broker changes in the meantime is not
-        overwritten: the versions that are read first in here are those that writes expect.
+        A record is read and written as a whole, so of two changes at a time one would be lost. In
+        this broker they wait for each other. A change by another broker is not overwritten: writes
+        expect the versions that were first read in this block.
         """
         lock = self._locks.setdefault(namespace, trio.Lock())
         try:
@@ -143,7 +144,7 @@ class Catalog:
         self._cache[path] = found
 
     async def _find(self, path: str, namespace: NamespaceName | None = None) -> Versioned | None:
-        """The record at a path, which may be about to be changed with others of its namespace."""
+        """The record at a path; with `namespace`, its version counts for a change."""
         try:
             found = self._cache[path]
         except KeyError:
@@ -166,7 +167,7 @@ class Catalog:
             self._forget(path)
 
     async def _change(self, path: str, value: bytes, namespace: NamespaceName) -> None:
-        """Write over what was read: since the change of the namespace began, or just now."""
+        """Write over the version that the change of the namespace read, or else reads now."""
         expected = version_of(await self._find(path, namespace))
         read = self._read.get(namespace, {})
         try:
@@ -176,7 +177,7 @@ class Catalog:
         read.pop(path, None)
 
     async def _delete(self, path: str) -> None:
-        """Remove a record, even if it changes meanwhile."""
+        """Delete a record, even if it changes meanwhile."""
         while (found := await self._find(path)) is not None:
             try:
                 await self._metadata.delete(path, found.version)
@@ -192,14 +193,14 @@ class Catalog:
         return await self._metadata.children(CLUSTERS)
 
     async def get_cluster(self, name: str) -> bytes:
-        """As it was put, in JSON."""
+        """The JSON of a cluster, as stored."""
         found = await self._get(f"{CLUSTERS}/{name}")
         if found is None:
             raise NotFound(f"cluster {name} does not exist")
         return found
 
     async def put_cluster(self, name: str, body: bytes, *, create: bool) -> None:
-        """Create a cluster or change one; what tools send is stored whole."""
+        """Create or change a cluster; all fields that tools send are stored."""
         check_entity("cluster", name)
         decode(body, Cluster)
         path = f"{CLUSTERS}/{name}"
@@ -237,7 +238,7 @@ class Catalog:
         await self._put(path, encode(tenant), expected)
 
     async def delete_tenant(self, name: str) -> None:
-        """Only an empty one goes."""
+        """Delete an empty tenant."""
         await self.get_tenant(name)
         if await self.namespaces(name):
             raise AlreadyExists(f"tenant {name} still has namespaces")
@@ -277,14 +278,14 @@ class Catalog:
         await self._change(f"{TENANTS}/{name}", encode(policies), name)
 
     async def delete_namespace(self, name: NamespaceName) -> None:
-        """Its topics must be gone already: the broker sees to that."""
+        """Delete a namespace, whose topics the broker has deleted before."""
         await self.policies(name)
         await self._delete(f"{TENANTS}/{name}")
 
     # -- topics -------------------------------------------------------------------------------
 
     async def effective(self, name: TopicName) -> Effective:
-        """What holds for one topic."""
+        """The policies in force for one topic."""
         namespace = await self.policies(name.namespace)
         topic = await self.topic_policies(name)
         return effective(self.defaults, namespace, topic, self.cluster)
@@ -322,7 +323,7 @@ class Catalog:
         )
 
     async def grow_partitioned(self, name: TopicName, partitions: int) -> None:
-        """The number of partitions may only rise: keys would move back otherwise."""
+        """Raise the number of partitions; it cannot be lowered, as in Pulsar and Kafka."""
         _check_partitions(partitions)
         path = f"{PARTITIONED}/{name.managed_ledger}"
         found = await self._find(path)
@@ -337,12 +338,12 @@ class Catalog:
         await self._put(path, grown, version_of(found))
 
     async def forget_topic(self, name: TopicName) -> None:
-        """The topic is deleted: so is what it had decided, and the number of its partitions."""
+        """Delete the policies and the partition count of a deleted topic."""
         for prefix in (PARTITIONED, TOPIC_POLICIES):
             await self._delete(f"{prefix}/{name.managed_ledger}")
 
     async def new_producer_name(self) -> str:
-        """Unique for ever, as clients that leave the choice to the broker expect."""
+        """A producer name that is never used again (`DistributedIdGenerator.java` of Pulsar)."""
         number = await self._metadata.next(PRODUCER_NAMES)
         return f"{self.cluster}-0-{number}"
 

@@ -1,8 +1,8 @@
-"""Work that follows time rather than requests: expiry, trimming, quotas, idle topics, rates.
+"""Periodic work: expiry, trimming, backlog quotas, idle topics, compaction.
 
-One task goes over the loaded topics now and then and rests between them, so that ten thousand idle
-topics cost no pause. What is decided where: limits in `policies`, which ledgers may go in
-`ledger/log/trim.py`; this file only carries out. Compaction is begun here, and goes on beside it.
+One task visits the loaded topics, with pauses, so that ten thousand idle topics do not block the
+loop. Policies have the limits, and `core/ledger/log/trim.py` selects ledgers; this module carries
+out. Compaction is started here and runs beside it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOPICS_PER_REST = 50
-"""Topics looked at before the loop gets its turn."""
+"""Topics visited before other tasks run."""
 
 
 class Housekeeping:
@@ -41,13 +41,13 @@ class Housekeeping:
         self.compactor = Compactor(broker.spawn)
 
     async def run(self) -> None:
-        """Go round until cancelled."""
+        """Visit all topics periodically, until cancelled."""
         while True:
             await trio.sleep(self._broker.settings.housekeeping_seconds)
             await self.go_round()
 
     async def go_round(self) -> None:
-        """Look at every loaded topic once."""
+        """Visit every loaded topic once."""
         for count, topic in enumerate(list(self._broker.topics.values())):
             if count % TOPICS_PER_REST == 0:
                 await trio.lowlevel.checkpoint()
@@ -57,7 +57,7 @@ class Housekeeping:
                 log.warning("%s: housekeeping failed: %s", topic.name, error)
 
     async def tend(self, topic: Topic) -> None:
-        """Everything that is due for one topic."""
+        """Do what is due for one topic."""
         if topic.fenced:
             return
         stored = topic.stored
@@ -72,7 +72,7 @@ class Housekeeping:
         await self.delete_if_idle(topic)
 
     async def expire(self, topic: PersistentTopic) -> None:
-        """Messages older than their time to live count as acknowledged."""
+        """Acknowledge messages that are older than their time to live."""
         seconds = topic.policies.message_ttl_seconds
         if seconds <= 0:
             return
@@ -80,7 +80,7 @@ class Housekeeping:
         await expire_before(topic, now_ms - seconds * 1000)
 
     async def check_quota(self, topic: PersistentTopic) -> None:
-        """Refuse producers, or let consumers lose messages, while too much waits."""
+        """Apply the backlog quotas: refuse producers, or acknowledge the oldest messages."""
         quotas = topic.policies.backlog_quotas
         size_quota, age_quota = quotas.get("destination_storage"), quotas.get("message_age")
         exceeded: BacklogQuota | None = None
@@ -97,12 +97,12 @@ class Housekeeping:
         topic.hit_quota(_refusal(topic, exceeded))
 
     async def check_quota_of_newcomer(self, topic: Topic) -> None:
-        """As `check_quota`, where a producer is about to attach: a topic that was just loaded has
-        not been looked at yet.
+        """As `check_quota`, for a producer that attaches: a topic that was just loaded has not been
+        visited yet.
         """
         stored = topic.stored
         if stored is not None and stored.quota_hit is None and topic.policies.backlog_quotas:
-            with suppress(BrokerError):  # the next round logs what is the matter
+            with suppress(BrokerError):  # the next round logs it
                 await self.check_quota(stored)
 
     @staticmethod
@@ -115,7 +115,7 @@ class Housekeeping:
         return topic.ledger.chain.after(lowest) < first_young
 
     async def expire_subscriptions(self, topic: PersistentTopic) -> None:
-        """Delete durable subscriptions that have been unused for as long as the policy says."""
+        """Delete durable subscriptions that were unused for the time of the policy."""
         minutes = topic.policies.subscription_expiration_minutes
         if minutes <= 0:
             return
@@ -139,7 +139,7 @@ class Housekeeping:
             await self._cut(topic, topic.policies.log_limits)
 
     async def _cut(self, topic: PersistentTopic, limits: LogLimits) -> None:
-        """What is beyond the limits of the log goes, and cursors behind it move on."""
+        """Delete ledgers beyond the limits of a log; cursors in them move on."""
         now_ms, ledger = topic.env.clock.wall_ms(), topic.ledger
         silent_ms = now_ms - ledger.written_ms if ledger.written_ms else 0
         if 0 <= limits.age_ms < silent_ms:
@@ -164,11 +164,11 @@ class Housekeeping:
         caught_up = rule.inactive_topic_delete_mode == "delete_when_subscriptions_caught_up"
 
         def still_idle(found: Topic) -> bool:
-            # another of the same name may have been loaded meanwhile
+            # another topic of the same name may be loaded by now
             needed = found is not topic or topic.name.full in self._broker.attaching
             return not needed and topic.idle(caught_up_is_enough=caught_up)
 
-        # checked again when no other task can come in between
+        # checked again while no other task can load or unload it
         if still_idle(topic) and await self._broker.delete(
             topic.name, force=True, only_if=still_idle
         ):

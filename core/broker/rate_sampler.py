@@ -1,7 +1,7 @@
-"""Takes the samples that rates are made of, from every loaded topic and all that is attached to it.
+"""Samples the counters of topics, producers and subscriptions, from which rates are computed.
 
-It rests after every few hundred counters, so that thousands of idle topics, or thousands of
-producers on one, cost no pause. Deciding what follows from rates is not here.
+It pauses after every few hundred counters, so that thousands of topics or producers do not block
+the loop. Limits of rates are not here (`core/kernel/throttle.py`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from magnetar.core.topic.topic import Topic
 
 SAMPLE_SECONDS: Final = 10.0
 COUNTERS_PER_REST: Final = 500
-"""Things sampled before the loop gets its turn: about a millisecond."""
+"""Counters sampled in about a millisecond, after which other tasks run."""
 
 
 async def run(broker: Broker) -> None:
-    """Go round until cancelled."""
+    """Sample periodically, until cancelled."""
     while True:
         await trio.sleep(SAMPLE_SECONDS)
         await go_round(broker.topics.values(), broker.clock.wall_ms())
 
 
 async def go_round(topics: Iterable[Topic], now_ms: int) -> None:
-    """Sample everything once."""
+    """Sample all topics once."""
     left = COUNTERS_PER_REST
     for topic in list(topics):
         left -= sample(topic, now_ms)
@@ -38,7 +38,7 @@ async def go_round(topics: Iterable[Topic], now_ms: int) -> None:
 
 
 def sample(topic: Topic, now_ms: int) -> int:
-    """Sample one topic and all that is attached to it; returns how many things that were."""
+    """Sample one topic and everything attached to it; returns the number of counters."""
     topic.rates.sample(topic.inflow(), now_ms)
     count = 1
     for producer in topic.producers.all():

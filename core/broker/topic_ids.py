@@ -1,10 +1,10 @@
-"""An id for each topic, unique for ever: a topic that is deleted and created again gets another.
+"""Topic ids (KIP-516): unique for ever, so a topic that is created again gets another one.
 
-A partitioned topic has one, its partitions have none. It is assigned on first use and stored both
-ways: the name under the id first, then the id under the name, which alone decides. So a crash in
-between leaves nothing but a name under an unused id.
+A partitioned topic has one id, its partitions have none. It is assigned on first use and stored
+twice: the name under the id first, then the id under the name, which alone decides. A crash in
+between leaves a name under an unused id.
 
-Invariant: an id that was given out leads to its topic, or to none.
+Invariant: an id leads to the topic that it was assigned to, or to none.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class TopicIds:
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._ids: dict[TopicName, bytes] = {}
-        """A cache of names; the oldest goes first."""
+        """A cache; the oldest entry is removed first."""
         self._forgotten = 0
-        """So that nothing that was read before a topic was forgotten is cached after it."""
+        """Counts deletions, so that nothing read before one is cached after it."""
 
     async def of(self, name: TopicName) -> bytes:
         """The id of an existing topic: sixteen bytes, never all zero."""
@@ -69,7 +69,7 @@ class TopicIds:
         return name if own is not None and own.value == topic_id else None
 
     async def forget(self, name: TopicName) -> None:
-        """The topic is about to be deleted."""
+        """Delete the id of a topic that is being deleted."""
         stored = await self._metadata.get(_by_name(name))
         if stored is not None:
             for path in (_by_name(name), _by_id(stored.value)):

@@ -1,6 +1,6 @@
-"""Which topics a namespace has: those that are stored, promised as partitions, or only loaded.
+"""The topics of a namespace: those stored, those named as partitions, and those only loaded.
 
-With ten thousand of them nothing is done at one go.
+The list is built in steps, because a namespace may have ten thousand topics.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
 
 TOPICS_PER_REST: Final = 100
-"""Topics looked at before the loop gets its turn."""
+"""Topics listed before other tasks run."""
 
 
 async def topics_of(broker: Broker, namespace: NamespaceName) -> list[str]:
-    """Full names of every topic, partitions as the topics they are, system topics left out."""
+    """Full names of all topics and partitions, without system topics."""
     path = f"/managed-ledgers/{namespace}/persistent"
     names: dict[str, None] = {}  # nearly sorted from the start, so that sorting is no pause
     for count, encoded in enumerate(await broker.metadata.children(path)):

@@ -1,14 +1,16 @@
-"""Compaction within logs, one log at a time for the whole broker.
+"""Compaction of logs in place, one log at a time per broker.
 
 A reader of a compacted log (Kafka's `cleanup.policy=compact`) sees at least the last message of
-each key, in the order and at the offsets at which all were written. `plan.py` decides when it is
-due and for which ledgers, `retention_rule.py` what becomes of an entry; `rewrite.py` rewrites the
-log and documents what a crash leaves. The definition of a tombstone is a parameter (`rule.py`).
+each key, in order and at the original offsets. `plan.py` decides when a log is compacted and which
+ledgers, `retention_rule.py` what becomes of an entry; `rewrite.py` rewrites the log and documents
+what a crash leaves. The definition of a tombstone is a parameter (`rule.py`). Kafka's parts are
+`LogCleanerManager`, `Cleaner` and `LogCleaner` of 4.1; Pulsar's compaction writes a second log and
+leaves the first (PIP-14), which is rejected here because Kafka's readers have one log.
 
 Housekeeping offers each loaded topic in its rounds. A log that is unloaded meanwhile, or fails,
-stays unchanged and is offered again later.
+keeps its old entries and is offered again later.
 
-Invariant: writers and readers use a log as always while it is compacted.
+Invariant: writers and readers use a log without interruption while it is compacted.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Compactor:
         self.busy_with: PersistentTopic | None = None
 
     def consider(self, topic: PersistentTopic) -> None:
-        """Compact it if that is due, and nothing else is compacted just now. Plain call."""
+        """Start a compaction if it is due and no other one runs. Plain call."""
         if self.busy_with is None and self._due(topic) is not None:
             self.busy_with = topic
             self._spawn(self._run, topic)
@@ -48,8 +50,8 @@ class Compactor:
     def _due(self, topic: PersistentTopic) -> Plan | None:
         policy, ledger = topic.policies.compaction, topic.ledger
         if policy is None or topic.fenced or ledger.losses.ranges:
-            # Kafka calls such a partition uncleanable (`LogCleanerManager`): a copy without what is
-            # lost would have nobody hear of the loss
+            # an uncleanable partition, in Kafka's words (`LogCleanerManager`): a copy without the
+            # lost entries would hide the loss
             return None
         now_ms = topic.env.clock.wall_ms()
         return plan(ledger.chain, _clean_to(topic), policy, now_ms)
@@ -63,7 +65,7 @@ class Compactor:
             self.busy_with = None
 
     async def compact(self, topic: PersistentTopic) -> None:
-        """What is due now."""
+        """Compact a topic, if it is due."""
         due, policy = self._due(topic), topic.policies.compaction
         if due is None or policy is None:
             return
@@ -79,7 +81,7 @@ def _clean_to(topic: PersistentTopic) -> int:
 
 
 def _outcomes(topic: PersistentTopic) -> Outcomes:
-    """What becomes of the topic's transactions."""
+    """A function that returns the outcomes of the topic's transactions."""
 
     def outcome(key: TransactionKey, index: int) -> TransactionOutcome:
         transactions = topic.ledger.transactions
@@ -95,7 +97,7 @@ def _outcomes(topic: PersistentTopic) -> Outcomes:
 
 
 def _settled(topic: PersistentTopic) -> Callable[[], None]:
-    """Have subscriptions forget what they knew of entries that have gone."""
+    """A function that has subscriptions drop state of removed entries."""
 
     def settled() -> None:
         for subscription in topic.subscriptions.values():

@@ -1,9 +1,10 @@
-"""Where each key was last, and each producer: what the first look at a log remembers. Pure.
+"""The index of the last message of each key, and of the last batch of each producer. Pure.
 
-Keys longer than a digest are remembered by their digest, of a size that two never share. Together
-they are limited: when the limit is reached, everything behind that entry stays.
+The first pass over a log builds it, as Kafka's `SkimpyOffsetMap` does. Keys longer than a digest
+are stored as digests of 128 bits, whose collisions are neglected (Kafka's map uses MD5). The number
+of keys is limited; when it is reached, later entries are left to the next pass.
 
-Invariant: a key's index is that of its last message among all that were noted.
+Invariant: the index of a key is that of its last noted message.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Final
 
 DIGEST_BYTES: Final = 16
 KEYS_MAX: Final = 250_000
-"""About 30 MB while a log is compacted, at the worst."""
+"""At most about 30 MB during a compaction."""
 PRODUCERS_MAX: Final = 50_000
 
 
 def short(key: bytes) -> bytes:
-    """The key, or what stands for it."""
+    """The key, or the digest of a long one."""
     if len(key) < DIGEST_BYTES:
         return key
     return blake2b(key, digest_size=DIGEST_BYTES).digest()
@@ -35,25 +36,25 @@ class Latest:
         self._producers: dict[Hashable, int] = {}
         self._keys_max = keys_max
         self.end = 0
-        """What has this index or a higher one is not known."""
+        """Messages from this index on are not noted."""
 
     @property
     def full(self) -> bool:
         return len(self._keys) >= self._keys_max
 
     def note(self, key: bytes, index: int) -> None:
-        """A message with that key; indexes come in order."""
+        """Note a message with that key; indexes ascend."""
         self._keys[short(key)] = index
 
     def note_producer(self, producer: Hashable, index: int) -> None:
-        """A batch of that producer ends with that index."""
+        """Note a batch of that producer whose last message has that index."""
         if producer in self._producers or len(self._producers) < PRODUCERS_MAX:
             self._producers[producer] = index
 
     def is_last(self, key: bytes, index: int) -> bool:
-        """Whether no later message with that key is known."""
+        """Whether no later message with that key was noted."""
         return index >= self.end or self._keys.get(short(key), -1) <= index
 
     def is_last_of(self, producer: Hashable, index: int) -> bool:
-        """Whether no later batch of that producer is known."""
+        """Whether no later batch of that producer was noted."""
         return self._producers.get(producer, -1) <= index

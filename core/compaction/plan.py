@@ -1,8 +1,10 @@
-"""Whether it is time to compact a log, and which of its ledgers. Pure.
+"""Decides when a log is compacted, and which of its ledgers. Pure.
 
-It is when enough of what may be compacted is new, or when something new is so old that it must be.
-Only ledgers that have ended are compacted, in one run from the beginning, and the last one of a log
-never is: so its end, where clients and the next start look for it, is always as it was written.
+A log is compacted when the part that is new since the last time is large enough
+(`min.cleanable.dirty.ratio`), or when a new message is so old that it must be
+(`max.compaction.lag.ms`, KIP-354). Only closed ledgers are compacted, all from the beginning on,
+and never the last one of a log, as Kafka never cleans the active segment: so the end of a log is
+always as it was written.
 """
 
 from __future__ import annotations
@@ -16,21 +18,21 @@ from magnetar.core.ledger.log.chain import Chain, Segment
 from magnetar.core.policy.values import Compaction
 
 GROUP_BYTES_MAX: Final = 512 * 1024 * 1024
-"""Of ledgers that are put into one: so much room is needed twice for a while."""
+"""The size of the ledgers that are joined into one; it is needed twice for a while."""
 
 
 class Plan(Struct, frozen=True):
-    """What is to be done."""
+    """The ledgers to compact."""
 
     segments: Sequence[Segment]
     dirty: Sequence[Segment]
-    """Those of them that have not been compacted wholly, which are the last ones."""
+    """The last ones of them, which were not compacted entirely before."""
     end: int
-    """The index of the first message behind them."""
+    """The index of the first message after them."""
 
 
 def plan(chain: Chain, clean_to: int, policy: Compaction, now_ms: int) -> Plan | None:
-    """What there is to do, if it is worth it."""
+    """The plan for a log; None if compaction is not due."""
     ripe: list[Segment] = []
     ends: list[int] = []
     for segment, after in zip(chain.segments, chain.segments[1:], strict=False):
@@ -51,7 +53,7 @@ def plan(chain: Chain, clean_to: int, policy: Compaction, now_ms: int) -> Plan |
 
 
 def _is_late(oldest: Segment, max_lag_ms: int, now_ms: int) -> bool:
-    """Whether what is in that ledger must have been compacted by now."""
+    """Whether the messages of a ledger exceed the maximum compaction lag."""
     since_ms = oldest.begun_ms or oldest.closed_ms
     return 0 <= max_lag_ms < now_ms - since_ms
 
@@ -59,7 +61,7 @@ def _is_late(oldest: Segment, max_lag_ms: int, now_ms: int) -> bool:
 def groups(
     segments: Sequence[Segment], bytes_max: int = GROUP_BYTES_MAX
 ) -> Iterator[list[Segment]]:
-    """Neighbours that are put into one ledger each."""
+    """Groups of neighbours, each of which is written into one ledger."""
     group: list[Segment] = []
     for segment in segments:
         if group and sum(one.size for one in group) + segment.size > bytes_max:

@@ -1,23 +1,24 @@
-"""What becomes of an entry, given the last position of each key. Pure.
+"""Decides what becomes of an entry in compaction, given the last index of each key. Pure.
 
-    last with its key?   value?      then it
-    no                   any         goes
-    yes                  yes         stays
-    yes                  tombstone   stays until its time has come, which is noted when it is met
-                                     first; then it goes, if nothing it deletes can still be there
+    last of its key?   value?      the message
+    no                 any         is removed
+    yes                yes         stays
+    yes                tombstone   stays for the retention of tombstones, which begins when it is
+                                   first met (KIP-534), and while values that it deletes may exist
 
-A message without a key stays, and so does one behind the part that was scanned. An entry that has
-lost all messages goes, except the last batch of a producer, whose header holds its last sequence
-number. An entry that can only go as a whole stays as long as one of its messages does.
+A message without a key stays, and so does one after the scanned part. An entry that has lost all
+messages is removed, except the last batch of a producer, whose header holds its last sequence
+number (`Cleaner.cleanInto` of Kafka 4.1). An entry that can only be removed whole stays as
+long as one of its messages does.
 
-Messages of a transaction are judged like others once it is committed, go if it was aborted, and
-stay unchanged until then. Markers stay.
+Messages of a committed transaction are treated like others, those of an aborted one are removed,
+and those of an open one stay. Markers stay.
 
-Entries that stay unchanged (these, and those that are not `is_decided`) and entries that stay as a
-whole may hold values that a tombstone deletes. So a tombstone stays if its key was seen in such an
-entry before it; if one of them cannot be read, or there are too many such keys, all tombstones do.
+Entries that stay unchanged (these, and those that are not `is_decided`) and entries that stay whole
+may hold values that a tombstone deletes. So a tombstone stays if its key was seen in such an
+earlier entry; if one of these cannot be read, or there are too many such keys, all tombstones stay.
 
-Invariant: for each key the last value stays, or a tombstone behind it for long enough.
+Invariant: for each key the last value stays, or a later tombstone for its retention time.
 """
 
 from __future__ import annotations
@@ -36,17 +37,18 @@ from magnetar.core.kernel.errors import Corrupted
 
 PINNED_MAX: Final = 50_000
 PRODUCER_KEPT_MS: Final = 24 * 60 * 60_000
-"""A producer that was silent for so long is forgotten anyway."""
+"""After this time without a batch a producer is forgotten anyway
+(`producer.id.expiration.ms`)."""
 
 
 class TransactionOutcome(enum.Enum):
-    """What has become of what wrote an entry."""
+    """The outcome of an entry's transaction."""
 
     HOLDS = enum.auto()
     VOID = enum.auto()
     OPEN = enum.auto()
     MARKER = enum.auto()
-    """It only says what became of others."""
+    """The entry ends a transaction."""
 
 
 Outcomes = Callable[[TransactionKey, int], TransactionOutcome]
@@ -54,7 +56,7 @@ Outcomes = Callable[[TransactionKey, int], TransactionOutcome]
 
 
 def outcome_of(entry: bytes, outcomes: Outcomes) -> TransactionOutcome:
-    """By what the entry means to a transaction; its messages are not looked at."""
+    """The outcome of an entry's transaction, from the entry's mark; HOLDS if it has none."""
     about = header.read(entry)
     sent = entry[about.size :]
     try:
@@ -69,7 +71,7 @@ def outcome_of(entry: bytes, outcomes: Outcomes) -> TransactionOutcome:
 
 
 def unpacked(entry: bytes) -> UnpackedEntry | None:
-    """An entry as it is stored; None if it cannot be read, or claims indexes of other entries."""
+    """A stored entry, unpacked; None if it is damaged, or claims indexes of other entries."""
     about = header.read(entry)
     sent = entry[about.size :]
     try:
@@ -80,18 +82,18 @@ def unpacked(entry: bytes) -> UnpackedEntry | None:
 
 
 class Terms(NamedTuple):
-    """By what is judged."""
+    """The parameters of a compaction."""
 
     rule: Rule
     now_ms: int
     retention_ms: int
-    """Of tombstones."""
+    """How long tombstones stay (`delete.retention.ms`)."""
     clean_to: int
-    """What is before this index was compacted before."""
+    """Messages before this index were compacted before."""
 
 
 class RetentionRule:
-    """Judges the entries of a log in their order, from its beginning."""
+    """Applies the rules to the entries of a log, in order, from its beginning."""
 
     def __init__(self, latest: Latest, terms: Terms) -> None:
         self._latest = latest
@@ -100,7 +102,7 @@ class RetentionRule:
         self._all_pinned = False
 
     def left_of(self, entry: bytes, outcome: TransactionOutcome) -> bytes | None:
-        """What is left of an entry: itself, some of it, or (None) nothing."""
+        """The rest of an entry: all of it, a part, or None."""
         if outcome is TransactionOutcome.MARKER:
             return entry
         found = unpacked(entry)
@@ -147,7 +149,7 @@ class RetentionRule:
         return Removal(lost)
 
     def _may_go(self, found: UnpackedEntry, about: header.EntryHeader, key: bytes) -> bool:
-        """Whether the time of a tombstone has come."""
+        """Whether a tombstone may be removed."""
         if self._all_pinned or short(key) in self._pinned:
             return False
         if found.notes_tombstone_time:

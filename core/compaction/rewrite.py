@@ -1,18 +1,22 @@
-"""One log is compacted: looked at, and written anew, ledger by ledger.
+"""The compaction of one log: reads it, and writes it again ledger by ledger.
 
-    look      the new ledgers are read, and it is remembered where each key was last, up to a limit
-    rewrite   all ledgers up to there are read; what is left of a few neighbours goes into one
-              ledger, and then takes their place in the list, in one write of it
+    look      reads the new ledgers and notes the last index of each key, up to a limit of keys
+    rewrite   reads all ledgers up to there; the rest of a few neighbours is written to one ledger,
+              which then takes their place in the list of ledgers, in one write
 
-When the limit was reached, both are done again for the rest.
+If the limit was reached, both passes are repeated for the rest. Kafka's `Cleaner` has the same two
+passes (`buildOffsetMap`, `cleanSegments`).
 
-What a crash leaves: while it is written, the new ledger is in the list of those that are to be
-deleted, and the next owner of the log deletes it. With the write that gives it its place, it
-leaves that list, and those that it replaces enter it. Groups that have been rewritten stay so:
-whatever was taken from them has a later value, in a ledger behind them.
+What a crash leaves: while the new ledger is written, the list notes it as to be deleted, and the
+next owner of the log deletes it. The write that puts it into the list notes the replaced ledgers as
+to be deleted instead. Groups that were rewritten before the crash are valid: each removed message
+has a later value in a later ledger.
 
-Invariant: what is left of an entry keeps its position, its index and its header; a reader who knew
-a position before finds there the same entry, or what is left of it, or the next one.
+Two owners: both writes of the list are conditional, so a broker that has lost the log replaces
+nothing (`core/ledger/log/ledger_list.py`).
+
+Invariant: the rest of an entry keeps its position, index and header; at a known position a reader
+finds the same entry, its rest, or the next one.
 """
 
 from __future__ import annotations
@@ -49,13 +53,13 @@ log = logging.getLogger(__name__)
 
 READ_ENTRIES: Final = 500
 READ_BYTES: Final = 512 * 1024
-"""Of one step; written in such steps, too."""
+"""Read in one step, and written in one run."""
 MESSAGES_PER_REST: Final = 200
-"""About a millisecond; others have their turn then."""
+"""Processed in about a millisecond, after which other tasks run."""
 ON_THE_LOOP_BYTES: Final = 64 * 1024
-"""Larger entries are looked at in a thread."""
+"""Larger entries are unpacked in a thread."""
 IDS_ON_THE_LOOP: Final = 20_000
-"""More are packed in a thread."""
+"""More ids are compressed in a thread."""
 
 
 class Rewrite:
@@ -70,7 +74,7 @@ class Rewrite:
         gone: Callable[[], None],
         keys_max: int = KEYS_MAX,
     ) -> None:
-        """`gone` is called whenever entries have gone from the log."""
+        """`gone` is called after each replacement of ledgers."""
         self._ledger = ledger
         self._plan = plan
         self._terms = terms
@@ -81,14 +85,14 @@ class Rewrite:
         self.bytes_before = self.bytes_after = 0
 
     async def run(self) -> None:
-        """Until everything in the plan is compacted."""
+        """Compact everything in the plan."""
         clean_to = self._terms.clean_to
         while clean_to < self._plan.end:
             latest = await self._look(clean_to)
             rule = RetentionRule(latest, self._terms._replace(clean_to=clean_to))
             ripe = [one for one in self._plan.segments if one.first_index < latest.end]
             for group in groups(ripe):
-                # until the last group is in its place, the log is as dirty as it was
+                # the log is clean up to `latest.end` only when the last group is replaced
                 done = clean_to if group[-1] is not ripe[-1] else latest.end
                 await self._rewrite(group, rule, done)
             clean_to = latest.end
@@ -127,7 +131,7 @@ class Rewrite:
             latest.note_producer(found.producer, about.index)
 
     async def _entries(self, segment: Segment) -> AsyncGenerator[tuple[int, bytes], None]:
-        """The entries of a ledger, with their ids, as they are stored."""
+        """The stored entries of a ledger, with their ids."""
         ledger, chain = self._ledger, self._ledger.chain
         position: Position = chain.normal((segment.ledger_id, 0))
         while position[0] == segment.ledger_id and chain.has(position):
@@ -149,7 +153,7 @@ class Rewrite:
 
     async def _rewrite(self, group: Sequence[Segment], rule: RetentionRule, clean_to: int) -> None:
         ledger = self._ledger
-        # who has just learnt of an entry that goes may be given an empty batch in its place
+        # a reader of a removed entry gets one of another form in its place (`core/entry/empty.py`)
         if not ledger.mixed:
             await ledger.set_property(MIXED, "")
         writer = await removal.create_beside(ledger)
@@ -160,15 +164,15 @@ class Rewrite:
             with trio.CancelScope(shield=True):
                 await removal.drop_beside(ledger, writer.ledger_id)
             raise
-        with trio.CancelScope(shield=True):  # what is in the list is in memory, and else not
-            # a write that fails may have been stored all the same: the next owner of the log sees
-            # which of both is doomed
+        with trio.CancelScope(shield=True):  # a cancelled write would leave memory behind the list
+            # A write that fails may be stored all the same, so neither the new nor the replaced
+            # ledgers are deleted here: the next owner of the log sees which are to be.
             await removal.replace(ledger, instead, clean_to, self._gone)
 
     async def _copied(
         self, segment: Segment, rule: RetentionRule, writer: LedgerWriter
     ) -> Segment | None:
-        """What is left of a ledger, in the one that is being written; None for nothing."""
+        """Write the rest of a ledger to `writer`; returns its segment, None if nothing is left."""
         first = writer.last_confirmed + 1
         ids: list[int] = []
         size = 0
@@ -210,7 +214,7 @@ async def _encoded(ids: list[int]) -> list[bytes]:
 
 
 async def _stored(writer: LedgerWriter, entries: list[bytes]) -> None:
-    """Append them, and wait until they are stored."""
+    """Append entries, and wait until they are stored."""
     waiting = Completion[None]()
     writer.append(entries, waiting.done)
     await waiting.result()

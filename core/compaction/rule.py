@@ -1,4 +1,4 @@
-"""What is compacted by: which messages have a key, and which of them say that it is gone. Pure."""
+"""The definition of a tombstone, which protocols define differently. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from magnetar.core.entry.compaction import Item
 
 
 class Rule(Struct, frozen=True):
-    """What protocols see differently."""
+    """Which messages delete their key."""
 
     empty_is_gone: bool = False
-    """A value without a byte says that its key is gone, as no value does."""
+    """An empty value deletes its key, as in Pulsar (`RawBatchConverter.java`); in Kafka only a null
+    value does."""
 
     def is_gone(self, item: Item) -> bool:
-        """A tombstone: in time it goes too."""
+        """Whether the message is a tombstone."""
         return item.size < 0 or (self.empty_is_gone and item.size == 0)
