@@ -1,11 +1,12 @@
-"""Large messages sent as several entries: all chunks of one go to the same consumer. Pure.
+"""Chunks of large messages (PIP-37): all chunks of one message go to the same consumer. Pure.
 
-The consumer of the first chunk gets the others too, even beyond its permits, since they are of no
-use to others. A later chunk whose first one was delivered to no consumer is an orphan: unless the
-first still waits for redelivery, its message can never be assembled, and the caller acknowledges it
-(`SharedConsumerAssignor.java` of Pulsar does the same).
+The consumer of the first chunk gets the others too, even beyond its permits, because no other
+consumer can use them. A later chunk whose first one was delivered to no consumer is an orphan:
+unless the first still waits for redelivery, its message can never be assembled, and the caller
+acknowledges it (`SharedConsumerAssignor.java` of Pulsar 4.2 does the same).
 
-Invariant: at most `MESSAGES_OPEN_MAX` unfinished messages are remembered; the oldest goes first.
+Invariant: at most `MESSAGES_OPEN_MAX` unfinished messages are remembered; the oldest is removed
+first.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MESSAGES_OPEN_MAX: Final = 10_000
 
 
 class ChunkedEntry(Struct, frozen=True):
-    """What the metadata of an entry says about the message it is a part of."""
+    """The chunk that an entry is, from its metadata."""
 
     uuid: bytes
     first: bool
@@ -30,7 +31,7 @@ class ChunkedEntry(Struct, frozen=True):
 
 
 class Deal(Struct, Generic[C], frozen=True):
-    """What to do: hand out the shares, see to the orphans. The first `seen` entries are covered."""
+    """The shares to deliver, and the orphans to acknowledge, of the first `seen` entries."""
 
     shares: list[Share[C]]
     orphans: list[int]
@@ -39,7 +40,7 @@ class Deal(Struct, Generic[C], frozen=True):
 
 
 class PermitBalance(Generic[C]):
-    """What a consumer can still pay for within one deal."""
+    """The permits of a consumer within one deal."""
 
     __slots__ = ("consumer", "permits", "priority")
 
@@ -59,7 +60,7 @@ class ChunkOwners(Generic[C]):
         return len(self._owners)
 
     def left(self, consumer: C) -> None:
-        """What this consumer was given will come again, from the first chunk on."""
+        """A consumer has left; its messages are delivered again from the first chunk on."""
         self._owners = {u: owner for u, owner in self._owners.items() if owner is not consumer}
 
     def choose(
@@ -70,7 +71,7 @@ class ChunkOwners(Generic[C]):
         turn: int,
         chunks: Mapping[int, ChunkedEntry],
     ) -> Deal[C]:
-        """As `shared.choose`; `chunks` tells, by place, which entries are parts of a message."""
+        """As `shared.choose`; `chunks` has the entries that are chunks, by place."""
         purses = [PermitBalance(consumer) for consumer in consumers]
         shares: list[Share[C]] = []
         orphans: list[int] = []
@@ -97,7 +98,7 @@ class ChunkOwners(Generic[C]):
     def _owner(
         self, chunk: ChunkedEntry, purses: list[PermitBalance[C]], turn: int
     ) -> tuple[C | None, int]:
-        """Who gets this chunk; a first chunk goes to the consumer whose turn it is."""
+        """The consumer for a chunk; a first chunk goes to the consumer whose turn it is."""
         owner = self._owners.get(chunk.uuid)
         if owner is None and chunk.first:
             shares, turn = choose(1, None, purses, turn)

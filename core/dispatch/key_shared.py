@@ -1,20 +1,20 @@
 """Key_Shared: all messages of one key go to one consumer, in order. Pure.
 
-Theory. A key's hash has an owner (see `selectors.py`). When consumers come and go, hashes change
-hands, and then the old owner may still hold messages of a key that the new one must not get yet.
-Ordered delivery rests on one rule: **all entries of a hash that are out are out to one consumer,
-its holder** (`DrainingHashesTracker.java` of Pulsar 4). While there is a holder other than the
-owner, the hash is *draining* and no consumer gets more of it; once the holder has nothing left of
-it (acknowledged, returned, or gone), the owner takes over. If the hash returns to its holder before
-that, delivery simply goes on.
+Theory. A key's hash has an owner (see `selectors.py`). When consumers attach or leave, hashes get
+new owners, while the old one may still have pending messages of a key. Ordered delivery follows
+from one rule: **all pending entries of a hash are with one consumer, its holder** (PIP-379,
+`DrainingHashesTracker.java` of Pulsar 4.2). While the holder is not the owner, the hash is
+*draining*, and no consumer gets more of it; when the holder has no pending entry of it any more,
+the owner takes over. If the hash returns to its holder before that, delivery continues. Before
+PIP-379, Pulsar blocked new consumers as a whole (`recentlyJoinedConsumers`).
 
-The second rule keeps order within a hash: an entry must not overtake an earlier one that waits to
-be delivered again, nor one that was held back a moment ago.
+The second rule keeps the order within a hash: an entry must not overtake an earlier one that waits
+to be delivered again, or was held back.
 
-With `out_of_order` neither rule applies; with ranges that consumers name themselves no hash changes
-hands while its holder is present, so the first rule never bites.
+With `out_of_order` (`allowOutOfOrderDelivery`) neither rule applies. With ranges that consumers
+choose, no hash gets a new owner while its holder is attached, so the first rule has no effect.
 
-Invariant: a plan covers each entry it has looked at exactly once, as delivered or as held back.
+Invariant: a plan has each examined entry exactly once, as delivered or as held back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from magnetar.core.kernel.errors import SubscriptionBusy
 
 
 class Keyed(Protocol):
-    """What the decisions look at."""
+    """A consumer, as decisions see it."""
 
     @property
     def name(self) -> str: ...
@@ -39,7 +39,7 @@ class Keyed(Protocol):
 
     @property
     def ready(self) -> bool:
-        """May be given an entry now."""
+        """Whether an entry may be delivered to it now."""
         ...
 
 
@@ -47,14 +47,14 @@ C = TypeVar("C", bound=Keyed)
 
 
 class Mode(Struct, frozen=True):
-    """How keys are divided; the first consumer of a subscription decides for all."""
+    """How keys are divided; the first consumer of a subscription sets it for all."""
 
     sticky: bool = False
     out_of_order: bool = False
 
 
 class Portion(Struct, Generic[C], frozen=True):
-    """Entries `start`..`start + count` (exclusive) of what was looked at go to `consumer`."""
+    """Entries `start`..`start + count` (exclusive) go to `consumer`."""
 
     consumer: C
     start: int
@@ -66,12 +66,12 @@ class KeyedPlan(Struct, Generic[C], frozen=True):
 
     portions: list[Portion[C]]
     held: list[int]
-    """Places of entries to be looked at again later: into replay with them."""
+    """Places of entries that are held back, to join replay."""
     seen: int
 
 
 class _Holder(Generic[C]):
-    """Who holds entries of a hash, and how many."""
+    """The consumer with pending entries of a hash, and how many."""
 
     __slots__ = ("consumer", "entries")
 
@@ -86,14 +86,14 @@ class KeyShared(Generic[C]):
     def __init__(self, mode: Mode, division: Division = CONSISTENT) -> None:
         self.mode = mode
         self.drained_total = 0
-        """Hashes that were draining and are no more."""
+        """How many hashes have finished draining."""
         self._selector: Selector[C] = Sticky() if mode.sticky else division.selector()
         self._holders: dict[int, _Holder[C]] = {}
 
     # -- consumers ----------------------------------------------------------------------------
 
     def attach(self, consumer: C, mode: Mode, ranges: Sequence[HashRange] = ()) -> None:
-        """`SubscriptionBusy` if it wants another mode, `HashRangeTaken` if another's hashes."""
+        """Raise `SubscriptionBusy` for another mode, `HashRangeTaken` for owned hashes."""
         if mode != self.mode:
             raise SubscriptionBusy(
                 "the consumers of this subscription divide keys in another way: key-shared mode and"
@@ -102,21 +102,21 @@ class KeyShared(Generic[C]):
         self._selector.add(consumer, ranges)
 
     def detach(self, consumer: C) -> None:
-        """A consumer that leaves holds nothing; the caller delivers its entries again."""
+        """Remove a consumer; the caller delivers its pending entries again."""
         self._selector.remove(consumer)
         for hash_ in [h for h, holder in self._holders.items() if holder.consumer is consumer]:
             del self._holders[hash_]
 
     def hash_of(self, key: bytes) -> int:
-        """The hash of a message's key, as this subscription divides them."""
+        """The hash of a message's key."""
         return self._selector.hash_of(key)
 
     def owner(self, hash_: int) -> C | None:
-        """The consumer for messages of this hash; None if there is none."""
+        """The owner of a hash; None if there is none."""
         return self._selector.select(hash_)
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
-        """For statistics."""
+        """The hash ranges of a consumer, for statistics."""
         return self._selector.ranges_of(consumer)
 
     # -- what is out --------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class KeyShared(Generic[C]):
         holder.entries += 1
 
     def returned(self, consumer: C, hash_: int) -> bool:
-        """An entry is acknowledged or comes again; True if that lets a drained hash go on."""
+        """An entry is not pending any more; True if that ends the draining of its hash."""
         holder = self._holders.get(hash_)
         if holder is None or holder.consumer is not consumer:
             return False
@@ -143,12 +143,12 @@ class KeyShared(Generic[C]):
         return True
 
     def free(self, hash_: int, owner: C) -> bool:
-        """Whether its owner may get more of it: no other consumer holds any."""
+        """Whether no consumer but the owner has pending entries of a hash."""
         holder = self._holders.get(hash_)
         return holder is None or holder.consumer is owner or self.mode.out_of_order
 
     def draining(self) -> dict[int, tuple[C, int]]:
-        """Hashes whose holder is not their owner any more: who that is, with how many entries."""
+        """Draining hashes, with their holders and the number of pending entries."""
         if self.mode.out_of_order:
             return {}
         return {
@@ -166,11 +166,11 @@ class KeyShared(Generic[C]):
         waiting: Container[int],
         held_max: int,
     ) -> KeyedPlan[C]:
-        """Deal out entries with these hashes, in order; carry the plan out before the next call.
+        """Assign entries with these hashes, in order; carry out the plan before the next call.
 
-        `waiting` has the hashes of entries that come before these and wait to be delivered again
-        (nothing, when these are such entries themselves). After `held_max` entries held back the
-        plan ends: looking further ahead would only fill memory.
+        `waiting` has the hashes of earlier entries that wait to be delivered again (none, if these
+        entries are such themselves). The plan ends after `held_max` entries held back, since each
+        takes memory.
         """
         portions: list[Portion[C]] = []
         held: list[int] = []
@@ -204,7 +204,7 @@ class KeyShared(Generic[C]):
 
 
 def _pay(left: dict[int, int], consumer: Keyed, counts: Sequence[int] | None, at: int) -> bool:
-    """Take the price of an entry from what the consumer has left, if it has anything left."""
+    """Take the messages of an entry from a consumer's permits; False if it has none left."""
     identity = id(consumer)
     permits = left.get(identity)
     if permits is None:

@@ -1,5 +1,5 @@
-"""MurmurHash3 in its 32-bit form, seed 0, made non-negative: the hash clients and brokers agree on
-(`StickyKeyConsumerSelectorUtils.java`).
+"""MurmurHash3 with 32 bits and seed 0, made non-negative, as Pulsar's clients and brokers use it
+(`StickyKeyConsumerSelectorUtils.java` of 4.2, `Murmur3Hash32.java`).
 
 Pure. Keys of messages repeat, so the hashes of short ones are cached; long ones are not, or a
 client could fill memory. Only an attacker sends keys of more than a thousand bytes (hashing a
@@ -18,7 +18,7 @@ from magnetar.core.kernel.checksum import crc32c
 KEYS_CACHED_MAX: Final = 16_384
 KEY_BYTES_CACHED_MAX: Final = 64
 KEY_BYTES_HASHED_MAX: Final = 1_024
-"""Up to here it is the hash that others take, at a fifth of a millisecond."""
+"""Longer keys get their checksum; a key of this size takes a fifth of a millisecond."""
 
 _MASK: Final = 0xFFFFFFFF
 _ONE: Final = 0xCC9E2D51
@@ -27,7 +27,7 @@ _WORD = struct.Struct("<I")
 
 
 def murmur3(data: bytes) -> int:
-    """31 bits, as Java's `hash & Integer.MAX_VALUE`."""
+    """The hash, as Java's `hash & Integer.MAX_VALUE`."""
     if len(data) <= KEY_BYTES_CACHED_MAX:
         return _cached(data)
     if len(data) > KEY_BYTES_HASHED_MAX:

@@ -1,12 +1,14 @@
 """Key_Shared: which consumer owns which part of the 65,536 hashes. Pure.
 
-Three ways to divide them: a consistent hashing ring (each consumer has 100 points, or as many as
-are wanted, and owns what lies up to them), halving (a newcomer takes the lower half of the largest
-range), or ranges that the consumers name themselves. All have the same verbs. On the ring names
-decide who owns what, the same as on Apache's broker; halved, the order of arrival does.
+There are three ways to divide them, as in Pulsar 4.2: a consistent hashing ring, on which each
+consumer has 100 points by default and owns the hashes up to each
+(`ConsistentHashingStickyKeyConsumerSelector.java`); halving, where a new consumer takes the lower
+half of the largest range (`HashRangeAutoSplitStickyKeyConsumerSelector.java`); and ranges that the
+consumers choose (`HashRangeExclusiveStickyKeyConsumerSelector.java`, PIP-34). On the ring, owners
+follow from names, the same as on Pulsar's broker; with halving, from the order of arrival.
 
-Invariants: a hash has at most one owner, and exactly one unless owners name their own ranges; when
-a consumer comes or goes, only hashes that it gains or loses change hands.
+Invariants: a hash has at most one owner, and exactly one unless consumers choose ranges; when a
+consumer attaches or leaves, only hashes that it gains or loses get another owner.
 """
 
 from __future__ import annotations
@@ -22,17 +24,17 @@ from magnetar.core.kernel.errors import HashRangeTaken
 
 HASHES: Final = 65_536
 SEPARATOR: Final = "\0"
-"""Between the parts of a point's name (`ConsistentHashingStickyKeyConsumerSelector.java`)."""
+"""Separates the parts of a point's name (KEY_SEPARATOR in Pulsar)."""
 RANGES_PER_CONSUMER_MAX: Final = 1_000
 
 
 class Division(Struct, frozen=True):
-    """How hashes are divided among consumers that name no ranges themselves."""
+    """How hashes are divided among consumers that choose no ranges."""
 
     ring: bool = True
-    """By consistent hashing; else by halving."""
+    """Consistent hashing, else halving."""
     points: int = 100
-    """Of each consumer on the ring."""
+    """Points of each consumer on the ring."""
 
     def selector(self) -> Selector[C]:
         return Ring(self.points) if self.ring else Halving()
@@ -42,7 +44,7 @@ CONSISTENT: Final = Division()
 
 
 class NamedConsumer(Protocol):
-    """What the division looks at."""
+    """A consumer, as the division sees it."""
 
     @property
     def name(self) -> str: ...
@@ -51,14 +53,14 @@ class NamedConsumer(Protocol):
 C = TypeVar("C", bound=NamedConsumer)
 
 HashRange = tuple[int, int]
-"""Both ends belong to it."""
+"""The first and the last hash, both included."""
 
 
 class Selector(Protocol[C]):
     """See the module's docstring."""
 
     def add(self, consumer: C, ranges: Sequence[HashRange]) -> None:
-        """A consumer comes; `ranges` are those it names itself, if that is the way."""
+        """Add a consumer; `ranges` are those that it chooses, if the mode has them."""
         ...
 
     def remove(self, consumer: C) -> None: ...
@@ -68,11 +70,11 @@ class Selector(Protocol[C]):
         ...
 
     def select(self, hash_: int) -> C | None:
-        """Its owner; None if it has none."""
+        """The owner of a hash; None if there is none."""
         ...
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
-        """What it owns, in order."""
+        """The ranges of a consumer, in order."""
         ...
 
 
@@ -81,9 +83,9 @@ def _of_all(key: bytes) -> int:
 
 
 class Ring(Generic[C]):
-    """A consistent hashing ring. Where two points fall together, who came first owns the hash.
+    """A consistent hashing ring. If two points coincide, the consumer that attached first wins.
 
-    Places are 1 to 65,535, and hashes of keys are taken as those of points are.
+    Places are 1 to 65,535; keys and points are hashed in the same way.
     """
 
     def __init__(self, points_per_consumer: int = 100) -> None:
@@ -92,7 +94,7 @@ class Ring(Generic[C]):
         """(place, rank of the consumer), sorted."""
         self._consumers: dict[int, C] = {}
         self._twins: dict[int, int] = {}
-        """By rank: which of those with its name it is."""
+        """By rank: the number of a consumer among those of its name."""
         self._next_rank = 0
         # what `select` looks at: distinct places and who owns the hashes up to each
         self._places: list[int] = []
@@ -148,11 +150,11 @@ class Ring(Generic[C]):
 
 
 class Halving(Generic[C]):
-    """One range per consumer; a newcomer takes the lower half of the largest."""
+    """One range per consumer; a new one takes the lower half of the largest."""
 
     def __init__(self) -> None:
         self._lasts: list[int] = []
-        """The last hash of each range, sorted; each begins behind the one before."""
+        """The last hash of each range, sorted; a range begins after the one before."""
         self._owners: list[C] = []
 
     def add(self, consumer: C, ranges: Sequence[HashRange]) -> None:
@@ -192,14 +194,14 @@ class Halving(Generic[C]):
 
 
 class Sticky(Generic[C]):
-    """Ranges the consumers name themselves; a hash in none of them has no owner."""
+    """Ranges that the consumers choose; a hash in none of them has no owner."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int]] = []
         self._owners: list[C] = []
 
     def add(self, consumer: C, ranges: Sequence[HashRange]) -> None:
-        """Raise `HashRangeTaken` if they are invalid, or overlap those of a present consumer."""
+        """Raise `HashRangeTaken` if the ranges are invalid, or overlap those of a consumer."""
         ranges = _checked(ranges)
         for first, last in ranges:
             at = bisect_right(self._ranges, (last, HASHES)) - 1
@@ -236,7 +238,7 @@ class Sticky(Generic[C]):
 
 
 def _checked(ranges: Sequence[HashRange]) -> list[HashRange]:
-    """Sorted, each in bounds and the right way round, none overlapping another."""
+    """The ranges, sorted and checked: in bounds, and without overlap."""
     if not ranges:
         raise HashRangeTaken("a sticky consumer must name at least one hash range")
     if len(ranges) > RANGES_PER_CONSUMER_MAX:
@@ -253,7 +255,7 @@ def _checked(ranges: Sequence[HashRange]) -> list[HashRange]:
 
 
 def _joined(ranges: list[HashRange]) -> list[HashRange]:
-    """Neighbours melted into one."""
+    """The ranges, adjacent ones joined."""
     joined: list[HashRange] = []
     for first, last in ranges:
         if joined and joined[-1][1] + 1 == first:

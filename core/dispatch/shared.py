@@ -1,11 +1,13 @@
-"""Who gets which entries where many consumers share a subscription. Pure.
+"""Assigns entries to the consumers of a shared subscription. Pure.
 
-Round robin over the consumers of the best priority level (0 is best) that have permits; only when
-none of them has any left, the next level. One turn is at most 20 entries. Permits count messages:
-an entry goes out whole as long as one permit is left, so permits may end below zero.
+Round robin over the consumers with permits of the best priority level (0 is best); only if none of
+them has permits left, those of the next level (`AbstractDispatcherMultipleConsumers
+.getNextConsumer` of Pulsar 4.2). A turn is at most 20 entries (`dispatcherMaxRoundRobinBatchSize`).
+Permits count messages: an entry is delivered whole while one permit is left, so permits may end
+below zero.
 
-Invariants: the shares follow each other without gaps from entry 0; there is about one for 20
-entries, never one for each; a consumer without a permit gets no entry.
+Invariants: the shares have no gaps and begin at entry 0; a share has about 20 entries; a consumer
+without permits gets no entry.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from typing import Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 TURN_ENTRIES_MAX: Final = 20
-"""Then it is the next consumer's turn."""
+"""The size of a turn."""
 
 
 class Permitted(Protocol):
-    """What the choice looks at. Only consumers that may be served now are to be given."""
+    """A consumer, as the assignment sees it; callers pass only those that may be served now."""
 
     @property
     def priority(self) -> int: ...
@@ -33,7 +35,7 @@ C = TypeVar("C", bound=Permitted)
 
 
 class Share(Struct, Generic[C], frozen=True):
-    """Entries `start`..`start + count` (exclusive) of what was looked at go to `consumer`."""
+    """Entries `start`..`start + count` (exclusive) go to `consumer`."""
 
     consumer: C
     start: int
@@ -43,10 +45,10 @@ class Share(Struct, Generic[C], frozen=True):
 def choose(
     entries: int, counts: Sequence[int] | None, consumers: Sequence[C], turn: int
 ) -> tuple[list[Share[C]], int]:
-    """Deal out as many of `entries` as permits allow; returns the shares and whose turn is next.
+    """Assign as many entries as permits allow; returns the shares, and the next turn.
 
-    `counts` has the messages of each entry; None where each holds one. `turn` is what the last call
-    returned, and 0 at first.
+    `counts` has the messages of each entry, None if each holds one. `turn` is the result of the
+    last call, 0 at first.
     """
     shares: list[Share[C]] = []
     start = 0
@@ -81,7 +83,7 @@ def _levels(consumers: Sequence[C]) -> list[list[C]]:
 def _affordable(
     start: int, limit: int, counts: Sequence[int] | None, permits: int
 ) -> tuple[int, int]:
-    """How many entries so many permits pay for, and what is left of the permits."""
+    """How many entries the permits allow, and the permits left."""
     if counts is None:
         taken = min(limit, permits)
         return taken, permits - taken

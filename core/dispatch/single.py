@@ -1,10 +1,11 @@
-"""Failover: which of several consumers is the active one. Pure.
+"""Chooses the active consumer of a Failover subscription. Pure.
 
-Best priority level first (0 is best), then by name. Of those, a partition takes the one its index
-falls on, so that the partitions of a topic spread over the consumers; a topic without partitions
-takes the next one on a ring that its name is hashed onto, so that topics spread too.
+The candidates are the consumers of the best priority level (0 is best), by name. A partition takes
+the one at its index, so that the partitions of a topic are spread over the consumers; a topic
+without partitions takes the next one on a hash ring, so that topics are spread too
+(`AbstractDispatcherSingleActiveConsumer.pickAndScheduleActiveConsumer` of Pulsar 4.2).
 
-Invariant: the answer depends on the topic's name and the consumers present, not on their order of
+Invariant: the result depends on the topic's name and the attached consumers, not on the order of
 arrival.
 """
 
@@ -23,7 +24,7 @@ _PARTITION = re.compile(r"-partition-(0|[1-9][0-9]*)$")
 
 
 class Candidate(Protocol):
-    """What the choice looks at."""
+    """A consumer, as the choice sees it."""
 
     @property
     def name(self) -> str: ...
@@ -36,7 +37,7 @@ C = TypeVar("C", bound=Candidate)
 
 
 def active(consumers: Sequence[C], topic: object) -> C | None:
-    """The active one; None if there is none. `topic` is a name, or prints as one."""
+    """The active consumer; None if there is none. `topic` is a name, or prints as one."""
     if len(consumers) < 2:
         return consumers[0] if consumers else None
     best = min(consumer.priority for consumer in consumers)
@@ -49,7 +50,7 @@ def active(consumers: Sequence[C], topic: object) -> C | None:
 
 
 def _on_ring(candidates: Sequence[C], place: int) -> C:
-    """The owner of the first point at or behind `place`."""
+    """The owner of the first point from `place` on."""
     ring = sorted(
         (point, i) for i, consumer in enumerate(candidates) for point in _points(consumer.name)
     )

@@ -1,8 +1,8 @@
 """CRC32C, the checksum of Pulsar's frames and of BookKeeper's entries: in hardware, on any buffer.
 
-The package `crc32c` brings its command line along and asks for its own version when it is imported,
-which costs 25 ms of a start that takes 400. Its extension module alone has all we need, so that is
-loaded by itself; should a later release keep it elsewhere, the package is imported as usual.
+The package `crc32c` imports its command line and reads its own version, which costs 25 ms of a
+start of 400 ms. Its extension module suffices, so that is loaded alone; if a later release has it
+elsewhere, the package is imported as usual.
 """
 
 from collections.abc import Callable

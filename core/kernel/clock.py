@@ -1,26 +1,26 @@
-"""Time as a parameter: the one module that asks the operating system what time it is."""
+"""The clock, as a parameter: no other module reads the operating system's time."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the rest of the house knows of time."""
+    """The time, as all other modules see it."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back: for deadlines and durations."""
+        """Seconds that never decrease, for deadlines and durations."""
         ...
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970: for what users see and what is stored."""
+        """Milliseconds since 1970, for users and for storage."""
         ...
 
 
 class SystemClock:
-    """The real one."""
+    """The operating system's clock."""
 
     monotonic = staticmethod(time.monotonic)
-    """As it is: the loop asks several times a sweep, and a method around it costs another call."""
+    """Not wrapped in a method, because the loop calls it several times a sweep."""
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -24,7 +24,7 @@ OTHERS: Final = "other addresses"
 
 
 class Window:
-    """What was complained of lately, of one kind and from one address."""
+    """The recent complaints of one kind and from one address."""
 
     __slots__ = ("begun", "count", "last")
 
@@ -43,7 +43,7 @@ class Complaints:
         """In the order in which they began."""
 
     def say(self, kind: str, host: str, text: str) -> None:
-        """Complain of a peer at that address; the text names it."""
+        """Log or count a complaint about a peer at that address; the text names it."""
         key = (kind, host)
         window = self._windows.get(key)
         if window is None:
@@ -58,7 +58,7 @@ class Complaints:
             log.info("%s: more of the kind (%s) are counted from now on", key[1], kind)
 
     def count_up(self) -> None:
-        """Say how many there were, where that time is over. To be called now and then."""
+        """Log the counts of windows that are over. Call it from time to time."""
         now = self._clock.monotonic()
         while self._windows:
             key = next(iter(self._windows))

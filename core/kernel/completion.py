@@ -1,7 +1,7 @@
-"""Waiting for the result of a plain call.
+"""Waits for the result of a plain call.
 
-A function that takes a callback `done` calls it once, with a result or an error, and cannot be
-awaited. A task that wants to wait passes `Completion().done`, and awaits `result()`.
+A function with a callback `done` calls it once, with a result or an error, and cannot be awaited. A
+task that waits for it passes `Completion().done`, and awaits `result()`.
 
 Invariant: every waiter gets the first result.
 """
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class Completion(Generic[Result]):
-    """The result that a callback will be given."""
+    """The result that a callback gets."""
 
     def __init__(self) -> None:
         self._results: list[Result | BrokerError] = []

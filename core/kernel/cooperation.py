@@ -1,10 +1,10 @@
-"""Long work on the one loop, in steps that let other tasks have their turn.
+"""Long work on the loop, in steps between which other tasks run.
 
     async for topic in Cooperative(request.topics):
         described.append(await describe(topic))
 
-What the body awaits is mostly ready, so without this the task would not yield until the end of its
-list; and the client chooses how long that list is.
+What the body awaits is mostly ready, so without this the task would not yield before the end of its
+list, whose length the client chooses.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 WORK_SECONDS: Final = 0.005
-"""A task works so long before it rests. Each of several such tasks has its turn."""
+"""How long a task works before it yields."""
 
 
 class Cooperative(Generic[Item]):
-    """The items in order, with a rest after `WORK_SECONDS` or `items_max` items."""
+    """The items in order, with a checkpoint after `WORK_SECONDS` or `items_max` items."""
 
     __slots__ = ("_items", "_items_max", "_left", "_until")
 
@@ -47,7 +47,7 @@ class Cooperative(Generic[Item]):
 
 
 class ListConnection(Protocol):
-    """What a connection says of the responses that it has not sent yet."""
+    """A connection with responses that are not sent yet."""
 
     @property
     def congested(self) -> bool: ...
@@ -55,7 +55,7 @@ class ListConnection(Protocol):
 
 
 class ListClient(Protocol):
-    """A client that asks for a long list."""
+    """A client that requests a long list."""
 
     gone: bool
 
@@ -64,10 +64,10 @@ class ListClient(Protocol):
 
 
 class ListLock:
-    """Held while a long list is made: one at a time, for all the connections of a front.
+    """Held while a long list is built: one at a time, for all connections of a front.
 
-    A list takes several times the memory of its response. None is made for a client that has not
-    taken the responses before it, nor while too much is to be sent to others.
+    A list takes several times the memory of its response. None is built for a client that has not
+    received earlier responses, nor while too much waits to be sent to others.
     """
 
     __slots__ = ("lock",)
@@ -81,10 +81,10 @@ class ListLock:
         relief: Callable[[], Callable[[], Awaitable[object]]],
         make: Callable[[], Awaitable[Result]],
     ) -> Result | None:
-        """The list, or None for a client that leaves first.
+        """The list, or None if the client leaves before.
 
-        `relief` gives what waits until the client takes something or leaves. It is called before
-        the client is looked at, so that what happens in between ends the wait.
+        `relief` returns a wait for the client to receive something or leave. It is called before
+        the client's state is read, so that a change in between ends the wait.
         """
         while not client.gone:
             relieved = relief()

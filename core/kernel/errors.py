@@ -1,4 +1,4 @@
-"""Everything that can go wrong in the broker, as one small tree.
+"""The errors of the broker, as one small tree.
 
     BrokerError
       NotFound             TopicNotFound, SubscriptionNotFound, ConsumerNotFound,
@@ -20,11 +20,11 @@ from collections.abc import Mapping
 
 
 class BrokerError(Exception):
-    """Base of all domain errors; its text is shown to users, so it is a sentence for them."""
+    """The base of all domain errors; its text is a sentence for users."""
 
 
 class NotFound(BrokerError):
-    """What was named does not exist."""
+    """The named thing does not exist."""
 
 
 class TopicNotFound(NotFound):
@@ -44,19 +44,19 @@ class NamespaceNotFound(NotFound):
 
 
 class LedgerNotFound(NotFound):
-    """No such ledger: certain, not a guess (a negative answer is a promise)."""
+    """The ledger certainly does not exist: an error of storage is not reported as this."""
 
 
 class EntryNotFound(NotFound):
-    """No such entry: certain, not a guess."""
+    """The entry certainly does not exist, as above."""
 
 
 class Conflict(BrokerError):
-    """Another client holds it."""
+    """The request conflicts with the state, or with another client."""
 
 
 class AlreadyExists(Conflict):
-    """Create found one."""
+    """The thing to create exists."""
 
 
 class BadVersion(Conflict):
@@ -84,11 +84,11 @@ class HashRangeTaken(Conflict):
 
 
 class Refused(BrokerError):
-    """The request is understood and will not be done."""
+    """The request is refused, and trying again does not help."""
 
 
 class NotAllowed(Refused):
-    """Forbidden by a policy or by the state of things."""
+    """A policy or the state forbids it."""
 
 
 class Invalid(Refused):
@@ -104,7 +104,7 @@ class ChecksumMismatch(Refused):
 
 
 class Terminated(Refused):
-    """The topic is closed for writing for ever."""
+    """The topic is terminated: nothing more may be published."""
 
 
 class Unsupported(Refused):
@@ -112,32 +112,32 @@ class Unsupported(Refused):
 
 
 class Unauthenticated(Refused):
-    """Who are you?"""
+    """The client's identity is not proven."""
 
 
 class Unauthorized(Refused):
-    """We know who you are, and no."""
+    """The client's identity does not permit the action."""
 
 
 class IncompatibleSchema(Refused):
-    """The schema does not fit the topic's."""
+    """The schema is not compatible with that of the topic."""
 
 
 class Unavailable(BrokerError):
-    """Not now; trying again may help."""
+    """The request fails now; trying again may help."""
 
 
 class NotReady(Unavailable):
-    """Being loaded, unloaded or moved."""
+    """The topic is being loaded, unloaded or moved."""
 
 
 class NotOwned(Unavailable):
-    """Another broker owns the topic: clients look it up again, and are sent there."""
+    """Another broker owns the topic; a lookup directs clients there."""
 
     def __init__(self, text: str = "", addresses: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
         self.addresses: Mapping[str, str] = addresses or {}
-        """Of the owner, by listener, as far as they are known (`core/cluster/ownership.py`)."""
+        """Addresses of the owner, by listener, if known (`core/cluster/ownership.py`)."""
 
 
 class NotCoordinator(Unavailable):
@@ -157,11 +157,11 @@ class QuotaExceeded(Unavailable):
 
 
 class Fenced(Unavailable):
-    """Another owner took the ledger or the topic over: it must be let go here."""
+    """Another owner has taken the ledger or the topic over; this one gives it up."""
 
 
 class StorageFailed(BrokerError):
-    """The storage tier could not do it; what was acknowledged before is safe."""
+    """The storage tier failed; what was acknowledged before is safe."""
 
 
 class StorageFull(StorageFailed):
@@ -169,8 +169,8 @@ class StorageFull(StorageFailed):
 
 
 class Corrupted(StorageFailed):
-    """Stored bytes are not what was written."""
+    """Stored bytes differ from those written."""
 
 
 class WireError(Exception):
-    """A peer sent what its protocol forbids. Tell it, log one line, close that connection."""
+    """A peer sent what its protocol forbids: reply if possible, log it, close the connection."""

@@ -1,10 +1,11 @@
-"""The names of tenants, namespaces, topics and subscriptions, and what they may look like. Pure.
+"""Names of tenants, namespaces, topics and subscriptions, and their rules. Pure.
 
-`persistent://tenant/namespace/local` is the one true name of a topic; short forms are read and
-never written. Partition i of a topic is itself a topic, called `<name>-partition-<i>`.
+`persistent://tenant/namespace/local` is the canonical name of a topic; short forms are read and
+never written. Partition i of a topic is itself a topic, named `<name>-partition-<i>`. The rules are
+Pulsar's (`TopicName.java` and `NamedEntity.java` of 4.2).
 
 Invariant: every `TopicName` and `NamespaceName` is valid; invalid text raises `InvalidName` with a
-sentence that its user can act on. Whether a topic exists is not known here.
+sentence for its user. Whether a topic exists is not known here.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE: Final = "public/default"
 
 NAME_BYTES_MAX: Final = 4096
-"""A longer name is refused: names are stored, listed and sent whole."""
+"""Longer names are refused, because names are stored, listed and sent whole."""
 NAMES_CACHED_MAX: Final = 16_384
-"""Parsed names that are remembered."""
+"""Parsed names in the cache."""
 
 RESERVED_SUBSCRIPTIONS: Final = frozenset({"pulsar.dedup", "__compaction"})
 RESERVED_SUBSCRIPTION_PREFIX: Final = "pulsar.repl."
@@ -56,13 +57,13 @@ class TopicName(Struct, frozen=True, cache_hash=True):
     """One topic, or one partition of one. Made by `parse`."""
 
     full: str
-    """The one true spelling."""
+    """The canonical spelling."""
     domain: str
     namespace: NamespaceName
     local: str
     """The last part, with its partition suffix."""
     partition_index: int
-    """-1 for a name that is not a partition's."""
+    """-1 if it is not the name of a partition."""
 
     @staticmethod
     def parse(text: str) -> TopicName:
@@ -96,7 +97,7 @@ class TopicName(Struct, frozen=True, cache_hash=True):
 
     @property
     def base(self) -> TopicName:
-        """The topic this is a partition of; itself if it is none."""
+        """The topic of which this is a partition; itself if it is none."""
         if self.partition_index < 0:
             return self
         return _parse_topic(self.full[: self.full.rindex("-partition-")])
@@ -109,13 +110,13 @@ class TopicName(Struct, frozen=True, cache_hash=True):
 
     @property
     def system(self) -> bool:
-        """Reserved for the broker's own use: not shown in listings."""
+        """Whether it is reserved for the broker, and not listed."""
         return self.local.startswith("__")
 
     @property
     def encoded_local(self) -> str:
-        """The local name as one step of a metadata path."""
-        # as java.net.URLEncoder spells it, since other brokers look for the same path
+        """The local name as one part of a metadata path."""
+        # as java.net.URLEncoder encodes it (`Codec.encode` of Pulsar): others use the same path
         return quote_plus(self.local, safe="*").replace("~", "%7E")
 
     @property
@@ -125,7 +126,7 @@ class TopicName(Struct, frozen=True, cache_hash=True):
 
 
 def check_entity(kind: str, name: str) -> None:
-    """Raise unless `name` may be that of a tenant, namespace or cluster (`kind`, for the text)."""
+    """Raise unless `name` is valid for a tenant, namespace or cluster; `kind` is for the text."""
     if not name:
         raise InvalidName(f"the name of a {kind} must not be empty")
     if len(name) > NAME_BYTES_MAX:
@@ -137,13 +138,13 @@ def check_entity(kind: str, name: str) -> None:
 
 
 def check_length(kind: str, name: str) -> None:
-    """Raise unless a name that clients give themselves (`kind`, for the text) is short enough."""
+    """Raise if a name that clients choose is too long; `kind` is for the text."""
     if _utf8_length(name) > NAME_BYTES_MAX:
         raise InvalidName(f"the name of a {kind} may have at most {NAME_BYTES_MAX} bytes")
 
 
 def check_subscription(name: str) -> None:
-    """Raise unless users may create a subscription of that name."""
+    """Raise unless users may create a subscription with that name."""
     if not name:
         raise InvalidName("the name of a subscription must not be empty")
     check_length("subscription", name)
@@ -186,7 +187,7 @@ def _parse_topic(text: str) -> TopicName:
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """Take a name apart into domain, namespace and local name."""
+    """Split a name into domain, namespace and local name."""
     domain, scheme, rest = text.partition("://")
     if not scheme:
         domain, rest = PERSISTENT, text

@@ -1,7 +1,7 @@
-"""Rates: counters looked at now and then, given as figures per second. Pure.
+"""Rates: counters sampled periodically, as figures per second. Pure.
 
-The measured object only counts, so the hot path pays for additions alone. A task samples the
-counters every few seconds (`rate_sampler.py`); between two samples a rate does not change.
+The measured object only counts, so the hot path has additions alone. A task samples the counters
+every few seconds (`core/broker/rate_sampler.py`); between two samples a rate does not change.
 
 Invariant: a rate is the true mean of the time between the last two samples, and never negative.
 """
@@ -12,21 +12,21 @@ from operator import add
 from typing import Final, Generic, NamedTuple, TypeVar
 
 APART_MS_MIN: Final = 1_000
-"""A sample that follows its predecessor sooner is left out: one message would look like a flood."""
+"""A sample that follows sooner is ignored, because one message would give a high rate."""
 
 
 class Inflow(NamedTuple):
-    """What came in: counts since the beginning, or rates per second."""
+    """What was published: counts since the start, or rates per second."""
 
     messages: float = 0
     bytes: float = 0
     chunks: float = 0
     entries: float = 0
-    """Stored: a batch is one."""
+    """Stored entries; a batch is one."""
 
 
 class Outflow(NamedTuple):
-    """What went out and what became of it: counts since the beginning, or rates per second."""
+    """What was delivered and acknowledged: counts since the start, or rates per second."""
 
     messages: float = 0
     bytes: float = 0
@@ -34,7 +34,7 @@ class Outflow(NamedTuple):
     redelivered: float = 0
     expired: float = 0
     chunks: float = 0
-    """Parts of large messages."""
+    """Chunks of large messages."""
     dropped: float = 0
     """Entries of a non-persistent topic that no consumer could take."""
 
@@ -46,7 +46,7 @@ Figures = TypeVar("Figures", Inflow, Outflow)
 
 
 class Rates(Generic[Figures]):
-    """The rates of one thing that counts."""
+    """The rates of one object's counters."""
 
     __slots__ = ("_counts", "_sampled_ms", "_zero", "per_second")
 
@@ -57,7 +57,7 @@ class Rates(Generic[Figures]):
         self._sampled_ms = now_ms
 
     def sample(self, counts: Figures, now_ms: int) -> None:
-        """The counters stand so now."""
+        """Take a sample of the counters."""
         elapsed_ms = now_ms - self._sampled_ms
         if 0 <= elapsed_ms < APART_MS_MIN:
             return

@@ -1,8 +1,8 @@
 """Open files held in reserve, for imports that must not fail when descriptors run out.
 
-Modules that are imported late, with the first connection of a kind, are files to be opened then. A
-peer decides when that is, and may have used up all descriptors of this process before. So a few
-files are opened at the start and released for the duration of an import.
+Some modules are imported late, with the first connection of a kind. A peer decides when, and may
+have used up all descriptors of this process before. So a few files are opened at the start, and
+released for the duration of such an import. (libuv reserves one for `accept`, `uv__emfile_trick`.)
 
 Invariant: while nothing is lent, `COUNT` files are held open, or as many as could be reopened.
 """
@@ -16,10 +16,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 COUNT: Final = 8
-"""An import opens a folder or a file at a time; a thread that loads others may take some as well.
-"""
+"""An import opens one file or folder at a time; other threads may open some meanwhile."""
 EXHAUSTED: Final = frozenset([errno.EMFILE, errno.ENFILE])
-"""What the system says where there are no more: to this process, to everybody."""
+"""The errors for no more descriptors: of this process, of the system."""
 
 Lend = Callable[[], AbstractContextManager[None]]
 """Lends files to code that imports late."""

@@ -65,7 +65,7 @@ class Throttle:
         return self._messages, self._bytes
 
     def _per_period(self) -> tuple[float, float]:
-        """What a bucket holds, and is filled with in a period; 0 for no limit."""
+        """The size of the buckets, which is filled in a period; 0 for no limit."""
         limit, inflow = self.limit, self._inflow
         if inflow is None:
             return limit.messages, limit.bytes
@@ -76,7 +76,7 @@ class Throttle:
         )
 
     def wait_seconds(self, now: float, messages_wanted: float = 0) -> float:
-        """How long until so many messages, or else anything at all, may pass; 0 for now."""
+        """The time until so many messages, or by default any, may pass."""
         messages, size = self.allowance(now)
         messages_filled, bytes_filled = self._per_period()
         wait = 0.0
@@ -103,5 +103,5 @@ def throttle_for(
 
 
 def wait_seconds(throttles: Sequence[Throttle], now: float) -> float:
-    """How long until something may pass all of them."""
+    """The time until anything may pass all of them."""
     return max((each.wait_seconds(now) for each in throttles), default=0.0)

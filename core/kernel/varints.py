@@ -1,11 +1,11 @@
 """Protobuf's variable-length integers, written and read by hand. Pure.
 
-A varint has seven bits per byte, lowest first, the top bit saying that more follows. Consecutive
-numbers share all but the first byte as long as they share all but the low seven bits; `stretches`
-cuts a run of numbers accordingly, so that many of them are written by joining ready-made pieces.
+A varint has seven bits per byte, lowest first; the top bit is set if more bytes follow. Consecutive
+numbers share all but the first byte while they share all but the low seven bits; `stretches` splits
+a range of numbers accordingly, so that many varints are written by joining prepared pieces.
 
-Invariant: what is read here has at most 63 bits (9 bytes). Longer forms are legal and are left to
-others, as protobuf.
+Invariant: a number that is read here has at most 63 bits (9 bytes). Longer forms are valid, and
+callers use protobuf for them.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,14 +1,14 @@
-"""Who comes in: the sockets that listen, and how many may come, in all and from one address.
+"""Accepts connections, up to limits in all and per address.
 
-A connection beyond a limit is accepted all the same where its protocol can say why it is refused
-(`Refusal.EXPLAINED`), and waits for its peer's first words; those who wait so are few, and do not
-count. Any other is closed at once.
+If its protocol can state a reason (`Refusal.EXPLAINED`), a connection beyond a limit is accepted
+and gets the refusal in reply to its first request; few of these may wait, and they do not count
+against the limits. Any other connection beyond a limit is closed at once.
 
-Where the system has no descriptor left for one more, the listener would be ready for ever and the
-loop would spin: it rests until the next `wake`, and its peers wait in the system's queue. The log
-tells when that begins and when it is over, not each attempt.
+When the process has no descriptor left, a listener would stay ready and the loop would spin. So it
+is not watched until the next `wake`, and its peers wait in the system's queue. The log has one line
+when that begins and one when it ends.
 
-Invariant: a listener is watched from `listen` to `stop`, while it rests for nothing.
+Invariant: between `listen` and `stop` a listener is watched unless it waits for `wake`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ACCEPTS_MAX: Final = 16
-"""At once from one listener: one takes half a millisecond, and others wait."""
+"""Connections accepted from one listener in one sweep; each takes half a millisecond."""
 LISTEN_BACKLOG: Final = 1024
 
 
@@ -42,7 +42,7 @@ class Accepted(NamedTuple):
     socket: socket.socket
     peer: str
     refusal: str
-    """Why it is one too many; empty if it is not."""
+    """The reason why it exceeds a limit; empty if it does not."""
 
 
 class Acceptor:
@@ -70,7 +70,7 @@ class Acceptor:
         self._poller.watch(listener.door.socket.fileno(), READ)
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for fd, listener in self._listeners.items():
             self._poller.forget(fd)
             listener.door.socket.close()
@@ -83,7 +83,7 @@ class Acceptor:
     # -- coming -------------------------------------------------------------------------------
 
     def accept(self, fd: int) -> Iterator[Accepted]:
-        """Those who are at the door. Each is to `enter` before the next is looked at."""
+        """Accept waiting connections. Each is to `enter` before the next is accepted."""
         listener = self._listeners[fd]
         for _ in range(ACCEPTS_MAX):
             try:
@@ -120,13 +120,13 @@ class Acceptor:
             log.warning("%s: cannot accept, and tries again every second: %s", name, error)
 
     def wake(self) -> None:
-        """Let those that rest try again. To be called about once a second."""
+        """Watch listeners again that had no descriptor. Call it about once a second."""
         for fd in self._resting:
             self._poller.change(fd, READ)
         self._resting.clear()
 
     def _refusal(self, host: str) -> str:
-        """Why one more connection from there is too many; empty while it is not."""
+        """The reason to refuse one more connection from `host`; empty if there is none."""
         limits = self._limits
         per_address = limits.connections_per_address_max
         if per_address and self._per_address[host] - self._refused_from(host) >= per_address:
@@ -141,7 +141,7 @@ class Acceptor:
     # -- being there, and going ---------------------------------------------------------------
 
     def enter(self, connection: Connection, now: float) -> None:
-        """It counts from now on; one beyond the limit may hear why until its time is over."""
+        """Count a connection, or give one beyond the limit time for its refusal."""
         self.accepted += 1
         self._present += 1
         self._per_address[connection.host] += 1
@@ -149,7 +149,7 @@ class Acceptor:
             self._refusing[connection] = now + self._limits.refusal_seconds
 
     def leave(self, connection: Connection) -> None:
-        """It is closed."""
+        """A connection is closed."""
         self._refusing.pop(connection, None)
         self._present -= 1
         host = connection.host
@@ -158,12 +158,12 @@ class Acceptor:
             del self._per_address[host]
 
     def displaced_by(self, connection: Connection) -> list[Connection]:
-        """Which has to go first, if this one is to hear why it is refused."""
+        """The connections to close so that this one may get its refusal."""
         if not connection.refusal:
             return []
         surplus = len(self._refusing) + 1 - max(self._limits.refusals_max, 1)
         return list(islice(self._refusing, max(surplus, 0)))
 
     def overdue(self, now: float) -> list[Connection]:
-        """Those whose time to hear why they are refused is over."""
+        """Refused connections whose time is over."""
         return [one for one, deadline in self._refusing.items() if deadline <= now]

@@ -1,6 +1,7 @@
-"""What stands behind all sessions: the broker and its storage, as the link sees them.
+"""The backend of all sessions: the broker and its storage, as the link sees them.
 
-Sessions hand them work while they are fed; at the end of each sweep the link lets them finish it:
+Sessions give them work while they handle events; at the end of each sweep the link has them finish
+it:
 
     storage.begin_group()    no task need be woken to write: this does it
     broker.dispatch()        deliver what became readable
@@ -27,7 +28,7 @@ class Backend(Protocol):
 
 
 class NoBackend:
-    """The backend, and the storage, of a link that serves no one yet."""
+    """The backend, and the storage, of a link before `serve`."""
 
     congested = False
 

@@ -1,12 +1,10 @@
-"""One accepted socket: its wire, its session, what was received in part and what waits to be sent.
+"""A connection: a socket, its wire and session, a partial frame, and bytes to be sent.
 
-The link drives it and is the only one that touches the socket. A session holds its connection to
-ask three things of it: `touch` (I packed something), `pause`/`resume` (stop reading, for a reason
-of mine) and `close`.
+Only the link uses the socket. A session calls `touch` (it has packed something), `pause` and
+`resume` (reading stops for a reason), and `end`.
 
-Invariants: nothing is read while the outbox is above
-its high-water mark, while any reason to pause stands, or after the end; `session.closed` is called
-exactly once.
+Invariants: nothing is read while the outbox is above its high-water mark, while there is a reason
+to pause, or after the end; `session.closed` is called exactly once.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ if TYPE_CHECKING:
     from magnetar.core.link.loop import Link
 
 PROOF_BYTES: Final = 256 * 1024
-"""Linux takes 128 KiB for a program that does not read, until it sees it read."""
+"""Linux buffers 128 KiB for a program that does not read; a peer that took more does read."""
 JOIN_BYTES_MAX: Final = 128 * 1024
-"""Up to here one joined buffer is cheaper to send than a list of pieces."""
+"""Up to this size one joined buffer is cheaper to send than a list of pieces."""
 PIECES_MAX: Final = 512
 """Pieces per vectored send; the kernel takes 1024 at most."""
 
@@ -73,13 +71,13 @@ class Connection:
         self.fd = sock.fileno()
         self.peer = peer
         self.refusal = refusal
-        """Why the session is to send this peer away with its first words; empty if it is not."""
+        """The reason why the session is to refuse this peer; empty if it is not."""
         self.wire: Wire
         self.session: Session
         self._farewell: Callable[[], list[bytes]] | None = None
-        """Packs what goes out behind everything else, if there is a word for goodbye."""
+        """Packs the last bytes of the connection, such as TLS's close_notify."""
         self.sealed = False
-        """Under TLS."""
+        """Whether it uses TLS."""
         self.partial = PartialFrame(self)
         self.received_bytes = 0
         self.storing_bytes = 0
@@ -88,28 +86,28 @@ class Connection:
         self.packed_bytes = 0
         """Bytes packed since the last flush, as reported by `packed`."""
         self.taken_bytes = 0
-        """Of what had to wait for it."""
+        """Bytes that the peer took of those that had to wait."""
         self.given_bytes = 0
-        """Packed for it unasked, and as answers that count."""
+        """Bytes of deliveries and of counted replies packed for it."""
         self.passed_by = False
-        """Dispatch is called when the peer has taken what waits for it."""
+        """Whether dispatch has skipped it, and is to be notified when the peer has received."""
         self.paused = 0
         """Reasons not to read (`pauses.py`)."""
         self.interest = READ
         self.touched = False
         self.ending: str | None = None
-        """Why this connection closes as soon as its outbox is sent, if it does."""
+        """The reason why the connection closes when its outbox is sent; None if it does not."""
         self.since = self.heard = self.progress = link.now
         self.introduced = False
-        """It has sent something valid."""
+        """Whether it has sent a valid request."""
         self.pinged = False
         self.writes = False
-        """Brings storage work: held while that has too much."""
+        """Whether it writes to storage, so that it is paused when storage is congested."""
 
     def serve(
         self, wire: Wire, session: Session, farewell: Callable[[], list[bytes]] | None = None
     ) -> None:
-        """These two are the connection's halves. A wire under TLS has a `farewell`."""
+        """Set the wire and the session. `farewell` packs the last bytes."""
         self.wire, self.session = wire, session
         self._farewell, self.sealed = farewell, farewell is not None
 
@@ -125,14 +123,14 @@ class Connection:
 
     @property
     def reached_at(self) -> tuple[str, int]:
-        """Our own address, as the peer knows it: host and port."""
+        """The local address of the socket: host and port."""
         host, port = self.socket.getsockname()[:2]
         return host, port
 
     @property
     def congested(self) -> bool:
-        """Dispatch, which sends unasked, stops while this is true, and is called when it
-        is not any more (`Session.relieved`).
+        """Whether deliveries stop, because too much waits to be sent. When that ends,
+        `Session.relieved` is called.
         """
         outgoing = self.link.outgoing
         waits = self.outbox_bytes + self.packed_bytes
@@ -148,35 +146,35 @@ class Connection:
 
     @property
     def _backed_up(self) -> bool:
-        """The peer takes less than it is sent: it is not read either. The less is left of what may
-        be sent to all, the sooner.
+        """Whether the peer receives too slowly to be read. The limit is lower when little of the
+        memory for all peers is left.
         """
         return self.outbox_bytes + self.packed_bytes > self.link.outgoing.high_read
 
     @property
     def takes_too_little(self) -> bool:
-        """It gets no more answers until it takes those it has; then `relieved` is called."""
+        """Whether it gets no more replies until it receives those packed; see `relieved`."""
         if self._backed_up:
             self.passed_by = True
         return self._backed_up
 
     @property
     def waited_for(self) -> bool:
-        """It holds a part of a frame, and it is not we who keep the rest from coming."""
+        """Whether it holds part of a frame, and the rest is the peer's to send."""
         return bool(self.partial.held) and not self.paused and not self._backed_up
 
     @property
     def reads(self) -> bool:
-        """It took more than its own system would take for it, and has nothing waiting."""
+        """Whether the peer has received more than its system buffers, and nothing waits."""
         return self.given_bytes >= PROOF_BYTES and not self.outbox and unsent(self.fd) == 0
 
     def relieved(self) -> None:
-        """There is room again for what is to be sent, of all peers together."""
+        """There is memory again for bytes to all peers."""
         self.session.relieved()
 
     def packed(self, size: int) -> None:
-        """So much was packed unasked: it counts at once, or many consumers of one connection would
-        each pack their fill before the first flush. Replies need not be counted.
+        """Count a packed delivery at once: many consumers of one connection would otherwise each
+        pack up to the limit before the first flush. Replies need not be counted.
         """
         if self.fd < 0:
             return  # it will never be sent
@@ -186,7 +184,7 @@ class Connection:
         self.touch()
 
     def share(self) -> int:
-        """How large an answer it may have; 0 for none yet: `relieved` is called then."""
+        """The largest reply it may have now; 0 for none, until `relieved` is called."""
         if self.fd < 0:
             return 0
         outgoing = self.link.outgoing
@@ -199,7 +197,7 @@ class Connection:
 
     @contextmanager
     def reserved(self, size: int) -> Iterator[None]:
-        """So much may be gathered for it meanwhile."""
+        """Reserve memory for a reply that is being built."""
         self.link.outgoing.add(size)
         try:
             yield
@@ -207,7 +205,7 @@ class Connection:
             self.link.outgoing.remove(size)
 
     def storing(self, size: int) -> None:
-        """So much that it brought is on its way to storage; at the limit, it is read no more."""
+        """Count bytes that are being stored; at the limit the connection is paused."""
         self.storing_bytes += size
         link = self.link
         link.incoming.storing += size
@@ -217,8 +215,8 @@ class Connection:
             link.check_writers()
 
     def stored(self, size: int, *, proves: bool = True) -> None:
-        """So much is stored, or has failed; at half the limit, it is read again. Unless it only
-        waited for that, the peer is one that writes.
+        """Count bytes that are stored, or have failed; at half the limit reading resumes. With
+        `proves`, the peer is one that writes.
         """
         if size and proves:
             self.partial.proven = True
@@ -231,37 +229,37 @@ class Connection:
             self.resume(PAUSE_STORING)
 
     def has_room_for(self, size: int) -> bool:
-        """Whether a large request may have so much memory until it is answered; then it counts."""
+        """Reserve memory for a large request until it is answered; False if there is none."""
         return self.link.incoming.take(size)
 
     def has_room_to_wait(self, size: int) -> bool:
-        """The same for a small waiting request, of which there may be many."""
+        """Reserve memory for a small request that waits; False if there is none."""
         return self.link.incoming.take(size, proven=self.partial.proven)
 
     def has_answered(self, size: int) -> None:
-        """It needs that no more."""
+        """Release the memory of a request."""
         self.link.incoming.requested -= size
 
     def complain(self, kind: str, text: str) -> None:
-        """Have it logged that this peer did something wrong; not each time, if it goes on so."""
+        """Log an error of this peer, but not each one if it goes on (`complaints.py`)."""
         self.link.complaints.say(kind, self.host, f"{self.peer}: {text}")
 
     def touch(self) -> None:
-        """There is something to send (or may be): the link looks at the end of this sweep."""
+        """Have the link send packed bytes at the end of this sweep."""
         if not self.touched:
             self.touched = True
             self.link.touched(self)
 
     def begin(self) -> None:
-        """A task is about to bring what it worked out, and then calls `settle`."""
+        """A task is about to pack replies, and then calls `settle`."""
         self.link.begin()
 
     def settle(self) -> None:
-        """Send that: sooner, and for less, than a lone `touch` has it sent."""
+        """Send them now, which is faster and cheaper than after `touch`."""
         self.link.settle()
 
     def will_write(self) -> None:
-        """From now on this connection brings storage work."""
+        """The connection writes to storage from now on."""
         if not self.writes:
             self.writes = True
             if self.link.holds_writers:
@@ -277,8 +275,8 @@ class Connection:
         self.update_interest()
 
     def end(self, reason: str, last_words: bytes = b"") -> None:
-        """Close as soon as what is packed has been sent and heard; nothing more is handled.
-        `last_words` are sent after it, past the wire.
+        """Close when all packed bytes are sent and received; no more events are handled.
+        `last_words` are sent after these, without the wire.
         """
         if self.ending is None:
             self.ending = reason
@@ -296,7 +294,7 @@ class Connection:
             self.link.poller.change(self.fd, requested)
 
     def flush(self) -> None:
-        """Send what the wire packed, as far as the socket takes it."""
+        """Send packed bytes, as far as the socket takes them."""
         self.touched = False
         if self.fd < 0:
             return
@@ -326,10 +324,7 @@ class Connection:
             self._settle_pressure(was_congested)
 
     def _send_at_once(self, data: bytes) -> list[bytes]:
-        """The common case: one piece, nothing before it, and the socket takes it all.
-
-        Returns what it did not take.
-        """
+        """Send one piece when nothing waits, the common case; returns what the socket refused."""
         try:
             sent = send(self.fd, data)
         except BlockingIOError:
@@ -365,7 +360,7 @@ class Connection:
         self._settle_pressure(was_congested)
 
     def _leave(self, reason: str) -> None:
-        """All is sent: goodbye, and the peer may hear it."""
+        """Everything is sent: send the farewell, and linger."""
         farewell, self._farewell = self._farewell, None
         self.outbox = farewell() if farewell is not None else []
         if not self.outbox:
@@ -376,7 +371,7 @@ class Connection:
         self.drain()  # comes back here when that is sent
 
     def let_go(self) -> None:
-        """It is closed: release all that waits for it or belongs to it."""
+        """Release everything that belongs to a closed connection."""
         link = self.link
         link.outgoing.remove(self.outbox_bytes + self.packed_bytes)
         link.outgoing.forget(self)
@@ -388,7 +383,7 @@ class Connection:
         self._farewell = None
 
     def _settle_pressure(self, was_congested: bool) -> None:
-        """Senders that held back go on, and so does reading, if the peer has taken enough."""
+        """Resume deliveries and reading, if the peer has received enough."""
         if (was_congested and not self._backed_up) or (self.passed_by and not self.outbox):
             self.passed_by = False
             self.session.relieved()
@@ -404,7 +399,7 @@ class Connection:
         return self.socket.sendmsg(outbox[:PIECES_MAX])
 
     def _forget_sent(self, sent: int) -> None:
-        """Drop whole pieces from the front, cut the one that went out in part."""
+        """Remove sent pieces from the outbox, and the sent part of the next one."""
         outbox = self.outbox
         done = 0
         while sent >= len(outbox[done]):

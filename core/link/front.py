@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
 
 Protocol = Callable[["Connection"], tuple[Wire, Session]]
-"""Makes the two halves of a fresh connection."""
+"""Makes the wire and the session of a new connection."""
 
 
 class Door(NamedTuple):
@@ -39,18 +39,17 @@ class Door(NamedTuple):
 
 
 class Refusal(Enum):
-    """What happens to a connection beyond the link's limits of how many there may be."""
+    """What happens to a connection beyond the link's limits."""
 
     CLOSED = "closed"
-    """It is closed as it comes, without a word: the protocol has none that its clients would
-    understand before they have spoken."""
+    """It is closed at once: the protocol has no reply before the client's first request."""
     EXPLAINED = "explained"
-    """It is accepted; its session answers the first words with `Connection.refusal` and ends it.
-    Clients show the reason, and wait before they come again."""
+    """It is accepted; its session answers the first request with `Connection.refusal` and ends it.
+    Clients show the reason, and wait before they reconnect."""
 
 
 class Listener(Struct, frozen=True):
-    """A door, and what is spoken behind it."""
+    """A door, and the protocol behind it."""
 
     door: Door
     protocol: Protocol
@@ -62,11 +61,11 @@ class Front(Port):
 
     @property
     def listeners(self) -> Sequence[Listener]:
-        """Where the link accepts for it; called once, after `open`."""
+        """The doors on which the link accepts; called once, after `open`."""
         ...
 
     async def open(self) -> None:
-        """Load what is the same after each start; it may fail, and the start with it."""
+        """Load what the front owns; if it fails, the start fails."""
         ...
 
     async def run(self) -> None:
@@ -74,5 +73,5 @@ class Front(Port):
         ...
 
     def close(self) -> None:
-        """Shut its doors, if the link has not; after `run`, or instead of it."""
+        """Close the doors, if the link has not; after `run`, or instead of it."""
         ...

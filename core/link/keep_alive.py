@@ -1,13 +1,12 @@
-"""Keep-alive: a peer that is silent, or takes nothing of what waits, is pinged and then closed.
+"""Keep-alive: pings silent peers, and closes those that do not answer, or do not receive.
 
-Silent for one span a peer is pinged, for two closed. A session may allow more, but for a peer that
-has said nothing that makes sense: one span after it came it is closed, whatever bytes it sent.
+A peer is pinged after one span of silence and closed after two (`keepAliveIntervalSeconds` in
+Pulsar). A session may allow more; but a peer without a valid request is closed after one span,
+whatever bytes it sent. A connection that is paused cannot receive: it is closed only if its peer
+takes nothing of what is sent.
 
-A peer that is not read (because it does not read, or has to wait) cannot be heard: it is
-judged by whether it takes what is sent.
-
-Invariant: every connection is looked at once in a span. All spans are equal, so a queue in order of
-the next look is enough: no timer per connection.
+Invariant: every connection is checked once in a span. All spans are equal, so a queue in order of
+the next check suffices, without a timer per connection.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Silence:
         self._span = limits.silence_seconds
         self._unread_seconds = limits.unread_seconds
         self._looks: OrderedDict[Connection, float] = OrderedDict()
-        """When each is looked at next, in that order."""
+        """When each connection is checked next, in that order."""
 
     def enter(self, connection: Connection, now: float) -> None:
         self._looks[connection] = now + self._span
@@ -38,7 +37,7 @@ class Silence:
         del self._looks[connection]
 
     def expired(self, now: float) -> Iterator[tuple[Connection, str]]:
-        """Whose time is over, and why. It is to `leave` before the next one is looked at."""
+        """Connections to close, with the reason. Each is to `leave` before the next is checked."""
         while self._looks:
             connection, at = next(iter(self._looks.items()))
             if at > now:
@@ -52,7 +51,7 @@ class Silence:
                 self._looks.move_to_end(connection)
 
     def _judged(self, connection: Connection, now: float) -> str | None:
-        """Why it is to be closed; None if it may stay, perhaps with a question."""
+        """The reason to close it; None if it may stay, perhaps with a ping."""
         waits = connection.paused or connection.partial.large is not None
         if not connection.introduced and not waits and now - connection.since >= self._span:
             return f"it asked for nothing in {now - connection.since:.0f} s"

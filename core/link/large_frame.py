@@ -1,13 +1,11 @@
-"""A frame that is larger than the shared buffer, on its way: it is received where it stays.
+"""A frame larger than the shared buffer, which is received into a buffer of its own.
 
-Some bytes may be left free in front of it, for a header that it will be stored behind.
+Some bytes may be left free before it, for a header that is stored with it. The twin in
+`compiled.pyx` receives into the bytes object that is passed on: it neither zeroes nor copies the
+buffer when it grows, or when the header is filled in.
 
-The twin in `compiled.pyx` receives into the very bytes that are handed on, and neither fills its
-room with zeros nor copies what has come: not when it grows, and not when something is put before
-it.
-
-Invariant: `filled` bytes have come, of `room` that there is; after `whole` or `view` nothing more
-comes. What was left free is in nobody's sight before it is filled, once.
+Invariant: `filled` bytes of `room` are received; after `whole` or `view` nothing more is. The free
+bytes are visible only after they are filled, once.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ class LargeFrame:
     """See the module's docstring."""
 
     def __init__(self, begin: bytes, room: int, skipped: int = 0, before: int = 0) -> None:
-        """`begin` has come already; it fits, without its first bytes that are `skipped`. `before`
-        bytes are left free in front of it.
+        """`begin` is received already; its first `skipped` bytes are left out, and the rest fits.
+        `before` bytes are left free before it.
         """
         begin = begin[skipped:]
         self.filled = len(begin)
@@ -32,37 +30,37 @@ class LargeFrame:
         self._data[: len(begin)] = begin
 
     def receive(self, fd: int) -> int:
-        """How many bytes have come, 0 if the peer has closed. OSError as the system says it."""
+        """Receive more; returns how many bytes, 0 if the peer has closed. Raises OSError."""
         count = os.readv(fd, [memoryview(self._data)[self.filled :]])
         self.filled += count
         return count
 
     def grow(self, room: int) -> None:
-        """There is more to come."""
+        """Make room for more."""
         self._data.extend(bytes(room - self.room))
         self.room = room
 
     def whole(self) -> bytes:
-        """All that has come."""
+        """All received bytes."""
         data = bytes(self._data[: self.filled])
         self._data = bytearray()
         self.room = self.filled = 0
         return data
 
     def cut(self, size: int) -> bytes:
-        """Take off the last bytes that have come."""
+        """Remove and return the last received bytes."""
         if not 0 <= size <= self.filled:
             raise ValueError("so much has not come")
         self.filled -= size
         return bytes(self._data[self.filled : self.filled + size])
 
     def view(self) -> memoryview:
-        """All that has come, where it is."""
+        """All received bytes, without a copy."""
         self.room = self.filled
         return memoryview(self._data)[: self.filled].toreadonly()
 
     def behind(self, front: bytes) -> bytes:
-        """`front`, which fills what was left free, and behind it all that was seen by `view`."""
+        """`front`, which fills the free bytes, followed by the bytes of `view`."""
         if len(front) != self.before:
             raise ValueError("it does not fill what was left free")
         return front + self.whole()

@@ -1,11 +1,11 @@
-"""Sockets whose last bytes are sent, kept open until the peer has received them.
+"""Lingering sockets: everything is sent, and they stay open until the peer has received it.
 
-A socket that is closed with bytes of its peer unread resets the connection, and a reset throws away
-what was still on its way to that peer: receipts, and the reason why it is sent away. So the writing
-side is shut first, and what still comes is read into one shared buffer and forgotten, until the
-peer closes too or its time is over.
+Closing a socket with unread bytes resets the connection, and a reset discards bytes that the peer
+has not received yet: receipts, or the reason for the close (RFC 9293 3.10.4, RFC 9112 9.6). So the
+writing side is shut down first, and bytes that still arrive are discarded, until the peer closes
+too or its time is over. (nginx calls this `lingering_close`.)
 
-This is no connection any more: its session knows that it is closed.
+The connection of such a socket is closed for its session.
 
 Invariant: each socket in here is watched for READ, and closed when it leaves.
 """
@@ -18,13 +18,12 @@ from typing import Final
 from magnetar.core.link.poller import READ, Poller
 
 RECEIVE_BYTES: Final = 64 * 1024
-"""Thrown away at once of one peer: others wait for it."""
+"""Discarded of one peer in one sweep."""
 LINGER_SECONDS: Final = 2.0
-"""For a peer to hear the last word and close, or for all of them when the server stops: then it is
-closed, whatever is still on its way.
+"""The time for a peer to receive everything and close, and for all of them when the server stops.
 """
 LINGERING_MAX: Final = 256
-"""Peers with that time: beyond, the oldest is closed for the next. When the server stops, all."""
+"""Lingering sockets; beyond this number the oldest is closed. No limit when the server stops."""
 
 
 class Lingering:
@@ -34,13 +33,13 @@ class Lingering:
         self._poller = poller
         self._scrap = scrap[:RECEIVE_BYTES]
         self._sockets: dict[int, tuple[socket.socket, float]] = {}
-        """By descriptor, with when each is closed at the latest: oldest first."""
+        """By descriptor, with the time when each is closed at the latest; oldest first."""
 
     def __len__(self) -> int:
         return len(self._sockets)
 
     def begin(self, sock: socket.socket, deadline: float) -> None:
-        """Take over a socket that the poller watches already."""
+        """Take over a socket, which the poller watches."""
         try:
             sock.shutdown(socket.SHUT_WR)
         except OSError:  # the peer has gone first: nothing can be lost any more
@@ -51,7 +50,7 @@ class Lingering:
         self._sockets[sock.fileno()] = (sock, deadline)
 
     def receive(self, fd: int) -> None:
-        """Throw away what has come, one buffer of it; the end of it is the end of the socket."""
+        """Discard received bytes, one buffer of them; close the socket at their end."""
         if fd not in self._sockets:
             return  # closed earlier in this sweep
         try:
@@ -71,7 +70,7 @@ class Lingering:
         self._close(next(iter(self._sockets)))
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all sockets."""
         while self._sockets:
             self.close_oldest()
 

@@ -1,7 +1,7 @@
-"""What a protocol looks like to the link: bytes in, events out, replies packed.
+"""A protocol as the link sees it: bytes in, events out, replies packed.
 
-A wire is sans-I/O: it knows bytes and protocol state, never a topic, a clock or a socket. A session
-knows the broker and never bytes. The link owns the socket and introduces the two:
+A wire is sans-I/O, as h11's `Connection`: it has bytes and protocol state, and no topic, clock or
+socket. A session has the broker and no bytes. The link owns the socket and connects the two:
 
     consumed = wire.feed(data)            # parse every whole frame that is there
     for event in wire.take_events():      # values, in order
@@ -22,13 +22,13 @@ class Wire(Protocol):
     """One connection's protocol, without its socket."""
 
     packs_unasked: bool
-    """Whether there may be something to send after `feed`. Of all else the packer tells the
-    connection (`Connection.touch`).
+    """Whether `feed` may pack something by itself. For everything else, the caller that packs calls
+    `Connection.touch`.
     """
 
     @property
     def frame_bytes_wanted(self) -> int:
-        """Size of the whole incomplete frame at the head of the left-over; 0 if not yet known.
+        """Size of the incomplete frame at the head of the rest; 0 if it is not known yet.
 
         The link uses it to receive a large frame into one buffer of the right size.
         """
@@ -36,43 +36,43 @@ class Wire(Protocol):
 
     @property
     def bytes_held(self) -> int:
-        """How much of an incomplete frame it keeps itself, because it had to change what came."""
+        """Bytes of an incomplete frame that the wire itself holds, because it transforms them."""
         ...
 
     def feed(self, data: bytes) -> int:
         """Parse all whole frames in `data`; returns how many bytes they took.
 
-        The link keeps the rest and feeds it again with more behind it. Raises `WireError`, after
-        which the wire takes no more bytes; events parsed before it are still to be taken, and
-        outgoing bytes still to be sent (a last word to the peer).
+        The link holds the rest and feeds it again with more bytes. Raises `WireError`, after which
+        the wire takes no more bytes; earlier events are still to be taken, and outgoing bytes still
+        to be sent (a last reply to the peer).
         """
         ...
 
     def body_in(self, begin: bytes) -> tuple[int, int]:
-        """Asked once of a large frame that begins so: how much of it are words, before a body that
-        is to be received by itself, and how many bytes to leave free in front of that.
+        """Called once for a large frame: the size of its head, before a body that is to be received
+        into its own buffer, and how many bytes to leave free before the body.
 
-        Of the frame the wire then keeps the words, and wants the rest. (0, 0): it is taken whole.
+        The wire then holds the head, and `feed_large` gets the body; for (0, 0), the whole frame.
         """
         ...
 
     def feed_large(self, frame: LargeFrame) -> None:
-        """Parse a large frame, or the rest of one whose words the wire has. Raises like `feed`."""
+        """Parse a large frame, or the body of one whose head the wire has. Raises as `feed`."""
         ...
 
     def take_events(self) -> Sequence[Any]:
-        """What has happened since the last call."""
+        """The events since the last call."""
         ...
 
     def take_outgoing(self) -> list[bytes]:
-        """What to send next, in order; the caller owns the list."""
+        """The packed bytes, in order; the caller owns the list."""
         ...
 
 
 class NoWire:
-    """That of a connection which is closed. It and its session know each other, and so both wait
-    for the collector, which hardly ever looks at what is old. With 40 KB of OpenSSL's at each that
-    had TLS, thousands that had gone held hundreds of megabytes.
+    """The wire of a closed connection, in place of its own. A connection and its session refer to
+    each other, so they live until the garbage collector runs, which is rare for old objects. With
+    40 KB of OpenSSL's memory each, thousands of closed connections held hundreds of megabytes.
     """
 
     packs_unasked = False
@@ -85,7 +85,7 @@ class NoWire:
         return 0, 0
 
     def feed_large(self, frame: LargeFrame) -> None:
-        """It is discarded."""
+        """Discard it."""
 
     def take_events(self) -> Sequence[Any]:
         return ()
@@ -98,25 +98,25 @@ NO_WIRE: Final = NoWire()
 
 
 class Session(Protocol):
-    """What one connection means to the broker."""
+    """Carries out the events of one connection on the broker."""
 
     @property
     def silence_seconds_allowed(self) -> float:
-        """For so long the peer may be silent just now, if that is more than any peer may."""
+        """How long this peer may be silent, if that is longer than the link's limit."""
         ...
 
     def handle(self, event: Any, /) -> None:
-        """Act on one event. Plain call: what must wait is started in the link's nursery."""
+        """Carry out one event. Plain call: work that waits is started in the link's nursery."""
         ...
 
     def quiet(self) -> None:
-        """The peer has been silent for one span: ask whether it lives, or end the connection."""
+        """The peer was silent for one span: ping it, or end the connection."""
         ...
 
     def relieved(self) -> None:
-        """The peer has taken most of what waited for it: senders that held back may go on."""
+        """The peer has received most of what waited for it, so deliveries may continue."""
         ...
 
     def closed(self, reason: str, /) -> None:
-        """The connection is gone, for any reason; called exactly once."""
+        """The connection is closed, for any reason; called exactly once."""
         ...

@@ -1,4 +1,4 @@
-"""Machine: all that storage runs on, so that a simulator can put another one in its place."""
+"""The machine that storage runs on, as a port, so that a simulator can replace it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Machine(Struct, frozen=True):
 
     disk: Disk
     databases: Callable[[int], Databases]
-    """With a cache of so many bytes."""
+    """Opens databases, with a cache of so many bytes."""
     clock: Clock
     threads: Threads
     random_bits: Callable[[int], int]
-    """So many of them, as a number."""
+    """Returns a random number of so many bits."""
