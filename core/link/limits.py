@@ -1,4 +1,4 @@
-"""Every limit of the link, with what happens when it is reached. Pure."""
+"""All limits of the link, and what happens when one is reached. Pure."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ MEBIBYTE: Final = 1024 * 1024
 
 
 class LinkLimits(Struct, frozen=True):
-    """See the module's docstring. Those of memory hold for all connections together."""
+    """See the module's docstring. Limits of memory hold for all connections together."""
 
     connections_max: int = 10_000
-    """In all: the protocol's refusal, or a closed socket where it has none."""
+    """All connections; further ones are refused by their protocol, or closed if it cannot."""
     connections_per_address_max: int = 0
-    """From one address, 0 for no limit: as above."""
+    """Connections from one address, 0 for no limit; further ones as above."""
     refusals_max: int = 64
-    """Connections beyond the limit that wait for their refusal: the oldest is closed for the next.
-    """
+    """Connections beyond the limit that wait for their refusal; the oldest is closed first."""
     refusal_seconds: float = 5.0
-    """How long each of them may wait for its peer's first words."""
+    """How long each of them may wait for its peer's first request."""
     receive_bytes: int = 256 * 1024
-    """At once from one peer: more serves large messages faster, and lets others wait longer."""
+    """Received at once from one peer. More is faster for large messages, and delays other peers."""
     outbox_high_bytes: int = MEBIBYTE
-    """Waiting for one peer: it is not read, and dispatch passes it by, until it has drained."""
+    """Waiting for one peer; beyond, it is not read and gets no deliveries until it has drained."""
     silence_seconds: float = 30.0
-    """Without a byte from a peer: it is pinged; after a second such span it is closed. A session
-    may allow more. A peer without a request after one span is closed."""
+    """A peer that is silent for this span is pinged, and closed after a second one. A session may
+    allow more. A peer without a valid request is closed after one span."""
     unread_seconds: float = 120.0
-    """Without taking a byte of what waits for it, a peer is closed."""
+    """A peer that receives nothing of what waits for it is closed."""
     sending_bytes_max: int = 64 * MEBIBYTE
-    """To be sent: answers are smaller and later, deliveries wait (`outbound.py`)."""
+    """To be sent; near the limit replies are smaller and later, and deliveries wait
+    (`core/link/memory/outbound.py`)."""
     partial_bytes_max: int = 32 * MEBIBYTE
-    """Of frames that have come in part: large ones wait for each other (`inbound.py`)."""
+    """Of partial frames; at the limit large ones wait (`core/link/memory/inbound.py`)."""
     storing_bytes_max: int = 32 * MEBIBYTE
-    """On their way to storage: no writing peer is read until half of it is stored."""
+    """Being stored; at the limit no writing peer is read until half of it is stored."""
     storing_bytes_per_connection_max: int = 16 * MEBIBYTE
-    """The same of one connection, which is not read for so long."""
+    """Being stored, of one connection, which is not read meanwhile."""
     stalled_seconds: float = 2.0
-    """While others wait for memory, a peer that holds some and is idle for so long is closed."""
+    """A peer that holds memory for which others wait is closed after this time without progress."""

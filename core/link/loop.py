@@ -7,24 +7,23 @@ one *sweep* runs, and nothing in it awaits:
     settle: the backend dispatches what became readable, hands appends to storage (`backend.py`)
             flush each touched connection, one send each
 
-What the first sweep after a rest has brought under way (a write of the journal) the link awaits by
-itself for a moment, in a second sweep: that spares a turn of trio, a sixth of what a lone message
-costs. Where more is always under way there is no rest, and nothing to spare.
+After the first sweep that follows a rest, the link waits a moment for what it started (a write of
+the journal) in a second sweep: that saves a turn of trio, a sixth of the cost of a lone message.
+Under load there is no rest, and nothing to save.
 
-Work that arrives from outside a sweep (a journal group is synced, a task answered a request) ends
-in `settle` too: a caller with many results calls it once after the last; a lone `touch` schedules
-it.
+Work from outside a sweep (a synced journal group, a task with a reply) ends in `settle` too: a
+caller with many results calls it once after the last; a lone `touch` schedules it.
 
-Limits: bytes received in one sweep (`pace.py`, so that a fire-hose waits its turn), bytes waiting
-for one peer, connections in all and per address, silence. What happens at each is written at
-`LinkLimits`. What all peers together may hold in memory is kept by `inbound.py` and `outbound.py`.
+Limits: bytes received in one sweep (`core/link/memory/pace.py`), bytes waiting for one peer,
+connections in all and per address, silence; `LinkLimits` says what happens at each. Memory of all
+peers together is limited in `core/link/memory/inbound.py` and `outbound.py` beside it.
 
-Who comes in, and who is one too many, is up to `acceptor.py`. An end in good order
-(`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`linger.py`); a broken,
-silent or unwelcome peer is dropped at once.
+`acceptor.py` accepts connections and refuses them. An orderly end (`Connection.end`, `stop`) sends
+what is packed and lets the peer receive it (`linger.py`); a broken, silent or unwelcome peer is
+dropped at once.
 
-It is made first, because storage and broker report to it, and it gets them once (`serve`),
-before anybody may connect.
+The link is made first, because storage and broker report to it, and it gets them once (`serve`),
+before a client may connect.
 
 Invariant: only the loop touches sockets, and no connection is read while it is paused.
 """

@@ -1,10 +1,10 @@
-"""What has come of a connection's next frame, and is not whole.
+"""The part of a connection's next frame that is received.
 
-A small one is kept as it came (`left`); a large one is received where it stays (`large_frame.py`),
-in a buffer that grows as it comes; what a wire under another has decrypted stays with that. Large
-ones ask for room (`inbound.py`): without it the connection is not read.
+A small part is held as it came (`left`). A large frame is received into a buffer of its own, which
+grows (`large_frame.py`). A wire under another one holds decrypted bytes itself. Large frames
+reserve memory (`core/link/memory/inbound.py`); without it the connection is not read.
 
-Invariant: at most one incomplete frame is kept, in one of these places; `held` is what `incoming`
+Invariant: at most one partial frame is held, in one of these places; `held` is what `incoming`
 counts of it.
 """
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
 
 HELD_BYTES_MIN: Final = 4 * 1024
-"""Less of a frame than this is not counted."""
+"""Smaller parts are not counted."""
 GATHER_BYTES_MIN: Final = 16 * 1024
 GATHER_GROWTH: Final = 4
-"""A large frame's buffer is at most so many times what of it has come, or as large as the last one:
-announcing costs nothing.
+"""The buffer of a large frame is at most so many times as large as what was received of it, or as
+large as the last frame, so that announcing a large frame costs nothing.
 """
 EXPECTED_BYTES: Final = 4 * 1024
-"""Received behind a large frame: enough to see that there is another."""
+"""Received after a large frame: enough to see that another one follows."""
 
 
 class PartialFrame:
@@ -39,16 +39,16 @@ class PartialFrame:
         self._incoming = connection.link.incoming
         self.left = b""
         self.large: LargeFrame | None = None
-        """A frame bigger than the shared buffer gathers here, unparsed until it is whole."""
+        """A frame larger than the shared buffer, not parsed before it is whole."""
         self.large_bytes = 0
-        """How much the last one had; 0 when something else has come since."""
+        """The size of the last large frame; 0 if a small one followed."""
         self.held = 0
         self.proven = False
-        """Something that this peer brought was stored."""
+        """Whether data of this peer was stored."""
 
     def gather(self) -> tuple[int, LargeFrame | None]:
-        """How many more bytes of a large frame have come, 0 if the peer closed, and all of it when
-        it is whole. OSError as the system says it.
+        """Receive more of a large frame; returns how many bytes, 0 if the peer has closed, and the
+        frame when it is whole. Raises OSError.
         """
         large = self.large
         assert large is not None, "no large frame is on its way"
@@ -65,7 +65,7 @@ class PartialFrame:
         return count, large
 
     def keep(self, rest: bytes) -> None:
-        """Keep an incomplete frame; a large one in a buffer that grows as it comes."""
+        """Hold a partial frame; a large one in a buffer that grows."""
         incoming, wire = self._incoming, self._connection.wire
         requested = wire.frame_bytes_wanted
         if requested <= incoming.large_bytes:
@@ -84,7 +84,7 @@ class PartialFrame:
         self.left = b""
 
     def _hold(self, size: int) -> None:
-        """The bytes held outside a buffer that reserved room."""
+        """Count bytes held outside a buffer that has reserved memory."""
         incoming = self._incoming
         if size > max(self.held, incoming.large_bytes):  # decrypted: it grows without asking
             step = size - self.held
@@ -96,13 +96,13 @@ class PartialFrame:
             incoming.done(self)
 
     def kept_nothing(self) -> None:
-        """Every frame that has come is whole, unless the wire has something of the next."""
+        """All received frames were whole, unless the wire holds a part of the next."""
         self.left = b""
         if self.held or self._connection.wire.bytes_held:
             self._hold(self._connection.wire.bytes_held)
 
     def _grow(self, room: int) -> None:
-        """More of the large frame may come, as soon as there is room."""
+        """Reserve memory for more of the large frame, and grow its buffer."""
         large = self.large
         assert large is not None, "no large frame is on its way"
         rest = self._connection.wire.frame_bytes_wanted - large.room
@@ -112,13 +112,13 @@ class PartialFrame:
             self._connection.pause(PAUSE_MEMORY)
 
     def go_on(self) -> None:
-        """The room that its frame asked for is there, and counted."""
+        """The memory that the frame waited for is reserved."""
         if self.large is not None:
             self.large.grow(self.held)
         self._connection.resume(PAUSE_MEMORY)
 
     def let_go(self) -> None:
-        """The connection is closed."""
+        """Release the frame of a closed connection."""
         self._incoming.done(self)
         self.left = b""
         self.large = None

@@ -1,27 +1,28 @@
-"""What has come from all peers together and is not done with: how much, and who waits.
+"""The memory for bytes received from all peers and not processed yet, and the queue for it.
 
-Two kinds, each with a limit. What of a frame has come (`partial`) goes only when its peer sends the
-rest of it; what is on its way to storage (`storing`) goes by itself.
+There are two kinds, each with a limit. Parts of frames (`partial`) stay until their peers send the
+rest; bytes that are being stored (`storing`) need no peer.
 
-A large frame asks for room as it grows, in steps of what has come, so that to announce one costs
-nothing. One that finds none waits, unread, until there is room for all the rest of it: so those who
-wait hold little, and those who hold much lack nothing but their peer's bytes. Who then sends none
-is closed (`stalls.py`). A quarter is kept for peers that have had something stored before; they
-also go first. One frame at a time (the *privileged*) has room without asking, so that there is one
-for the largest too. While much is held (`tight`) the link receives little at once, and small frames
-ask for room.
+A large frame reserves memory as it grows, in proportion to what was received, so that announcing
+one costs nothing. If there is none, it waits, unread, until there is memory for all of its rest: so
+frames that wait hold little, and frames that hold much need nothing but their peer's bytes. A peer
+that then sends none is closed (`stalls.py`). A quarter is reserved for peers whose data was stored
+before; they are served first, too. One frame at a time (the *privileged*) needs no reservation, so
+that the largest frame fits. While much is held (`tight`), the link receives little at once, and
+small frames reserve memory too.
 
-While too much is on its way to storage, the link reads no peer that writes. So storage never has
-to take more than that and what one peer brought in one go: nothing has to be refused that its
-client would not send again.
+While too many bytes are being stored, the link reads no peer that writes. So storage never gets
+more than the limit and what one peer sent in one go, and nothing has to be refused that its client
+would not send again (Kafka bounds the same with `queued.max.request.bytes`, Pulsar with
+`maxMessagePublishBufferSizeInMB`).
 
-Large requests that are being answered (`requested`), and small ones that wait, have a limit too, as
-large as the first one's. Of the small ones' part a quarter is kept likewise. While there are many
-(`asked_much`) little is received at once from peers that have had nothing stored: what is received
-becomes requests before anything can be said against it, and they take several times its size.
+Large requests in progress (`requested`), and small ones that wait, have the limit of the first kind
+too. A quarter of the small ones' part is reserved likewise. While there are many (`asked_much`),
+little is received at once from peers whose data was never stored: received bytes become requests
+before they can be refused, and requests take several times their size.
 
 Invariants: `partial` is the sum of `held` over all frames; at most one of them is privileged, and
-if somebody waits, one is.
+one is if any frame waits.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ if TYPE_CHECKING:
     from magnetar.core.link.partial_frame import PartialFrame
 
 LARGE_BYTES: Final = 256 * 1024
-"""A frame larger than this is received into a buffer of its own, and asks for room."""
+"""A frame larger than this is received into a buffer of its own, and reserves memory."""
 LARGE_BYTES_TIGHT: Final = 16 * 1024
-"""The same while much is held; and no more is received from one peer at once."""
+"""The same while much is held; also the most that is received from one peer at once then."""
 TIGHT: Final = 2
-"""Such a part of the limit is much."""
+"""Much is held from this part of the limit on."""
 REQUESTS_HIGH: Final = 4
-"""Such a part of the limit of requests is much."""
+"""There are many requests from this part of their limit on."""
 ASKING_BYTES: Final = 4096
-"""Then no more is received at once from a peer that only asks."""
+"""The most that is received at once then from a peer whose data was never stored."""
 PART_OF_PROVEN: Final = 4
-"""This part of it is reserved for peers that have had something stored."""
+"""The part that is reserved for peers whose data was stored."""
 
 
 class InboundMemory:
@@ -66,8 +67,7 @@ class InboundMemory:
         self._storing_max = storing_max
         self._privileged: PartialFrame | None = None
         self._waiting: dict[bool, dict[PartialFrame, int]] = {True: {}, False: {}}
-        """Of those that are proven and those that are not: how much room each asks for, in the
-        order of asking."""
+        """Frames that wait, of proven peers and of others: the memory that each needs, in order."""
 
     # -- frames that have come in part ----------------------------------------------------------
 
@@ -76,15 +76,15 @@ class InboundMemory:
         return LARGE_BYTES_TIGHT if self.tight else LARGE_BYTES
 
     def hold(self, frame: PartialFrame, size: int) -> None:
-        """So much of it is held from now on."""
+        """Set how many bytes of a frame are held."""
         less = size < frame.held
         self._count(frame, size)
         if less:
             self._serve()
 
     def ask(self, frame: PartialFrame, step: int, rest: int) -> bool:
-        """Whether it may have the room of a step more now. If not, `go_on` is called when
-        it may have all the rest.
+        """Reserve one more step of memory. If there is none, False, and `go_on` is called when
+        there is memory for the rest.
         """
         if not self._may(frame, step, anew=True):
             self._waiting[frame.proven][frame] = rest
@@ -93,8 +93,8 @@ class InboundMemory:
         return True
 
     def _may(self, frame: PartialFrame, more: int, *, anew: bool) -> bool:
-        """Whether there is room; it may be as the privileged one. Who comes `anew` goes behind
-        those who wait.
+        """Whether there is memory, perhaps as the privileged frame. A frame that comes `anew` is
+        served after those that wait.
         """
         limit = self._partial_max
         if not frame.proven:
@@ -107,7 +107,7 @@ class InboundMemory:
         return False
 
     def done(self, frame: PartialFrame) -> None:
-        """It is whole, or its connection is closed."""
+        """The frame is whole, or its connection is closed."""
         for waiting in self._waiting.values():
             waiting.pop(frame, None)
         if self._privileged is frame:
@@ -121,7 +121,7 @@ class InboundMemory:
         self.tight = self.partial * TIGHT > self._partial_max
 
     def _serve(self) -> None:
-        """Those who wait, in order, as far as there is room."""
+        """Serve frames that wait, in order, as far as there is memory."""
         for waiting in self._waiting.values():
             while waiting:
                 frame, rest = next(iter(waiting.items()))
@@ -133,13 +133,13 @@ class InboundMemory:
 
     @property
     def short(self) -> bool:
-        """Whether a peer waits, or the limit is exceeded."""
+        """Whether a frame waits, or the limit is exceeded."""
         return any(self._waiting.values()) or self.partial > self._partial_max
 
     # -- requests that are being answered -------------------------------------------------------
 
     def take(self, size: int, *, proven: bool = True) -> bool:
-        """Whether there is room for one more; then it has it."""
+        """Reserve memory for a request; False if there is none."""
         limit = self._partial_max
         if not proven:
             limit -= limit // PART_OF_PROVEN

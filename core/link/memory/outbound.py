@@ -1,21 +1,21 @@
-"""What is to be sent to all peers together: how much it is, and who waits when it is too much.
+"""The memory for bytes to be sent to all peers, and the queue for it.
 
-Every byte that is packed for a peer and not taken by it counts, and so does what is reserved for an
-answer that is being gathered. Peers that do not read must not take the memory of those that do:
+It counts every byte that is packed and not taken by the system, and what is reserved for replies
+that are being built. Peers that do not read must not take the memory of those that do:
 
-- One answer may have a quarter of what is left, so that each further one that nobody takes is
+- One reply may have a quarter of what is left, so that each further one that is not received is
   smaller than the one before.
 - The last quarter of all is for peers that have shown that they read (`Connection.reads`).
-- As less is left, each outbox may hold less before dispatch passes it by (`high`). Where only the
-  last quarter is left everybody else is passed by. Who has more than that waiting, and more than a
+- When less is left, each outbox may hold less before dispatch skips it (`high`). When only the last
+  quarter is left, all others are skipped. A peer with more than that waiting, and more than a
   little, is not read either.
 
-A connection that has to wait is called when there is room again, in order, as many at a time
-as there is room for; those that read go first. Who holds what others wait for, and takes nothing,
-is closed (`stalls.py`).
+A connection that waits is notified when there is memory again, in order, as many at a time as there
+is memory for; those that read come first. A peer that holds memory and receives nothing is closed
+(`stalls.py`).
 
-Invariants: `used` is the sum over all connections of what is packed and in their outboxes, and of
-what is reserved; a connection that waits is called in the end, or goes.
+Invariants: `used` is the sum over all connections of packed bytes, outboxes and reservations; a
+connection that waits is notified in the end, or closed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 SHARE_BYTES_MIN: Final = 1024 * 1024
-"""A smaller answer is not worth its round trip: it waits."""
+"""A smaller reply is not worth its round trip, so it waits."""
 SHARES: Final = 4
-"""One answer has at most such a part of what is left."""
+"""The part of what is left that one reply may have."""
 PART_OF_PROVEN: Final = 4
-"""This part of all is reserved for peers that read."""
+"""The part that is reserved for peers that read."""
 SMALL_BYTES: Final = 16 * 1024
-"""A peer for which no more than this waits is read, however much waits for others."""
+"""A peer with no more than this waiting is read, however much waits for others."""
 OUTBOXES: Final = 8
-"""One outbox has at most such a part of what is left."""
+"""The part of what is left that one outbox may have."""
 
 
 class BlockedPeer(Protocol):
-    """A connection that has to wait."""
+    """A connection that waits."""
 
     @property
     def reads(self) -> bool:
@@ -43,7 +43,7 @@ class BlockedPeer(Protocol):
         ...
 
     def relieved(self) -> None:
-        """There is room: ask again."""
+        """There is memory again."""
         ...
 
 
@@ -69,25 +69,25 @@ class OutboundMemory:
         self._kept = limit // PART_OF_PROVEN
         self._share_min = min(SHARE_BYTES_MIN, limit // (SHARES * PART_OF_PROVEN))
         self.high_max = min(high_max, (limit - self._kept) // OUTBOXES)
-        """One connection may have so much waiting for it while there is enough."""
+        """The limit of one outbox while there is enough memory."""
         self.high = self.high_max
-        """One with more than this waiting for it is passed by."""
+        """A connection with more waiting gets no deliveries."""
         self.high_read = self.high_max
-        """One with more than this waiting for it is not read."""
+        """A connection with more waiting is not read."""
         self._small = min(SMALL_BYTES, self.high_max)
         self._easy = limit - self._kept - OUTBOXES * self.high_max
-        """Up to here no peer need hold back for others."""
+        """While no more than this is used, all limits are the highest."""
         self._waiting: dict[bool, dict[BlockedPeer, None]] = {True: {}, False: {}}
         """Those that read, and the others."""
 
     def add(self, size: int) -> None:
-        """So much more is to be sent, or is reserved."""
+        """Count bytes that are packed or reserved."""
         self.used += size
         if self.used > self._easy:
             self._set_high()
 
     def remove(self, size: int) -> None:
-        """So much is sent, or not reserved any more."""
+        """Count bytes that are sent, or not reserved any more."""
         self.used -= size
         assert self.used >= 0, "more was sent than was packed"
         if self.high < self.high_max:
@@ -105,7 +105,7 @@ class OutboundMemory:
     # -- answers --------------------------------------------------------------------------------
 
     def share(self, *, reads: bool) -> int:
-        """How large an answer may be now; 0 for none: `wait`."""
+        """The largest reply now; 0 for none, then `wait`."""
         return self._share_of(self._left(reads=reads))
 
     def _share_of(self, left: int) -> int:
@@ -114,7 +114,7 @@ class OutboundMemory:
     # -- waiting --------------------------------------------------------------------------------
 
     def wait(self, who: BlockedPeer) -> None:
-        """Tell them when there is room."""
+        """Notify this connection when there is memory."""
         self.forget(who)
         self._waiting[who.reads][who] = None
 
@@ -123,7 +123,7 @@ class OutboundMemory:
             waiting.pop(who, None)
 
     def look_again(self) -> None:
-        """Some of those who wait may have taken meanwhile what was sent before."""
+        """Update which connections read: they may have received meanwhile."""
         others = self._waiting[False]
         for who in [who for who in others if who.reads]:
             del others[who]
@@ -136,14 +136,14 @@ class OutboundMemory:
 
     @property
     def may_relieve(self) -> bool:
-        """Whether a peer waits for which there is room."""
+        """Whether there is memory for a connection that waits."""
         for reads, waiting in self._waiting.items():  # no generator: it is asked twice a sweep
             if waiting and self.share(reads=reads) > 0:
                 return True
         return False
 
     def relieve(self) -> None:
-        """Tell the first of those who wait, as many as there is room for their shares."""
+        """Notify the first connections that wait, as many as there is memory for."""
         for reads, waiting in self._waiting.items():
             left = self._left(reads=reads)
             while waiting and (share := self._share_of(left)):

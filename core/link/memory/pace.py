@@ -1,9 +1,9 @@
-"""How much is received in one sweep: about as much as is done within a moment. Pure.
+"""The pace: how many bytes are received in one sweep, so that a sweep is short. Pure.
 
-Bytes tell little of work: half a megabyte may be one batch, or thousands of questions that nobody
-was expected to ask at once. Other peers that have sent something wait for the sweep's end. So one
-that took long is followed by one that receives half, until that is quick enough, and then by more
-again.
+Bytes say little about work: half a megabyte may be one batch, or thousands of requests, and other
+peers wait for the end of the sweep. So a slow sweep is followed by one that receives half as much,
+until sweeps are fast enough, and then by larger ones again (multiplicative decrease, as in TCP's
+congestion control, RFC 5681).
 
 Invariant: `bytes` is between `SWEEP_BYTES_MIN` and `SWEEP_BYTES_MAX`.
 """
@@ -15,15 +15,13 @@ from typing import Final
 SWEEP_BYTES_MAX: Final = 512 * 1024
 SWEEP_BYTES_MIN: Final = 16 * 1024
 SHARE_BYTES_MIN: Final = 16 * 1024
-"""Each connection has an equal share, but never less, while all that is received is worked off in
-time.
-"""
+"""The least share of a connection, while sweeps are fast enough."""
 SHARE_BYTES_LEAST: Final = 2 * 1024
-"""Nor ever less than this."""
+"""The least share of a connection in any case."""
 SLOW_SECONDS: Final = 0.02
-"""A sweep that takes longer received too much."""
+"""A sweep that takes longer has received too much."""
 QUICK_SECONDS: Final = 0.005
-"""After one that took less, more may be received."""
+"""After a sweep that took less, more may be received."""
 
 
 class Pace:
@@ -36,15 +34,15 @@ class Pace:
 
     @property
     def share_min(self) -> int:
-        """It shrinks with the whole."""
+        """The least share of a connection, which shrinks with `bytes`."""
         return max(SHARE_BYTES_MIN * self.bytes // SWEEP_BYTES_MAX, SHARE_BYTES_LEAST)
 
     def share(self, connections: int) -> int:
-        """What is received at once from each of so many."""
+        """The bytes to receive from each of so many connections."""
         return max(self.bytes // (connections or 1), self.share_min)
 
     def took(self, seconds: float) -> None:
-        """A sweep is over, and took so long."""
+        """Adjust the pace after a sweep."""
         if seconds > SLOW_SECONDS:
             self.bytes = max(self.bytes // 2, SWEEP_BYTES_MIN)
         elif seconds < QUICK_SECONDS and self.bytes < SWEEP_BYTES_MAX:

@@ -1,6 +1,7 @@
-"""Why a connection is not read: a bit for each reason, all of them here, so that no two are one.
+"""The reasons to pause reading a connection, one bit each.
 
-Who pauses for a reason resumes for the same; the connection is read when none is left.
+The code that pauses for a reason resumes for the same one; the connection is read when none is
+left.
 """
 
 from typing import Final
@@ -10,14 +11,14 @@ PAUSE_STORAGE: Final = 1 << 0
 PAUSE_PUBLISHES: Final = 1 << 1
 """Too many requests or publishes of this connection are under way."""
 PAUSE_RATE: Final = 1 << 2
-"""A publish rate is used up."""
+"""A publish rate is exceeded."""
 PAUSE_STOP: Final = 1 << 3
-"""The server stops: never resumed."""
+"""The server stops; never resumed."""
 PAUSE_STORING: Final = 1 << 4
-"""Too many bytes of this connection are on their way to storage."""
+"""Too many bytes of this connection are being stored."""
 PAUSE_MEMORY: Final = 1 << 5
-"""The next frame has no room at the moment."""
+"""There is no memory for the next frame."""
 PAUSE_REQUESTS: Final = 1 << 6
-"""Too many requests of this connection are not answered."""
+"""Too many requests of this connection are in progress."""
 PAUSE_LATER: Final = 1 << 7
-"""Too many bytes of this connection wait for work on what came before them."""
+"""Too many bytes of this connection wait for earlier requests."""

@@ -1,10 +1,11 @@
-"""Who holds memory that others wait for, and does not move: they are closed.
+"""Closes peers that hold memory for which others wait, and make no progress.
 
-Looked at about once a second, and only while somebody waits. To move is to take, or to send, at
-least `RATE_BYTES_MIN` a second: one byte now and then holds others up as well as none.
+They are checked about once a second, and only while another peer waits. Progress is to receive, or
+to send, at least `RATE_BYTES_MIN` a second: single bytes would block others as well (Slowloris;
+Apache's mod_reqtimeout has such a least rate, `MinRate`).
 
-A peer that is closed so has lost nothing: what it did not take it asks for again, and what it sent
-half of was never acknowledged.
+A peer that is closed loses nothing: it requests again what it did not receive, and a frame of which
+it sent only a part was never acknowledged.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
 
 RATE_BYTES_MIN: Final = 16 * 1024
-"""A second."""
+"""Bytes a second."""
 
 
 class Watched:
-    """How far each of some connections was when it moved last, and when that was."""
+    """The last progress of connections, and its time."""
 
     __slots__ = ("_marks",)
 
@@ -34,7 +35,7 @@ class Watched:
     def stalled(
         self, places: Iterable[tuple[Connection, int]], now: float, seconds: float
     ) -> list[Connection]:
-        """Those that have not moved for so long. `places` says how far each is."""
+        """The connections without progress for so long; `places` has their present state."""
         marks, self._marks = self._marks, {}
         found = []
         for connection, place in places:
