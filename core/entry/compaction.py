@@ -1,4 +1,4 @@
-"""What compaction asks of an entry: its keys, and itself without some of its messages. Pure."""
+"""An entry as compaction sees it: its keys, and how to remove some of its messages. Pure."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import NamedTuple, Protocol
 
 
 class Item(NamedTuple):
-    """One message, as far as compaction looks at it."""
+    """A message as compaction sees it."""
 
     place: int
-    """Among the indexes of its entry."""
+    """Its place among the indexes of its entry."""
     key: bytes | None
     size: int
-    """Of its value, -1 if there is none."""
+    """The size of its value, -1 if there is none."""
 
 
 class Removal(NamedTuple):
-    """What becomes of an entry."""
+    """The messages to remove from an entry."""
 
     lost: Collection[int]
-    """The places of messages that go."""
+    """The places of removed messages."""
     tombstones_until_ms: int = -1
     """When its tombstones may be removed, if the entry is to store that now."""
 
 
 class UnpackedEntry(Protocol):
-    """An entry, taken apart."""
+    """An unpacked entry."""
 
     @property
     def items(self) -> Sequence[Item]: ...
 
     @property
     def is_decided(self) -> bool:
-        """It may be compacted: its messages are known, and will stay."""
+        """Whether it may be compacted: its messages can be read, and are not in a transaction."""
         ...
 
     @property
@@ -53,9 +53,9 @@ class UnpackedEntry(Protocol):
 
     @property
     def loses_some(self) -> bool:
-        """Some of its messages may go while others stay."""
+        """Whether single messages can be removed."""
         ...
 
     def without(self, fate: Removal) -> bytes | None:
-        """What is left of it; None for nothing."""
+        """The rest of the entry; None if nothing is left."""
         ...

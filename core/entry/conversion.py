@@ -1,8 +1,9 @@
-"""Entries of one form, converted into another. Pure.
+"""Converts entries from one form to another. Pure.
 
-What is stored is what its producer sent. An entry is converted when somebody reads it in another
-protocol, and never stored again. What both protocols have is exact: keys, values (null is not
-empty), headers and properties, times, order. What only one of them has is listed in docs/kafka.md.
+An entry is stored as its producer sent it, converted when a client reads it in another protocol,
+and never stored converted. (KoP's `entryFormat` chooses one form when an entry is written.) What
+both protocols have is preserved exactly: keys, values (null differs from empty), headers and
+properties, times, order. docs/kafka.md lists what only one of them has.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from magnetar.core.entry.record import Record
 
 
 def converted(sent: bytes, into: Form, index: int) -> tuple[bytes, int]:
-    """The entry in another form, and how many messages it has; the first has that index.
+    """The entry in another form, and its number of messages; the first has that index.
 
-    An entry without messages, such as the marker of a transaction, converts to no bytes. Raises
+    An entry without messages, such as the marker of a transaction, gives no bytes. Raises
     `Corrupted`.
     """
     form = form_of(sent)

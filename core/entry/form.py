@@ -1,18 +1,18 @@
-"""What core asks of an entry, whichever protocol it came in.
+"""The interface of a form: how one protocol encodes its messages in an entry.
 
-A form is the way in which one protocol's messages stand in an entry, behind the broker's header:
+A form follows the broker's header:
 
     entry = header | sent          header: `header.py`          sent: a form
 
 Each form is one folder, whose module `form.py` satisfies the Protocol `Form`; `forms.py` lists them
-and finds the form of an entry by how it begins. Only a form's folder knows its protocol's words
-(a contract holds that): topics, cursors, compaction and transactions ask the form and branch on
-none. A protocol that joins brings a folder and one line in `forms.py`.
+and determines the form of an entry from its first bytes. Only a form's folder uses its protocol's
+terms (a contract checks that): topics, cursors, compaction and transactions call the form and do
+not branch on which one it is. A new protocol adds a folder and one line in `forms.py`.
 
-Same-protocol traffic is never taken apart. An entry that another protocol reads is converted when
-it is read, by way of `Record`s, and is not stored again (`conversion.py`).
+Entries are not decoded for readers of the same protocol. For another protocol they are converted
+when they are read, through `Record`s, and not stored again (`conversion.py`).
 
-Invariant: what reads raises `Corrupted` and nothing else; what is called total raises nothing.
+Invariant: functions that decode raise `Corrupted` and nothing else; total functions raise nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from magnetar.core.entry.record import Record
 
 
 class Chunk(NamedTuple):
-    """Which part of a large message an entry is (Pulsar's PIP-37)."""
+    """The chunk of a large message that an entry is (Pulsar's PIP-37)."""
 
     uuid: bytes
-    """Of the message."""
+    """The id of the message."""
     chunk_id: int
     """Counted from 0."""
     chunks: int
-    """How many the message has."""
+    """The number of chunks of the message."""
 
     @property
     def is_last(self) -> bool:
@@ -41,13 +41,13 @@ class Chunk(NamedTuple):
 
 
 class MarkKind(enum.Enum):
-    """What an entry means to a transaction."""
+    """How an entry belongs to a transaction."""
 
     PART = enum.auto()
-    """It is written in one."""
+    """It has messages of the transaction."""
     COMMIT = enum.auto()
     ABORT = enum.auto()
-    """It ends one, and has no messages."""
+    """It ends the transaction, and has no messages."""
 
 
 TransactionKey = int | tuple[int, int]
@@ -66,7 +66,7 @@ class TransactionMark(NamedTuple):
 
 
 class Form(Protocol):
-    """See the module's docstring. `sent` is what stands behind the broker's header."""
+    """See the module's docstring. `sent` is the entry without the broker's header."""
 
     @property
     def NAME(self) -> str:  # noqa: N802  # a constant of the module
@@ -75,40 +75,40 @@ class Form(Protocol):
     # -- what the head of an entry states; none of these looks at the messages ------------------
 
     def publish_time(self, sent: bytes) -> int:
-        """When its producer or the broker stamped it, in ms; 0 if unknown. Total."""
+        """The publish time in ms; 0 if unknown. Total."""
         ...
 
     def latest_time(self, sent: bytes) -> int:
-        """The latest time of its messages, as far as its head states it; -1 if unknown. Total."""
+        """The latest time of its messages, from its metadata; -1 if unknown. Total."""
         ...
 
     def deliver_at(self, sent: bytes) -> int | None:
-        """Not to be delivered before this time, in ms; None for at once. Total."""
+        """The time in ms before which it is not delivered; None for at once. Total."""
         ...
 
     def ordering_key(self, sent: bytes) -> bytes | None:
-        """The key whose messages one consumer is to get in order; None if damaged. Total."""
+        """The key by which messages are ordered for a consumer; None if damaged. Total."""
         ...
 
     def sequence(self, sent: bytes) -> tuple[bytes, int] | None:
-        """The producer's name and its highest sequence id in the entry, for deduplication by name;
-        None if its producers are not numbered so. Total.
+        """The producer's name and the highest sequence id of the entry, for deduplication by name;
+        None if the form has none. Total.
         """
         ...
 
     def chunk(self, sent: bytes) -> Chunk | None:
-        """Which part of a large message it is; None for a whole one. Total."""
+        """The chunk that it is; None for whole messages. Total."""
         ...
 
     def transaction_mark(self, sent: bytes) -> TransactionMark | None:
-        """None if it has nothing to do with transactions."""
+        """The transaction that it belongs to; None if to none."""
         ...
 
     # -- its messages ---------------------------------------------------------------------------
 
     def records(self, sent: bytes, earlier: Sequence[bytes] = ()) -> Sequence[Record]:
-        """Its messages in order; none of an entry that is for brokers only. `earlier` are the
-        chunks before this last one of a large message.
+        """Its messages in order; none of an entry for brokers only. `earlier` are the chunks
+        before this last one of a large message.
         """
         ...
 
@@ -116,7 +116,7 @@ class Form(Protocol):
         self, records: Sequence[Record], index: int, publish_time_ms: int, producer: str, /
     ) -> bytes:
         """An entry with these messages, the first of which has that index. `producer` is the name
-        of the form that they come from, where nothing else is known of who sent them.
+        of the form that they come from, since their producer is not known.
         """
         ...
 
@@ -129,7 +129,7 @@ class TransactionalForm(Form, Protocol):
     """A form in which transactions are written."""
 
     def marker(self, key: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
-        """The entry that ends a transaction. `epoch` is the generation of whoever uses the key, if
-        keys come back; it fences earlier ones.
+        """The entry that ends a transaction. `epoch` is the generation of the key's user, which
+        fences earlier ones (KIP-360), if keys are used again.
         """
         ...

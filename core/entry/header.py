@@ -1,15 +1,15 @@
-"""The header the broker puts before what a producer sent, when an entry is stored. Pure.
+"""The broker's header, which is stored before the bytes of each entry's producer (PIP-70). Pure.
 
-This page says what it is, and reads whatever brokers write; `stamps` makes ours, and reads them.
+This module defines it, and reads headers of all brokers; `stamps.py` makes ours, and reads them.
 
     0x0e02 | u32 size | BrokerEntryMetadata | what the producer sent (from 0x0e01 on)
 
 BrokerEntryMetadata is a protobuf message: 1 broker_timestamp (ms), 2 index, and our own 15 count,
-present only when the entry holds more than one message; other readers skip what they do not know.
+which is present only if the entry has more than one message; other readers skip unknown fields.
 
-Invariant: `index` is that of the LAST message of the entry, so the index of one entry minus that of
-the one before is its count. Entries that other brokers stored without a header are read as one
-message without index; a header that is cut short or makes no sense is `Corrupted`.
+Invariant: `index` is that of the LAST message of the entry (`AppendIndexMetadataInterceptor.java`
+of Pulsar 4.2), so the difference to the entry before is the count. Entries that other brokers
+stored without a header are read as one message without index; a damaged header is `Corrupted`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_INDEX: Final = -1
 _SIZE = struct.Struct(">I")
 
 NONE: Final = EntryHeader(0, 0, NO_INDEX, 1)
-"""Stored by a broker that writes no header."""
+"""The header of an entry without one."""
 
 
 def read(entry: bytes) -> EntryHeader:
@@ -39,9 +39,9 @@ def read(entry: bytes) -> EntryHeader:
 
 
 def counts_of(entries: Sequence[bytes]) -> list[int] | None:
-    """Messages in each of consecutive entries of one ledger; None when all hold one.
+    """The counts of consecutive entries of one ledger; None if all hold one message.
 
-    Since indexes are consecutive too, the first and the last entry tell whether all counts are one.
+    Indexes are consecutive too, so the first and the last entry show whether all counts are one.
     """
     first = read(entries[0])
     last = read(entries[-1]) if len(entries) > 1 else first
@@ -52,7 +52,7 @@ def counts_of(entries: Sequence[bytes]) -> list[int] | None:
 
 
 def _read_slowly(entry: bytes) -> EntryHeader:
-    """Any protobuf message, with fields in any order and fields we do not know."""
+    """Read a header with fields in any order, and unknown fields."""
     if entry[:2] != MAGIC:
         return NONE
     if len(entry) < PREFIX_BYTES:
@@ -75,7 +75,7 @@ def _read_slowly(entry: bytes) -> EntryHeader:
 
 
 def _skip(data: bytes, at: int, wire_type: int) -> int:
-    """Step over a field of a later version: 64 bits, bytes, or 32 bits."""
+    """Skip an unknown field: 64 bits, bytes, or 32 bits."""
     if wire_type == 2:
         size, at = _read_varint(data, at)
         at += size

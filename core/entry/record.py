@@ -1,4 +1,4 @@
-"""One message in terms that every protocol has: what conversion goes through. Pure."""
+"""A message in terms of all protocols, for conversion from one form to another. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 Header = tuple[bytes, bytes | None]
-"""A name, and a value that may be absent. Names may come twice, and in any order."""
+"""A name, and a value that may be absent. Names may repeat, as in Kafka (KIP-82)."""
 
 NO_TIME = -1
 
@@ -15,10 +15,10 @@ class Record(NamedTuple):
     """See the module's docstring."""
 
     place: int
-    """Among the messages of its entry, counted from 0."""
+    """Its place in its entry, from 0."""
     timestamp_ms: int
-    """The time of its event, or when it was sent; -1 if unknown."""
+    """The time of its event, else of publishing; -1 if unknown."""
     key: bytes | None
     value: bytes | None
-    """None is not the same as empty: it says that what has this key is gone."""
+    """None differs from empty: it is a tombstone for the key."""
     headers: Sequence[Header] = ()

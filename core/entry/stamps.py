@@ -1,6 +1,6 @@
-"""The headers that `header` tells of, as we make them: what runs for each message. Pure.
+"""Makes the broker's headers, and reads them back: the code that runs for each message. Pure.
 
-Invariant: `plain` gives back the timestamp, index and count each was made from.
+Invariant: `plain` returns the timestamp, index and count from which `headers` made a header.
 
 All entries of a run share their timestamp, and 128 neighbours share all of their index but its low
 seven bits (`kernel/varints.py`). `compiled.pyx` has the twin; `header` takes whichever there is.
@@ -25,27 +25,27 @@ _SIZE = struct.Struct(">I")
 
 
 class EntryHeader(Struct, frozen=True):
-    """What the broker noted about one entry."""
+    """The contents of a broker's header."""
 
     size: int
-    """Bytes of the header: what the producer sent begins here. 0 if there is none."""
+    """The size of the header, after which the producer's bytes begin; 0 if there is none."""
     timestamp_ms: int
     index: int
-    """Of the entry's last message; -1 if unknown."""
+    """The index of the entry's last message; -1 if unknown."""
     count: int
 
     @property
     def first_index(self) -> int:
-        """Of the entry's first message."""
+        """The index of the entry's first message."""
         return self.index - self.count + 1
 
 
 def headers(
     entries: int, counts: list[int] | None, timestamp_ms: int, first_index: int
 ) -> list[bytes]:
-    """Headers of a run; `counts` is None where every entry holds one message.
+    """The headers of a run; `counts` is None if each entry holds one message.
 
-    They are not put before the entries here: storage copies both into its own buffer, once.
+    They are not joined with the entries here, because storage copies both into its buffer.
     """
     time_part = b"\x08" + varint(timestamp_ms) + b"\x10"
     if counts is None:

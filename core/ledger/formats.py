@@ -1,10 +1,10 @@
-"""What is stored about managed ledgers and cursors, in Apache Pulsar's own formats. Pure.
+"""The stored forms of managed ledgers and cursors: Apache Pulsar's (MLDataFormats of 4.2). Pure.
 
-Here only: values on one side, bytes on the other. The field numbers are in `formats.proto`. Other
-brokers may have compressed what they stored; that is read, and never written.
+The field numbers are in `formats.proto`. Other brokers may store compressed metadata
+(PIP-146); that is read, and never written.
 
-Invariants: decoding what was encoded gives the same values; bytes that are no such message raise
-`Corrupted`; what we do not understand but must not lose (offloading) is carried through as bytes.
+Invariants: decoding encoded values gives the same values; bytes that are no such message raise
+`Corrupted`; fields that are not interpreted but must survive (offloading) are preserved as bytes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Range = tuple[Position, Position]
 """Open-closed: (the position before the first, the last]."""
 
 INLINE: Final = -1
-"""As a cursor's ledger: its state is in the znode itself."""
+"""The ledger id of a cursor whose state is in the znode itself."""
 UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
 RANGES_REMEMBERED: Final = 32 * 1024
-"""In stored form: of the cursors that have most of them, which are saved again and again."""
+"""Encoded ranges in the cache: cursors with many ranges are saved again and again."""
 
 _COMPRESSED: Final = b"\x47\x78"
 _METADATA_SIZE = struct.Struct(">i")
@@ -58,7 +58,7 @@ class LedgerEntryInfo(Struct, frozen=True):
     """0 while it is open."""
     properties: Mapping[str, str] = {}
     offload_context: bytes = b""
-    """Where an offloaded copy is, as another broker wrote it."""
+    """The OffloadContext (PIP-17) as another broker wrote it."""
 
 
 class ManagedLedgerInfo(Struct, frozen=True):
@@ -66,12 +66,12 @@ class ManagedLedgerInfo(Struct, frozen=True):
 
     ledgers: Sequence[LedgerEntryInfo] = ()
     terminated: Position | None = None
-    """The last entry there will ever be."""
+    """The last position of a terminated topic."""
     properties: Mapping[str, str] = {}
 
 
 class CursorSnapshot(Struct, frozen=True):
-    """What a cursor has acknowledged."""
+    """The acknowledgements of a cursor."""
 
     mark_delete: Position = START
     ranges: Sequence[Range] = ()
@@ -126,10 +126,10 @@ def decode_managed_ledger(data: bytes) -> ManagedLedgerInfo:
 
 
 def encode_snapshot(snapshot: CursorSnapshot) -> bytes:
-    """As an entry of the cursor's ledger.
+    """A snapshot as an entry of the cursor's ledger.
 
-    Most ranges were in the last one too, so their bytes are remembered: ten thousand of them kept
-    the loop for 30 ms, of a cursor that may be saved five times a second.
+    Most ranges were in the last snapshot too, so their bytes are cached: to encode ten thousand of
+    them takes 30 ms, for a cursor that may be saved five times a second.
     """
     ledger_id, entry_id = snapshot.mark_delete
     head = stored.StoredSnapshot(ledger_id=ledger_id, entry_id=entry_id)
@@ -147,7 +147,7 @@ def encode_snapshot(snapshot: CursorSnapshot) -> bytes:
 
 @lru_cache(RANGES_REMEMBERED)
 def _range_field(one: Range) -> bytes:
-    """One of the `ranges` of a stored snapshot, as protobuf writes it."""
+    """One of the `ranges` of a snapshot as a protobuf field."""
     lower, upper = (
         b"\x08" + varint(ledger_id % _WORD) + b"\x10" + varint(entry_id % _WORD)
         for ledger_id, entry_id in one
@@ -251,7 +251,7 @@ def _plain_bits(batches: Iterable[stored.StoredBatch]) -> tuple[tuple[Position, 
 
 
 def words_of(mask: int) -> list[int]:
-    """A mask as signed 64-bit words, lowest first, as Java keeps bit sets."""
+    """A mask as signed 64-bit words, lowest first, as `BitSet.toLongArray` of Java."""
     count = -(-mask.bit_length() // 64)
     return list(struct.unpack(f"<{count}q", mask.to_bytes(8 * count, "little")))
 
@@ -261,7 +261,7 @@ def _mask(words: Sequence[int]) -> int:
 
 
 def _runs(ledger_id: int, mask: int) -> list[Range]:
-    """Runs of ones as ranges. Each step jumps over a whole run, however long."""
+    """Runs of ones as ranges; each step takes a whole run, of any length."""
     runs: list[Range] = []
     start = 0
     while mask:
@@ -289,7 +289,7 @@ def _parse(kind: type[_M], data: bytes) -> _M:
 
 
 def _plain_bytes(data: bytes) -> bytes:
-    """Undo the optional compression: magic, i32 size of a header, the header, compressed bytes."""
+    """Decompress, if the bytes begin with magic, i32 size of a header, and the header."""
     if not data.startswith(_COMPRESSED):
         return data
     if len(data) < 6:
@@ -316,7 +316,7 @@ def _unpack_zlib(data: bytes, size: int) -> bytes:
 
 
 def _cramjam(codec: str, function: str, *, sized: bool) -> _Unpack:
-    """The library is loaded only when another broker's compressed metadata turns up."""
+    """A decompressor; the library is loaded when the first compressed metadata is read."""
 
     def unpack(data: bytes, size: int) -> bytes:
         import cramjam

@@ -1,9 +1,7 @@
 """Log lines about a log or cursor that cannot be written, and the name of a log in them.
 
-Each change is logged, not each attempt: clients send again what was refused, as quickly as they
-may. A failure of another kind than the last one is also a change.
-
-Not here: which clients are refused because of it (`core.topic`).
+Each change is logged, not each attempt, because clients retry as fast as they can. A failure of
+another kind than the last one is a change.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from magnetar.core.kernel.names import TopicName
 log = logging.getLogger(__name__)
 
 NO_WRITES: Final = "storage takes no writes: the disk is full, or has failed"
-"""Why producers are refused, and the server is not ready."""
+"""The reason why producers are refused, and the server is not ready."""
 
 
 def log_name(ledger_name: str) -> str:
-    """What a log is called in logs: as users write the topic, where it is a topic's."""
+    """The name of a log in log lines: that of its topic, if it has one."""
     try:
         return TopicName.of_managed_ledger(ledger_name).full
     except InvalidName:
@@ -29,21 +27,21 @@ def log_name(ledger_name: str) -> str:
 
 
 class WriteFailureLog:
-    """Of one log, or one cursor. Nothing is wrong to begin with."""
+    """One per log or cursor."""
 
     __slots__ = ("kind",)
 
     def __init__(self) -> None:
         self.kind: type[BrokerError] | None = None
-        """How the last write failed; None if it did not."""
+        """The error of the last write; None if it succeeded."""
 
     def began(self, name: str, what: str, error: BrokerError) -> None:
-        """`what` has failed; or it has again, and that is no news."""
+        """Log that `what` has failed, unless the last failure was of the same kind."""
         if self.kind is not type(error):
             self.kind = type(error)
             log.warning("%s: %s: %s", name, what, error)
 
     def ended(self, name: str) -> None:
-        """To be called if there was any."""
+        """Log that writes succeed again. Call it after a failure."""
         self.kind = None
         log.warning("%s: is written again", name)

@@ -1,19 +1,20 @@
-"""The algebra of one cursor's acknowledgements. Pure.
+"""The acknowledgements of one cursor. Pure.
 
-Theory. Everything up to and including `mark_delete` is acknowledged. Beyond it, whole entries may
-be acknowledged one by one: per ledger, sorted disjoint ranges that never touch. Of an entry that
-holds a batch, single messages may be: a bitmask has a 1 for each that is NOT yet acknowledged.
+Theory. Everything up to and including `mark_delete` is acknowledged. After it, single entries may
+be acknowledged: per ledger, sorted disjoint ranges that never touch (`individualDeletedMessages` of
+Pulsar's `ManagedCursorImpl`). Of a batch, single messages may be acknowledged (PIP-54): a bitmask
+has a 1 for each that is NOT acknowledged, as in Pulsar's `ack_set`.
 
     acknowledged  [..............]x[.......]  x  x  [..]      (. acknowledged, x not)
                                  ^ mark_delete  ranges ^
 
-When a range touches mark_delete, mark_delete moves to its end; at the end of a ledger it goes on
-into the next one, which only the chain of ledgers knows.
+When a range touches mark_delete, mark_delete moves to its end; at the end of a ledger it continues
+in the next one of the chain.
 
-Invariants: no range lies at or below `mark_delete`, nor touches it; an entry has bits only while it
-is not acknowledged, and then at least one; `acked_beyond` is the number of entries in all ranges;
-only entries that exist are acknowledged, whatever a client sends. Of a ledger from which compaction
-has taken entries, batches are acknowledged as a whole or not: their messages may have other places.
+Invariants: no range is before or adjacent to `mark_delete`; an entry has bits only while it is not
+acknowledged, and then at least one; `acked_beyond` is the number of entries in all ranges; only
+entries that exist are acknowledged, whatever a client sends. In a compacted ledger, batches are
+acknowledged whole or not at all, because their messages may have other places.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Ranges:
         self.lasts: list[int] = []
 
     def add(self, first: int, last: int) -> int:
-        """Returns how many entries are new."""
+        """Add a range; returns how many entries are new."""
         firsts, lasts = self.firsts, self.lasts
         # the usual case: just behind the last range
         if lasts and first == lasts[-1] + 1:
@@ -58,12 +59,12 @@ class Ranges:
         return last - first + 1 - known
 
     def last_of_range(self, entry_id: int) -> int | None:
-        """The end of the range `entry_id` is in; None if it is in none."""
+        """The end of the range that contains `entry_id`; None if there is none."""
         at = bisect_right(self.firsts, entry_id) - 1
         return self.lasts[at] if at >= 0 and self.lasts[at] >= entry_id else None
 
     def drop_up_to(self, entry_id: int) -> int:
-        """Forget all entries up to this one; returns how many that were."""
+        """Remove all entries up to this one; returns how many there were."""
         firsts, lasts = self.firsts, self.lasts
         gone = bisect_right(lasts, entry_id)
         dropped = sum(lasts[i] - firsts[i] + 1 for i in range(gone))
@@ -95,21 +96,21 @@ class AckState:
         self.mark_delete = mark_delete
         """Everything up to here is acknowledged."""
         self.acked_beyond = 0
-        """Entries acknowledged beyond `mark_delete`."""
+        """Entries acknowledged after `mark_delete`."""
         self._chain = chain
         self._ranges: dict[int, Ranges] = {}
         self._bits: dict[Position, int] = {}
         self._ended: Position = (-1, -1)
-        """The last entry of the finished ledger that was looked up last."""
+        """The last entry of the closed ledger that was looked up last."""
         self._remaining: RemainingEntries | None = None
-        """What compaction left of that one."""
+        """What compaction left of that ledger."""
         self._rewritten = chain.rewritten
 
     # -- questions ----------------------------------------------------------------------------
 
     @property
     def holed(self) -> bool:
-        """Whether anything beyond `mark_delete` is acknowledged, wholly or in part."""
+        """Whether any entry after `mark_delete` is acknowledged, wholly or in part."""
         return bool(self._ranges or self._bits)
 
     def is_acked(self, position: Position) -> bool:
@@ -119,7 +120,7 @@ class AckState:
         return ranges is not None and ranges.last_of_range(position[1]) is not None
 
     def bits(self, position: Position) -> int | None:
-        """The messages of a batch not yet acknowledged; None if that is all or nothing of it."""
+        """The unacknowledged messages of a batch; None if that is all or none of them."""
         return self._bits.get(position)
 
     def next_unacked(self, position: Position) -> Position:
@@ -138,7 +139,7 @@ class AckState:
     # -- acknowledgements ---------------------------------------------------------------------
 
     def ack_range(self, ledger_id: int, first: int, last: int) -> int:
-        """Entries `first`..`last` are acknowledged; returns how many were not before."""
+        """Acknowledge entries `first`..`last`; returns how many were not before."""
         confirmed_ledger, confirmed = self._chain.confirmed
         if ledger_id != confirmed_ledger or last > confirmed:
             last = min(last, self._end_of(ledger_id))
@@ -165,7 +166,7 @@ class AckState:
     def _ack_remaining(
         self, remaining: RemainingEntries, ledger_id: int, first: int, last: int
     ) -> int:
-        """The same in a compacted ledger."""
+        """As `ack_range`, in a compacted ledger."""
         marked_ledger, marked = self.mark_delete
         if ledger_id < marked_ledger:
             return 0
@@ -187,10 +188,9 @@ class AckState:
         return new
 
     def ack_bits(self, position: Position, unacked: int, size: int) -> bool:
-        """Some messages of a batch of `size` are acknowledged: those without a bit in `unacked`.
+        """Acknowledge the messages of a batch of `size` that have no bit in `unacked`.
 
-        Returns whether the entry is now acknowledged as a whole, and was not before. A `size` of 0
-        means that the client did not say.
+        Returns whether the entry is acknowledged whole by this. A `size` of 0 is unknown.
         """
         if self.is_acked(position) or not 0 <= position[1] <= self._end_of(position[0]):
             return False
@@ -209,9 +209,9 @@ class AckState:
         return False
 
     def cumulative(self, position: Position, unacked: int | None = None, size: int = 0) -> int:
-        """Everything up to `position` is acknowledged; returns how many entries were not before.
+        """Acknowledge everything up to `position`; returns how many entries were not before.
 
-        With `unacked`, everything before it, and the messages of it that have no bit there.
+        With `unacked`, everything before `position`, and its messages without a bit there.
         """
         if position > self._chain.confirmed:
             position, unacked = self._chain.confirmed, None
@@ -229,7 +229,7 @@ class AckState:
         return passed + self.acked_beyond - beyond
 
     def _advance(self) -> None:
-        """Let mark_delete swallow the ranges that touch it, on into the next ledgers."""
+        """Move mark_delete over adjacent ranges, also into the next ledgers."""
         while self._ranges:
             ledger_id, entry_id = self._chain.after(self.mark_delete)
             ranges = self._ranges.get(ledger_id)
@@ -242,7 +242,7 @@ class AckState:
                 del self._ranges[ledger_id]
 
     def _drop_ranges(self) -> None:
-        """mark_delete has jumped: forget what is known of anything up to it."""
+        """mark_delete has jumped: drop ranges and bits up to it."""
         ledger_id, entry_id = self.mark_delete
         for known in [known for known in self._ranges if known < ledger_id]:
             self.acked_beyond -= self._ranges.pop(known).count()
@@ -256,7 +256,7 @@ class AckState:
             self._bits = {p: bits for p, bits in self._bits.items() if p > mark}
 
     def _drop_bits(self, ledger_id: int, first: int, last: int) -> None:
-        """Entries acknowledged as a whole need no bits."""
+        """Drop the bits of entries that are acknowledged whole."""
         if last - first < len(self._bits):
             for entry_id in range(first, last + 1):
                 self._bits.pop((ledger_id, entry_id), None)
@@ -265,7 +265,7 @@ class AckState:
             self._bits = {p: bits for p, bits in self._bits.items() if not low <= p <= high}
 
     def _end_of(self, ledger_id: int) -> int:
-        """The last entry of a ledger that may be read; -1 if there is none, or no such ledger."""
+        """The last readable entry of a ledger; -1 if there is none, or no such ledger."""
         confirmed = self._chain.confirmed
         if ledger_id == confirmed[0]:
             return confirmed[1]
@@ -283,14 +283,14 @@ class AckState:
     # -- moving and storing -------------------------------------------------------------------
 
     def reset(self, mark_delete: Position) -> None:
-        """Everything up to `mark_delete` is acknowledged and nothing else."""
+        """Acknowledge everything up to `mark_delete`, and nothing after it."""
         self.mark_delete = mark_delete
         self.acked_beyond = 0
         self._ranges = {}
         self._bits = {}
 
     def compacted(self) -> None:
-        """Entries have gone from the log: forget what was known of them."""
+        """Compaction has removed entries: drop their ranges and bits."""
         self.restore(self.mark_delete, self.ranges(len(self)), self.partial(len(self._bits)))
 
     def restore(
@@ -299,7 +299,7 @@ class AckState:
         ranges: Iterable[Range],
         bits: Iterable[tuple[Position, int]],
     ) -> None:
-        """Take over what was stored; entries that no longer exist are left out."""
+        """Restore stored acknowledgements, without those of entries that no longer exist."""
         self.reset(mark_delete)
         for (low_ledger, low), (high_ledger, high) in ranges:
             if low_ledger == high_ledger:
@@ -317,7 +317,7 @@ class AckState:
             self.ack_bits(position, unacked, 0)
 
     def ranges(self, ranges_max: int) -> list[Range]:
-        """What to store of the ranges, lowest first; those beyond the limit are forgotten."""
+        """The lowest ranges, for storage, up to a number."""
         stored: list[Range] = []
         for ledger_id in sorted(self._ranges):
             ranges = self._ranges[ledger_id]
@@ -328,7 +328,7 @@ class AckState:
         return stored
 
     def partial(self, batches_max: int) -> list[tuple[Position, int]]:
-        """What to store of the bits, lowest first; those beyond the limit are forgotten."""
+        """The lowest batches with bits, for storage, up to a number."""
         return sorted(self._bits.items())[:batches_max]
 
     def __iter__(self) -> Iterator[Range]:
@@ -336,5 +336,5 @@ class AckState:
         return iter(self.ranges(len(self)))
 
     def __len__(self) -> int:
-        """How many ranges there are."""
+        """The number of ranges."""
         return sum(len(ranges.firsts) for ranges in self._ranges.values())
