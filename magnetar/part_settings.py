@@ -21,8 +21,8 @@ from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import Effective
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
-from magnetar.wire.http.front import HttpOptions
-from magnetar.wire.http.server.guard import HostNames
+from magnetar.wire.http.guard import HostNames
+from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.kafka.groups.offsets import committed_offset
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.options import KafkaOptions

@@ -15,7 +15,7 @@ from magnetar.core.link.front import Door
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
 from magnetar.settings.server import ClientAuth, Listen, Tls
-from magnetar.wire.http.server.guard import HostNames
+from magnetar.wire.http.guard import HostNames
 
 LISTEN_BACKLOG: Final = 1024
 

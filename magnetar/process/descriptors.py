@@ -27,7 +27,7 @@ Python does not repeat an import that failed halfway.
 def load_all_if(files: int) -> None:
     """If files are few, import now what is otherwise imported late for a quick start."""
     if 0 <= files < FEW_FILES:
-        for name in ("magnetar.wire.http.stack", *app.LATE, *front.PARTS):
+        for name in ("magnetar.wire.http.server.stack", *app.LATE, *front.PARTS):
             import_module(name)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from starlette.requests import Request
 
-from magnetar.wire.http.front import HttpOptions
+from magnetar.wire.http.options import HttpOptions
 
 _URLS: Final = (
     *("broker_url", "broker_url_tls", "http_url", "http_url_tls"),

@@ -28,7 +28,7 @@ from magnetar.core.kernel.spare_files import EXHAUSTED, Lend
 from magnetar.core.link.front import Door
 
 if TYPE_CHECKING:
-    from magnetar.wire.http.front import HttpFront
+    from magnetar.wire.http.services import HttpServices
 
 log = logging.getLogger(__name__)
 
@@ -41,17 +41,17 @@ LATE: Final = (
 )
 
 
-async def serve_http(front: HttpFront, doors: Sequence[Door], lend: Lend) -> None:
+async def serve_http(services: HttpServices, doors: Sequence[Door], lend: Lend) -> None:
     """Serve on bound, listening sockets until cancelled. Clients that connect before this runs
     wait.
     """
     await _first_connection([door.socket for door in doors])
     log.info("the first HTTP connection: loading the web server")
-    server = await _loaded(front, lend)
+    server = await _loaded(services, lend)
     await server(doors)
 
 
-async def _loaded(front: HttpFront, lend: Lend) -> Server:
+async def _loaded(services: HttpServices, lend: Lend) -> Server:
     """The web server. While its files cannot be opened, not even with the descriptors held in
     reserve, new connections wait in the kernel's queue.
     """
@@ -59,7 +59,7 @@ async def _loaded(front: HttpFront, lend: Lend) -> Server:
     while True:
         try:
             with lend():
-                return await trio.to_thread.run_sync(_load, front)
+                return await trio.to_thread.run_sync(_load, services)
         except OSError as error:
             if error.errno not in EXHAUSTED:
                 raise
@@ -69,15 +69,15 @@ async def _loaded(front: HttpFront, lend: Lend) -> Server:
             await trio.sleep(RETRY_SECONDS)
 
 
-def _load(front: HttpFront) -> Server:
+def _load(services: HttpServices) -> Server:
     """In a thread: import the stack and build the application, compiling some hundred routes."""
-    from magnetar.wire.http import stack
+    from magnetar.wire.http.server import stack
 
     # modules that the stack would import only with the first request that needs them
     for name in LATE:
         import_module(name)
 
-    return partial(stack.serve, front, stack.application(front))
+    return partial(stack.serve, services, stack.application(services))
 
 
 async def _first_connection(sockets: Sequence[socket.socket]) -> None:

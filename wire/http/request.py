@@ -21,8 +21,9 @@ from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName, check_subscription
 from magnetar.core.policy.policies import decode
 from magnetar.wire.http.advertised_address import as_reached
-from magnetar.wire.http.front import HttpFront, HttpOptions
-from magnetar.wire.http.memory import FREE_BYTES, NO_ROOM
+from magnetar.wire.http.limits.memory import FREE_BYTES, NO_ROOM
+from magnetar.wire.http.options import HttpOptions
+from magnetar.wire.http.services import HttpServices
 
 Kind = TypeVar("Kind")
 
@@ -38,10 +39,10 @@ DISCONNECTED: Final = 499
 class AdminRequest:
     """See the module's docstring."""
 
-    __slots__ = ("_body", "_taken", "front", "request")
+    __slots__ = ("_body", "_taken", "request", "services")
 
-    def __init__(self, front: HttpFront, request: Request) -> None:
-        self.front = front
+    def __init__(self, services: HttpServices, request: Request) -> None:
+        self.services = services
         self.request = request
         self._body: bytes | None = None
         self._taken = 0
@@ -49,12 +50,12 @@ class AdminRequest:
 
     @property
     def broker(self) -> Broker:
-        return self.front.broker
+        return self.services.broker
 
     @property
     def options(self) -> HttpOptions:
-        """The front's options, with addresses that the client can reach."""
-        return as_reached(self.front.options, self.request)
+        """The options, with addresses that the client can reach."""
+        return as_reached(self.services.options, self.request)
 
     # -- the path -----------------------------------------------------------------------------
 
@@ -138,7 +139,7 @@ class AdminRequest:
         return self._body
 
     async def _received(self) -> bytes:
-        limit, pool = self.front.options.body_bytes_max, self.front.memory.bodies
+        limit, pool = self.services.options.body_bytes_max, self.services.memory.bodies
         parts, size = [], 0
         try:
             async with aclosing(self.request.stream()) as stream:
@@ -157,7 +158,7 @@ class AdminRequest:
 
     def over(self) -> None:
         """Release the body's memory, once the request is answered."""
-        self.front.memory.bodies.give_back(self._taken)
+        self.services.memory.bodies.give_back(self._taken)
         self._taken = 0
 
     async def words(self) -> str:

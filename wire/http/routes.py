@@ -22,9 +22,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.guard import form, headers_of
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.server.guard import form, headers_of
+from magnetar.wire.http.services import HttpServices
 
 AdminHandler = Callable[[AdminRequest], Coroutine[Any, Any, object]]
 Table = Sequence[tuple[str, str, AdminHandler]]
@@ -52,7 +52,7 @@ def changing(table: Table) -> Table:
     ]
 
 
-def routes(front: HttpFront, table: Table) -> list[BaseRoute]:
+def routes(services: HttpServices, table: Table) -> list[BaseRoute]:
     """The routes of one table, in its order."""
     by_path: dict[str, dict[str, AdminHandler]] = {}
     for methods, path, handler in table:
@@ -61,14 +61,16 @@ def routes(front: HttpFront, table: Table) -> list[BaseRoute]:
             assert method not in known, f"{method} {path} is there twice"
             known[method] = handler
     return [
-        Route(path, endpoint(front, handlers), methods=list(handlers))
+        Route(path, endpoint(services, handlers), methods=list(handlers))
         for path, handlers in by_path.items()
     ]
 
 
-def mounted(front: HttpFront, tables: Mapping[str, Table]) -> list[BaseRoute]:
+def mounted(services: HttpServices, tables: Mapping[str, Table]) -> list[BaseRoute]:
     """Each table mounted at its own path, longest first."""
-    return [Mount(path, routes=routes(front, tables[path])) for path in sorted(tables, key=_last)]
+    return [
+        Mount(path, routes=routes(services, tables[path])) for path in sorted(tables, key=_last)
+    ]
 
 
 def _last(path: str) -> tuple[int, str]:
@@ -76,7 +78,7 @@ def _last(path: str) -> tuple[int, str]:
 
 
 def endpoint(
-    front: HttpFront, handlers: Mapping[str, AdminHandler]
+    services: HttpServices, handlers: Mapping[str, AdminHandler]
 ) -> Callable[[Request], Awaitable[Response]]:
     """The function that Starlette calls for one path."""
 
@@ -85,10 +87,10 @@ def endpoint(
         reason = form(request.method, headers_of(request.headers.raw))
         if reason is not None and not isinstance(handler, NotHere):
             raise HTTPException(415, reason)
-        admin_request = AdminRequest(front, request)
+        admin_request = AdminRequest(services, request)
         admin_request.check_query()  # now, since some handlers read it after the answer has begun
         try:
-            return answer(await front.pauses.of(handler(admin_request)))
+            return answer(await services.pauses.of(handler(admin_request)))
         finally:
             admin_request.over()
 

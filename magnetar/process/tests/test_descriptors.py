@@ -53,7 +53,7 @@ def test_all_is_loaded_at_once_where_files_are_few(files: int, loaded: bool) -> 
     """In a process of its own: here it is loaded already."""
     code = (
         "import sys; from magnetar.process.descriptors import load_all_if; "
-        f"load_all_if({files}); print('magnetar.wire.http.stack' in sys.modules, "
+        f"load_all_if({files}); print('magnetar.wire.http.server.stack' in sys.modules, "
         "'magnetar.wire.kafka.messages.quorum' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,11 +13,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.core.kernel.errors import NotOwned
 from magnetar.core.kernel.rates import Inflow
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.topic_stats import described
-from magnetar.wire.http.health import health, readyz
-from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.endpoints.health import health, readyz
+from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import JSON, Table, not_here, plain_text
 
@@ -40,16 +41,28 @@ async def of_cluster(request: AdminRequest) -> list[str]:
 
 
 async def leader(request: AdminRequest) -> dict[str, Any]:
+    """Name this broker: none leads, and each can do what Pulsar's leader does."""
     options = request.options
     return {"brokerId": options.broker_id, "serviceUrl": options.http_url or options.http_url_tls}
 
 
 async def owned(request: AdminRequest) -> dict[str, Any]:
-    """All namespaces, each as its one bundle."""
-    catalog = request.broker.catalog
+    """The namespaces that this broker serves, each as its one bundle; 307 to another broker.
+
+    A broker that is alone serves all; else those of its loaded topics, since topics are owned one
+    by one.
+    """
+    broker, ours = request.broker, request.options.broker_id
+    peers = {peer.broker_id: peer for peer in broker.ownership.peers()}
+    peer = peers.get(request.part("broker"))
+    if peer is not None:
+        raise NotOwned(f"this is broker {ours}", peer.addresses)
     spaces: list[str] = []
-    for tenant in await catalog.tenants():
-        spaces += await catalog.namespaces(tenant)
+    if peers:
+        spaces += sorted({str(topic.name.namespace) for topic in broker.topics.values()})
+    else:
+        for tenant in await broker.catalog.tenants():
+            spaces += await broker.catalog.namespaces(tenant)
     status = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
     return {f"{space}/{BUNDLE}": status for space in spaces}
 
@@ -103,7 +116,9 @@ async def all_topics(request: AdminRequest) -> Response:
     async for topic in Cooperative(list(request.broker.topics.values()), COUNTED_PER_REST):
         domains = found.setdefault(str(topic.name.namespace), {})
         domains.setdefault(topic.name.domain, []).append(topic)
-    return StreamingResponse(request.front.pauses.pieces(_written(request, found)), media_type=JSON)
+    return StreamingResponse(
+        request.services.pauses.pieces(_written(request, found)), media_type=JSON
+    )
 
 
 async def _written(

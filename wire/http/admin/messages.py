@@ -28,7 +28,7 @@ from magnetar.core.ledger.log.chain import START, Chain, Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.wire.http.admin.topic_lookup import AdminMessageId, Target, message_id, stored
-from magnetar.wire.http.front import MessageMetadata, StoredMessage
+from magnetar.wire.http.options import MessageMetadata, StoredMessage
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 

@@ -22,7 +22,7 @@ from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import AuthPolicies, Bundles
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.admin.policies.namespaces import change, shown, taken
-from magnetar.wire.http.lookup import check_bundle
+from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, alone, not_here, plain_text
 

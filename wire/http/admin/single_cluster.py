@@ -15,7 +15,7 @@ from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.errors import NotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.admin.topic_lookup import each_stored, having
-from magnetar.wire.http.lookup import check_bundle
+from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import AdminHandler, Table, not_here
 

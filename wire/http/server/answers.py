@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from magnetar.wire.http.memory import FREE_BYTES, NO_ROOM, Memory
+from magnetar.wire.http.limits.memory import FREE_BYTES, NO_ROOM, Memory
 from magnetar.wire.http.routes import refusal
 
 

@@ -4,8 +4,8 @@ import pytest
 from starlette.requests import Request
 
 from magnetar.wire.http.advertised_address import as_reached
-from magnetar.wire.http.front import HttpOptions
-from magnetar.wire.http.server.guard import HostNames
+from magnetar.wire.http.guard import HostNames
+from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.tests.visitor import visiting
 
 EVERYWHERE = HttpOptions(

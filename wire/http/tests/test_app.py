@@ -19,10 +19,11 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.link.front import Door
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
-from magnetar.wire.http.front import HttpFront, HttpOptions
+from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.metrics.exposition import gauge
+from magnetar.wire.http.options import HttpOptions
 
-HEAVY = ("starlette", "hypercorn", "h11", "prometheus_client", "magnetar.wire.http.stack")
+HEAVY = ("starlette", "hypercorn", "h11", "prometheus_client", "magnetar.wire.http.server.stack")
 
 
 def door() -> socket.socket:
@@ -73,7 +74,8 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.link.front import Door
-from magnetar.wire.http.front import HttpFront, HttpOptions
+from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.options import HttpOptions
 
 async def main():
     sock = socket.create_server(("127.0.0.1", 0))

@@ -1,26 +1,18 @@
-"""What HTTP is given."""
+"""The front accepts on its own doors, and gives them back."""
 
-from magnetar.wire.http.front import HttpOptions, always_ready
-from magnetar.wire.pulsar.metadata import Entry, read
+import socket
 
-
-def test_a_broker_is_called_by_its_address() -> None:
-    assert HttpOptions(http_url="http://a:8080").broker_id == "a:8080"
-    assert HttpOptions(http_url_tls="https://a:8443").broker_id == "a:8443"
-    assert HttpOptions().broker_id == ""
+from magnetar.core.link.front import Door
+from magnetar.core.testing.broker import running
+from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.options import HttpOptions
 
 
-def test_nothing_is_wrong_by_default() -> None:
-    assert always_ready() is None
-
-
-def test_the_pulsar_wire_takes_entries_apart_as_http_wants() -> None:
-    """The two fronts do not import each other; whoever composes them joins them so."""
-    options = HttpOptions(read_entry=read)
-    metadata = b"\x0a\x01p\x10\x07\x18\x01"
-    tail = b"\x0e\x01\0\0\0\0" + len(metadata).to_bytes(4, "big") + metadata + b"payload"
-    assert options.read_entry is not None
-    entry = options.read_entry(tail)
-    assert isinstance(entry, Entry)
-    assert (entry.metadata.producer_name, entry.metadata.sequence_id) == ("p", 7)
-    assert entry.payload == b"payload"
+async def test_a_front_that_never_ran_closes_its_doors() -> None:
+    sock = socket.create_server(("127.0.0.1", 0))
+    async with running() as broker:
+        front = HttpFront(broker, HttpOptions(), doors=[Door("http", sock)])
+        assert front.listeners == (), "no connection of it is the link's"
+        await front.open()
+        front.close()
+    assert sock.fileno() == -1

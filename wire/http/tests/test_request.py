@@ -7,8 +7,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from magnetar.core.kernel.errors import Invalid, InvalidName
-from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.request import DISCONNECTED, AdminRequest, plain
+from magnetar.wire.http.services import HttpServices
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor
 
 
@@ -30,7 +30,7 @@ def ask_of(
         "headers": [],
         "path_params": params,
     }
-    return AdminRequest(HttpFront(visitor.broker, OPTIONS, tuple), Request(scope, receive))
+    return AdminRequest(HttpServices(visitor.broker, OPTIONS, tuple), Request(scope, receive))
 
 
 async def test_paths_are_decoded_once(visitor: Visitor) -> None:

@@ -3,9 +3,9 @@
 import pytest
 from starlette.responses import Response
 
-from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import answer, mounted, not_here, refusal, routes
+from magnetar.wire.http.services import HttpServices
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor
 
 
@@ -14,19 +14,19 @@ async def nothing(_ask: AdminRequest) -> None:
 
 
 async def test_one_path_is_one_route(visitor: Visitor) -> None:
-    front = HttpFront(visitor.broker, OPTIONS, tuple)
+    services = HttpServices(visitor.broker, OPTIONS, tuple)
     table = (("GET", "/a", nothing), ("POST PUT", "/a", nothing), ("GET", "/b", nothing))
-    first, second = routes(front, table)
+    first, second = routes(services, table)
     assert first.methods == {"GET", "HEAD", "POST", "PUT"}  # type: ignore[attr-defined]  # a Route
     assert second.path == "/b/"  # type: ignore[attr-defined]  # likewise
     with pytest.raises(AssertionError, match="twice"):
-        routes(front, (("GET", "/a", nothing), ("GET", "/a", nothing)))
+        routes(services, (("GET", "/a", nothing), ("GET", "/a", nothing)))
 
 
 async def test_longer_mounts_are_asked_first(visitor: Visitor) -> None:
-    front = HttpFront(visitor.broker, OPTIONS, tuple)
+    services = HttpServices(visitor.broker, OPTIONS, tuple)
     table = (("GET", "", nothing),)
-    found = mounted(front, {"/admin/a": table, "/admin/a/longer": table})
+    found = mounted(services, {"/admin/a": table, "/admin/a/longer": table})
     assert [mount.path for mount in found] == [  # type: ignore[attr-defined]  # all are mounts
         "/admin/a/longer",
         "/admin/a",

@@ -16,11 +16,12 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.wire.http.front import HttpFront, HttpOptions
+from magnetar.wire.http.guard import HostNames
 from magnetar.wire.http.metrics.exposition import Family
+from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.round_trip import HealthCheck
-from magnetar.wire.http.server.guard import HostNames
-from magnetar.wire.http.stack import application
+from magnetar.wire.http.server.stack import application
+from magnetar.wire.http.services import HttpServices
 
 OPTIONS = HttpOptions(
     version="Magnetar 1",
@@ -116,8 +117,8 @@ async def visiting(
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
-        front = HttpFront(broker, options, lambda: families, health=health)
-        app = application(front)
+        services = HttpServices(broker, options, lambda: families, health=health)
+        app = application(services)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
             yield Visitor(broker, client)

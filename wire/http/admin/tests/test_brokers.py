@@ -1,9 +1,10 @@
 """This server, as the cluster it is."""
 
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.admin.brokers import TOPICS_PER_REST
-from magnetar.wire.http.lookup import BUNDLE
-from magnetar.wire.http.tests.visitor import Visitor
+from magnetar.wire.http.endpoints.lookup import BUNDLE
+from magnetar.wire.http.tests.visitor import Visitor, visiting
 
 HERE = "/admin/v2/brokers"
 
@@ -58,3 +59,19 @@ async def test_stats_of_everything_that_is_loaded(visitor: Visitor) -> None:
 async def test_a_bad_query_is_refused_before_the_answer_begins(visitor: Visitor) -> None:
     await visitor.topic("a")
     assert "UTF-8" in await visitor.fails(400, "GET", "/admin/v2/broker-stats/topics?x=%ff")
+
+
+async def test_each_broker_of_a_cluster_tells_of_its_own_namespaces() -> None:
+    peer = Peer(7, {"http": "b:8080"})
+    async with visiting(ownership=OwnershipTable(peer)) as visitor:
+        cluster, ours = visitor.broker.settings.cluster, "127.0.0.1:8080"
+        path = f"{HERE}/{cluster}/{ours}/ownedNamespaces"
+        assert await visitor.get(path) == {}, "none of its topics is loaded"
+        await visitor.topic("t")
+        assert list(await visitor.get(path)) == ["public/default/0x00000000_0xffffffff"]
+        theirs = path.replace(ours, "b:8080")
+        response = await visitor.ask("GET", theirs)
+        assert (response.status_code, response.headers["location"]) == (
+            307,
+            f"http://b:8080{theirs}",
+        )

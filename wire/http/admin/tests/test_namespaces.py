@@ -1,6 +1,6 @@
 """Namespaces: their life, what is in them, permissions and properties."""
 
-from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/n"

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.tests.visitor import Visitor
 
 CLUSTER = "/admin/v2/clusters/standalone"

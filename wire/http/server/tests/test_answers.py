@@ -5,7 +5,7 @@ from typing import Any
 import trio
 import trio.testing
 
-from magnetar.wire.http.memory import FREE_BYTES, Memory
+from magnetar.wire.http.limits.memory import FREE_BYTES, Memory
 from magnetar.wire.http.server.answers import Bounded
 
 LARGE = 90_000

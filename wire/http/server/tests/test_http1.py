@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 import trio
 
-from magnetar.wire.http.tests.test_stack import said, served
+from magnetar.wire.http.server.tests.test_stack import said, served
 
 HEAD = b"GET /healthz HTTP/1.1\r\nhost: a\r\n"
 PUT = b"PUT /admin/v2/tenants/t HTTP/1.1\r\nhost: a\r\n"

@@ -27,16 +27,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from magnetar.core.kernel.errors import BrokerError, NotOwned
 from magnetar.core.kernel.spare_files import EXHAUSTED
 from magnetar.core.link.front import Door
-from magnetar.wire.http import health, landing_page, lookup
 from magnetar.wire.http.admin import tables
+from magnetar.wire.http.endpoints import health, landing_page, lookup, metrics_page
 from magnetar.wire.http.errors import status_of
-from magnetar.wire.http.front import HttpFront
-from magnetar.wire.http.metrics import page
+from magnetar.wire.http.guard import foreign, headers_of
 from magnetar.wire.http.redirect import location
 from magnetar.wire.http.routes import mounted, refusal, routes
 from magnetar.wire.http.server.answers import Bounded
-from magnetar.wire.http.server.guard import foreign, headers_of
 from magnetar.wire.http.server.http1 import Http1Connection
+from magnetar.wire.http.services import HttpServices
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +51,15 @@ HANDSHAKE_SECONDS_MAX: Final = 10.0
 ACCEPT_SECONDS: Final = 1.0
 
 
-def application(front: HttpFront) -> ASGIApp:
+def application(services: HttpServices) -> ASGIApp:
     """Everything that is served over HTTP."""
     app = Starlette(
         routes=[
-            *routes(front, landing_page.ROUTES),
-            *routes(front, page.ROUTES),
-            *routes(front, health.ROUTES),
-            *mounted(front, lookup.TABLES),
-            *mounted(front, tables.tables(front.broker.catalog.levels)),
+            *routes(services, landing_page.ROUTES),
+            *routes(services, metrics_page.ROUTES),
+            *routes(services, health.ROUTES),
+            *mounted(services, lookup.TABLES),
+            *mounted(services, tables.tables(services.broker.catalog.levels)),
         ],
         exception_handlers={
             BrokerError: _error_response,
@@ -69,7 +68,7 @@ def application(front: HttpFront) -> ASGIApp:
         },
     )
     app.router.redirect_slashes = False
-    return Guarded(Bounded(EncodedPaths(app), front.memory), front)
+    return Guarded(Bounded(EncodedPaths(app), services.memory), services)
 
 
 class EncodedPaths:
@@ -87,11 +86,11 @@ class EncodedPaths:
 
 
 class Guarded:
-    """Refuses requests that a foreign web page makes a browser send (`server/guard.py`)."""
+    """Refuses requests that a foreign web page makes a browser send (`guard.py`)."""
 
-    def __init__(self, app: ASGIApp, front: HttpFront) -> None:
+    def __init__(self, app: ASGIApp, services: HttpServices) -> None:
         self._app = app
-        self._hosts = front.options.hosts
+        self._hosts = services.options.hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -140,9 +139,9 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 # -- serving -----------------------------------------------------------------------------------
 
 
-async def serve(front: HttpFront, application: ASGIApp, doors: Sequence[Door]) -> None:
+async def serve(services: HttpServices, application: ASGIApp, doors: Sequence[Door]) -> None:
     """Accept and answer until cancelled. This function takes over the sockets."""
-    options, room = front.options, front.room
+    options, room = services.options, services.room
     config = _config(options.idle_seconds)
     app: Any = application  # the two libraries spell the types of ASGI differently
     wrapped = wrap_app(app, options.body_bytes_max, "asgi")

@@ -1,6 +1,6 @@
 """Room for so many bytes, and for one more than that if it is the only one."""
 
-from magnetar.wire.http.memory import Pool
+from magnetar.wire.http.limits.memory import Pool
 
 
 def test_there_is_room_up_to_the_limit() -> None:

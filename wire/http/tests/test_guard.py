@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.wire.http.server.guard import HostNames, foreign, form, headers_of
+from magnetar.wire.http.guard import HostNames, foreign, form, headers_of
 from magnetar.wire.http.tests.visitor import Visitor, visiting
 
 CLEAR = "/admin/v2/namespaces/public/default/clearBacklog"

@@ -8,8 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from magnetar.core.broker import rate_sampler
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.turns import counted_turns
+from magnetar.wire.http.endpoints.metrics_page import TOPICS_PER_REST
 from magnetar.wire.http.metrics.names import LATENCIES
-from magnetar.wire.http.metrics.page import TOPICS_PER_REST
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 TOPIC = {

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from magnetar.core.testing.clock import FixedClock
-from magnetar.wire.http.pauses import Pauses
+from magnetar.wire.http.limits.pauses import Pauses
 
 
 async def works(clock: FixedClock, *seconds: float) -> str:

@@ -24,7 +24,6 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Subscription
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.front import HttpOptions
 from magnetar.wire.http.metrics import kafka_names
 from magnetar.wire.http.metrics.exposition import (
     CONTENT_TYPE,
@@ -35,6 +34,7 @@ from magnetar.wire.http.metrics.exposition import (
     pieces,
 )
 from magnetar.wire.http.metrics.names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
+from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table
 
@@ -86,8 +86,8 @@ class Families:
 async def metrics(request: AdminRequest) -> Response:
     """The whole page. It is never redirected: probes of many test suites use it first."""
     topics = (await _topics(request)).whole(request.broker.settings.cluster)
-    families = [*_broker(request), *request.front.extra_metrics(), *topics]
-    written = request.front.pauses.pieces(_written(families))
+    families = [*_broker(request), *request.services.extra_metrics(), *topics]
+    written = request.services.pauses.pieces(_written(families))
     return StreamingResponse(written, media_type=CONTENT_TYPE)
 
 
@@ -110,17 +110,19 @@ def _broker(request: AdminRequest) -> list[Family]:
     return [
         version,
         gauge(
-            "magnetar_http_connections", "HTTP connections being served", request.front.room.served
+            "magnetar_http_connections",
+            "HTTP connections being served",
+            request.services.room.served,
         ),
         counter(
             "magnetar_http_connections_refused_total",
             "HTTP connections over the limit",
-            request.front.room.refused,
+            request.services.room.refused,
         ),
         gauge(
             "magnetar_http_pause_seconds_max",
             "The longest step of an HTTP request since the start",
-            request.front.pauses.longest_seconds,
+            request.services.pauses.longest_seconds,
         ),
         gauge("magnetar_ready", "1 while writes are accepted", float(options.readiness() is None)),
         gauge("magnetar_tail_cache_bytes", "Bytes in the tail cache", broker.tail_cache.bytes),

@@ -10,10 +10,10 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.link.front import Door
-from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.request import BODY_SECONDS_MAX
 from magnetar.wire.http.server.http1 import REQUEST_SECONDS_MAX
-from magnetar.wire.http.stack import application, serve
+from magnetar.wire.http.server.stack import application, serve
+from magnetar.wire.http.services import HttpServices
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 NAMESPACE = "/admin/v2/namespaces/public/default"
@@ -51,10 +51,10 @@ async def test_bodies_have_a_limit(visitor: Visitor) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    front = HttpFront(visitor.broker, OPTIONS, tuple)
+    services = HttpServices(visitor.broker, OPTIONS, tuple)
     path = "/admin/v2/tenants/t"
     scope = {"type": "http", "method": "PUT", "path": path, "query_string": b"", "headers": []}
-    await application(front)(scope, receive, send)
+    await application(services)(scope, receive, send)
     assert sent[0]["status"] == 413
     assert sent[1]["body"] == b'{"reason":"a body may have at most 10000 bytes"}'
 
@@ -115,8 +115,8 @@ async def served() -> AsyncIterator[Dial]:
         return await trio.open_tcp_stream("127.0.0.1", port)
 
     async with visiting() as visitor, trio.open_nursery() as nursery:
-        front = HttpFront(visitor.broker, OPTIONS, tuple)
-        nursery.start_soon(serve, front, application(front), [Door("http", sock)])
+        services = HttpServices(visitor.broker, OPTIONS, tuple)
+        nursery.start_soon(serve, services, application(services), [Door("http", sock)])
         yield dial
         nursery.cancel_scope.cancel()
 

@@ -12,8 +12,8 @@ import trio.testing
 from trio.testing import MockClock
 
 from magnetar.core.testing.bench import settled
-from magnetar.wire.http import connection_limit as module
-from magnetar.wire.http.connection_limit import REFUSAL, ConnectionLimit
+from magnetar.wire.http.limits import connection_limit as module
+from magnetar.wire.http.limits.connection_limit import REFUSAL, ConnectionLimit
 
 
 def pair() -> tuple[trio.SocketStream, socket.socket]:

@@ -2,7 +2,7 @@
 
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.kernel.names import TopicName
-from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.tests.visitor import Visitor, visiting
 
 HERE = "/lookup/v2/topic/persistent/public/default"

@@ -28,7 +28,7 @@ async def readyz(request: AdminRequest) -> Response:
 
 async def health(request: AdminRequest) -> Response:
     """`ok` once a message came back from storage; otherwise 500 with a reason."""
-    reason = request.options.readiness() or await request.front.health.trouble(request.broker)
+    reason = request.options.readiness() or await request.services.health.trouble(request.broker)
     return plain_text("ok") if reason is None else refusal(500, reason)
 
 

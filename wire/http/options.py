@@ -1,0 +1,123 @@
+"""What an operator can set for HTTP, and what the composition root passes in.
+
+HTTP may not know the Pulsar wire, the link or the storage tier; what it needs from them comes as
+functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.wire.http.guard import HostNames
+
+
+class MessageMetadata(Protocol):
+    """A producer's metadata of a message: the part that peeking shows."""
+
+    @property
+    def producer_name(self) -> str: ...
+    @property
+    def sequence_id(self) -> int: ...
+    @property
+    def publish_time(self) -> int: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def event_time(self) -> int: ...
+    @property
+    def deliver_at_time(self) -> int | None: ...
+    @property
+    def batch_size(self) -> int | None: ...
+    @property
+    def partition_key(self) -> str | None: ...
+    @property
+    def partition_key_is_base64(self) -> bool: ...
+    @property
+    def ordering_key(self) -> bytes | None: ...
+    @property
+    def null_value(self) -> bool: ...
+    @property
+    def compression(self) -> int: ...
+    @property
+    def uncompressed_size(self) -> int: ...
+    @property
+    def encryption_keys(self) -> tuple[str, ...]: ...
+    @property
+    def schema_version(self) -> bytes | None: ...
+    @property
+    def uuid(self) -> str | None: ...
+    @property
+    def chunk_id(self) -> int: ...
+    @property
+    def chunk_count(self) -> int: ...
+    @property
+    def chunks_bytes(self) -> int: ...
+    @property
+    def replicated_from(self) -> str | None: ...
+
+
+class StoredMessage(Protocol):
+    """A parsed entry; its payload is still compressed and encrypted as the producer sent it."""
+
+    @property
+    def broker_timestamp(self) -> int | None: ...
+    @property
+    def index(self) -> int | None: ...
+    @property
+    def metadata(self) -> MessageMetadata: ...
+    @property
+    def payload(self) -> bytes: ...
+
+
+def always_ready() -> str | None:
+    """Readiness of servers whose storage cannot fail: for tests."""
+    return None
+
+
+def never_committed(_ledger: ManagedLedger, _cursor: Cursor) -> int | None:
+    """Committed offsets of servers without Kafka."""
+    return None
+
+
+class HttpOptions(Struct, frozen=True):
+    """The operator's settings, and facts that the composition root knows."""
+
+    version: str = "Magnetar"
+    broker_url: str = ""
+    """The address given to Pulsar clients: `pulsar://host:port`."""
+    broker_url_tls: str = ""
+    kafka_address: str = ""
+    """`host:port`, for people: Kafka clients learn it through their own protocol."""
+    kafka_address_tls: str = ""
+    http_url: str = ""
+    http_url_tls: str = ""
+    hosts: HostNames = HostNames()
+    """Host names that requests may use, besides addresses and `localhost`."""
+    connections_max: int = 1_000
+    """Connections beyond it are refused; idle ones are closed after `idle_seconds`."""
+    idle_seconds: float = 75.0
+    """How long a connection may wait for its next request; for its first it has less time."""
+    body_bytes_max: int = 1024 * 1024
+    """A larger body is refused with 413."""
+    message_bytes_max: int = 5 * 1024 * 1024
+    """The largest message that a producer may send; no topic may allow more."""
+    memory_bytes_max: int = 16 * 1024 * 1024
+    """Memory for the bodies of all requests, and as much for all answers; beyond it, 503."""
+    configuration: Mapping[str, str] = {}
+    """The settings in force, for admin tools to show."""
+    readiness: Callable[[], str | None] = always_ready
+    """Returns why the server cannot accept writes now; None while it can."""
+    read_entry: Callable[[bytes], StoredMessage] | None = None
+    """Parses a stored entry; without it messages are not shown."""
+    committed_offset: Callable[[ManagedLedger, Cursor], int | None] = never_committed
+    """The offset that a Kafka group has committed to a cursor, if any."""
+
+    @property
+    def broker_id(self) -> str:
+        """`host:port`, the form in which brokers identify each other."""
+        return (self.http_url or self.http_url_tls).partition("://")[2]
