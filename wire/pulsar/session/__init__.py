@@ -1,5 +1,5 @@
 """What one Pulsar connection means to the broker.
 
-`session.py` holds the state and the table of handlers; the other files hold the handlers, by what
-they are about: `connect`, `lookup`, `produce`, `consume`, `query`.
+`session.py` has the table of handlers; the other files have the handlers, by subject: `connect.py`,
+`lookup.py`, `query.py`, `producers/`, `consumers/`.
 """

@@ -19,16 +19,18 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.connection import Connection
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.session import connect, consume, lookup, produce, query, seek, subscribe
+from magnetar.wire.pulsar.session import connect, lookup, query
 from magnetar.wire.pulsar.session.client import PulsarClient
 from magnetar.wire.pulsar.session.connect import ConnectHandlers
-from magnetar.wire.pulsar.session.consume import ConnectionConsumers
+from magnetar.wire.pulsar.session.consumers import consume, seek, subscribe
+from magnetar.wire.pulsar.session.consumers.consume import ConnectionConsumers
+from magnetar.wire.pulsar.session.consumers.seek import SeekHandlers
+from magnetar.wire.pulsar.session.consumers.subscribe import SubscribeHandlers
 from magnetar.wire.pulsar.session.lookup import LookupHandlers
-from magnetar.wire.pulsar.session.produce import ConnectionProducers
+from magnetar.wire.pulsar.session.producers import produce
+from magnetar.wire.pulsar.session.producers.produce import ConnectionProducers
 from magnetar.wire.pulsar.session.query import QueryHandlers
 from magnetar.wire.pulsar.session.requests import RequestQueue
-from magnetar.wire.pulsar.session.seek import SeekHandlers
-from magnetar.wire.pulsar.session.subscribe import SubscribeHandlers
 from magnetar.wire.pulsar.wire import PulsarWire
 
 if TYPE_CHECKING:

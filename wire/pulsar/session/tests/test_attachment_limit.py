@@ -5,9 +5,10 @@ import gc
 import pytest
 
 from magnetar.core.kernel.errors import NotAllowed
-from magnetar.wire.pulsar.session import attached_producer, consume
 from magnetar.wire.pulsar.session.attachment_limit import ATTACHED_MAX, check_attached
-from magnetar.wire.pulsar.session.tests.conftest import Stage
+from magnetar.wire.pulsar.session.conftest import Stage
+from magnetar.wire.pulsar.session.consumers import consume
+from magnetar.wire.pulsar.session.producers import attached_producer
 from magnetar.wire.pulsar.tests import peer
 
 

@@ -7,7 +7,7 @@ import pytest
 from magnetar.core.kernel.errors import Invalid, NotAllowed
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.session.client import REASSURE_SECONDS, PulsarClient
-from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
+from magnetar.wire.pulsar.session.conftest import Player, Stage, kinds
 from magnetar.wire.pulsar.tests import peer
 
 

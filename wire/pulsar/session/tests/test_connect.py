@@ -1,7 +1,7 @@
 """Introductions and signs of life."""
 
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.tests.conftest import Stage
+from magnetar.wire.pulsar.session.conftest import Stage
 from magnetar.wire.pulsar.tests import peer
 
 

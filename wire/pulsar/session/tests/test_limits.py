@@ -13,7 +13,7 @@ from magnetar.core.policy.values import BacklogQuota
 from magnetar.core.topic.restrictions import PROPERTIES_BYTES_MAX
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session import attachment_limit
-from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, consumer, kinds, published
+from magnetar.wire.pulsar.session.conftest import Player, Stage, consumer, kinds, published
 from magnetar.wire.pulsar.tests import peer
 
 DEFAULT = NamespaceName("public", "default")

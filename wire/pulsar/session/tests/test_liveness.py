@@ -6,7 +6,7 @@ from trio.testing import MockClock
 
 from magnetar.core.link.memory.pauses import PAUSE_STORAGE
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
+from magnetar.wire.pulsar.session.conftest import Player, Stage, kinds
 from magnetar.wire.pulsar.tests import peer
 
 TAKE = {

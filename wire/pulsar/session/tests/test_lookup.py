@@ -4,8 +4,8 @@ from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.conftest import Stage
 from magnetar.wire.pulsar.session.lookup import topics_hash
-from magnetar.wire.pulsar.session.tests.conftest import Stage
 from magnetar.wire.pulsar.tests import peer
 
 

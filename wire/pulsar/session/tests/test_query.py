@@ -1,7 +1,7 @@
 """Questions about what is attached, and refusals in kind."""
 
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, published
+from magnetar.wire.pulsar.session.conftest import Stage, consumer, published
 from magnetar.wire.pulsar.tests import peer
 
 

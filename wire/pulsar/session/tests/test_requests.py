@@ -9,8 +9,8 @@ from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.session import attachment_limit, requests
 from magnetar.wire.pulsar.session.client import REASSURE_SECONDS
+from magnetar.wire.pulsar.session.conftest import Player, Stage, kinds
 from magnetar.wire.pulsar.session.requests import FREE_MAX, REQUESTS_MAX
-from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
 from magnetar.wire.pulsar.tests import peer
 
 

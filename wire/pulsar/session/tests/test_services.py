@@ -1,6 +1,6 @@
 """Connections share their limits, and nothing else."""
 
-from magnetar.wire.pulsar.session.tests.conftest import Stage
+from magnetar.wire.pulsar.session.conftest import Stage
 
 
 async def test_connections_share_their_limits(stage: Stage) -> None:

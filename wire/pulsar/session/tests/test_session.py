@@ -3,8 +3,8 @@
 import pytest
 
 from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.session.conftest import Stage
 from magnetar.wire.pulsar.session.session import AT_ONCE, HANDLERS
-from magnetar.wire.pulsar.session.tests.conftest import Stage
 from magnetar.wire.pulsar.tests import peer
 
 

@@ -10,7 +10,7 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
+from magnetar.wire.pulsar.session.conftest import Player, Stage, kinds
 from magnetar.wire.pulsar.tests import peer
 
 EXCLUSIVE, WAIT, FENCE = pb.EXCLUSIVE_ACCESS, pb.WAIT_FOR_EXCLUSIVE, pb.EXCLUSIVE_WITH_FENCING

@@ -9,7 +9,7 @@ from magnetar.core.kernel.throttle import RateLimit, Throttle
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_RATE
 from magnetar.core.testing import FixedClock
 from magnetar.core.testing.line import Line
-from magnetar.wire.pulsar.session.publish_limit import PublishLimit
+from magnetar.wire.pulsar.session.producers.publish_limit import PublishLimit
 
 
 def limit_of(line: Line, messages_max: int = 10) -> PublishLimit:

@@ -10,7 +10,7 @@ from magnetar.core.policy.values import AutoSubscriptionCreation
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
+from magnetar.wire.pulsar.session.conftest import Stage, consumer, ids, kinds, published
 from magnetar.wire.pulsar.tests import peer
 
 SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER

@@ -17,7 +17,7 @@ from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.client import PulsarClient
-    from magnetar.wire.pulsar.session.consume import AttachedConsumer, ConnectionConsumers
+    from magnetar.wire.pulsar.session.consumers.consume import AttachedConsumer, ConnectionConsumers
 
 
 class SeekHandlers:

@@ -4,7 +4,7 @@ import pytest
 
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.tests.conftest import (
+from magnetar.wire.pulsar.session.conftest import (
     Stage,
     consumer,
     ids,

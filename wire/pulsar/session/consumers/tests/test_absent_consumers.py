@@ -9,8 +9,8 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session import absent_consumers
-from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, kinds, published
+from magnetar.wire.pulsar.session.conftest import Stage, consumer, kinds, published
+from magnetar.wire.pulsar.session.consumers import absent_consumers
 from magnetar.wire.pulsar.tests import peer
 
 T = TopicName.parse("t")

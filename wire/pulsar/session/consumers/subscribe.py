@@ -26,13 +26,13 @@ from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attachment_limit import check_attached
-from magnetar.wire.pulsar.session.consume import AttachedConsumer
+from magnetar.wire.pulsar.session.consumers.consume import AttachedConsumer
 from magnetar.wire.pulsar.session.lookup import topic_name
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.pulsar.session.client import PulsarClient
-    from magnetar.wire.pulsar.session.consume import ConnectionConsumers
+    from magnetar.wire.pulsar.session.consumers.consume import ConnectionConsumers
     from magnetar.wire.pulsar.session.requests import RequestQueue
 
 TYPES: Final[Mapping[events.SubscriptionType, SubscriptionType]] = {

@@ -27,7 +27,7 @@ from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.errors import code_of, spares_connection
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.produce import ConnectionProducers
+    from magnetar.wire.pulsar.session.producers.produce import ConnectionProducers
 
 MALFORMED: Final = NotAllowed("What is in a message is not what its metadata says")
 """Clients give up such a message, and no other."""

@@ -1,7 +1,7 @@
 """Where a subscription stands, as playbooks."""
 
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
+from magnetar.wire.pulsar.session.conftest import Stage, consumer, ids, kinds, published
 from magnetar.wire.pulsar.tests import peer
 
 SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER

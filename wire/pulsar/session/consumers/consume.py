@@ -16,8 +16,8 @@ from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
-from magnetar.wire.pulsar.session.absent_consumers import AbsentConsumers
 from magnetar.wire.pulsar.session.attachment_limit import DETACHED
+from magnetar.wire.pulsar.session.consumers.absent_consumers import AbsentConsumers
 from magnetar.wire.pulsar.wire import Recipient
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from magnetar.core.topic.restrictions import check_properties
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.session import liveness
-from magnetar.wire.pulsar.session.attached_producer import AttachedProducer
 from magnetar.wire.pulsar.session.attachment_limit import DETACHED, check_attached
 from magnetar.wire.pulsar.session.lookup import topic_name
-from magnetar.wire.pulsar.session.publish_limit import PublishLimit
+from magnetar.wire.pulsar.session.producers.attached_producer import AttachedProducer
+from magnetar.wire.pulsar.session.producers.publish_limit import PublishLimit
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker

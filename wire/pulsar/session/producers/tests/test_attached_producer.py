@@ -6,7 +6,7 @@ from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.tests.conftest import Player, Stage
+from magnetar.wire.pulsar.session.conftest import Player, Stage
 from magnetar.wire.pulsar.tests import peer
 
 NOWHERE = (1 << 64) - 1

@@ -18,7 +18,7 @@ import trio
 from magnetar.core.kernel.errors import ConsumerNotFound, NotReady
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.consume import AttachedConsumer
+    from magnetar.wire.pulsar.session.consumers.consume import AttachedConsumer
 
 AWAY_MAX: Final = 1_000
 """Remembered per connection, the last ones."""

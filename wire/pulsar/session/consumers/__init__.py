@@ -1,0 +1,1 @@
+"""The consumers of a connection."""

@@ -1,0 +1,1 @@
+"""The producers of a connection."""
