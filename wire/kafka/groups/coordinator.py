@@ -73,20 +73,20 @@ class GroupCoordinator:
         clock: Clock,
         options: GroupOptions,
         records: GroupRecords,
-        keeper: MemberStore,
-        configured: GroupConfigs,
+        member_store: MemberStore,
+        group_configs: GroupConfigs,
         emptied: Callable[[str], Awaitable[None]],
     ) -> None:
         self._clock = clock
         self._records = records
-        self._keeper = keeper
-        self._configured = configured
+        self._member_store = member_store
+        self._group_configs = group_configs
         self._emptied = emptied
         """Called with each group that its last member has left."""
         self._rules = RebalanceRules(
             options.size_max, options.first_delay_seconds, new_id, self._store, soon
         )
-        self._room = GroupMemory()
+        self._memory = GroupMemory()
         self._groups: dict[str, AnyGroup] = {}
         self._noted: dict[str, bool] = {}
         """Of groups that are here: whether their records say that they are in use."""
@@ -100,7 +100,7 @@ class GroupCoordinator:
 
     async def open(self) -> None:
         """Load the groups that are ours and had members before a restart."""
-        names = await self._keeper.names()
+        names = await self._member_store.names()
         for start in range(0, len(names), LOADS_AT_ONCE):
             async with trio.open_nursery() as nursery:  # their claims are written in one go
                 for group_id in names[start : start + LOADS_AT_ONCE]:
@@ -128,7 +128,7 @@ class GroupCoordinator:
             async with lock:
                 kept = None
                 if group_id not in self._groups:
-                    kept = await self._keeper.claim(group_id)
+                    kept = await self._member_store.claim(group_id)
                 if kept is not None:
                     self._resume(group_id, kept)
         finally:
@@ -137,7 +137,7 @@ class GroupCoordinator:
 
     def _resume(self, group_id: str, kept: AnyStoredGroup) -> None:
         if isinstance(kept, StoredGroup):
-            classic = self._begin(Group(group_id, self._rules, self._room))
+            classic = self._begin(Group(group_id, self._rules, self._memory))
             classic.resume(kept, self.now())
         else:
             self._begin(self._consumers(group_id)).resume(kept, self.now())
@@ -151,12 +151,12 @@ class GroupCoordinator:
                 self.drop(group_id)
             done(error)
 
-        self._keeper.keep(group_id, kept, stored)
+        self._member_store.keep(group_id, kept, stored)
 
     def drop(self, group_id: str) -> None:
         """Another broker coordinates the group: its members are to find that one."""
         log.warning("group %s: another broker coordinates it now", group_id)
-        self._keeper.release(group_id)
+        self._member_store.release(group_id)
         self._records.release(group_id)
         self._remove(group_id, NOT_COORDINATOR)
 
@@ -194,13 +194,13 @@ class GroupCoordinator:
             code = INCONSISTENT_GROUP_PROTOCOL
         elif group is None and request.member_id:
             code = UNKNOWN_MEMBER_ID
-        elif group is None and not self._room.has(_size(group_id)):
+        elif group is None and not self._memory.has(_size(group_id)):
             code = COORDINATOR_NOT_AVAILABLE
         if code != NONE:
             done(Joined(error_code=code, member_id=request.member_id))
             return
         if group is None:
-            group = self._begin(Group(group_id, self._rules, self._room))
+            group = self._begin(Group(group_id, self._rules, self._memory))
         group.join(request, self.now(), done)
 
     @contextmanager
@@ -224,8 +224,8 @@ class GroupCoordinator:
         """
         if self.read_newer(group_id):
             return
-        if not self._room.has(_size(group_id)):
-            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+        if not self._memory.has(_size(group_id)):
+            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much memory as they may")
         await self._records.ensure(group_id, GroupRecord(CONSUMER, CONSUMERS))
         await self._records.note(group_id, CONSUMER, CONSUMERS, 0)
 
@@ -233,8 +233,8 @@ class GroupCoordinator:
         """A group of the newer protocol that is not there yet."""
         if self.in_use(group_id):
             raise KafkaRefusal(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
-        if not self._room.has(_size(group_id)):
-            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+        if not self._memory.has(_size(group_id)):
+            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much memory as they may")
         group = self._begin(self._consumers(group_id))
         self._noted[group_id] = True
         return group
@@ -250,8 +250,8 @@ class GroupCoordinator:
             raise KafkaRefusal(
                 GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so"
             )
-        if not self._room.has(size_of_kept(kept)):
-            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+        if not self._memory.has(size_of_kept(kept)):
+            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much memory as they may")
         for member in group.members:
             member.refuse(REBALANCE_IN_PROGRESS)
         newer = self._begin(self._consumers(group.id))
@@ -269,22 +269,22 @@ class GroupCoordinator:
         from magnetar.wire.kafka.groups import migration
 
         kept, now = migration.moved_back(group), self.now()
-        older = self._begin(Group(group.id, self._rules, self._room))
-        if self._room.has(sum(resumed(one, CONSUMERS, now).size for one in kept.members)):
+        older = self._begin(Group(group.id, self._rules, self._memory))
+        if self._memory.has(sum(resumed(one, CONSUMERS, now).size for one in kept.members)):
             older.resume(kept, now)
             older.rebalance(now)
         log.info("group %s: goes back to the classic protocol", group.id)
         return True
 
     def _consumers(self, group_id: str) -> ConsumerGroup:
-        timing = self._configured.timing(group_id)
-        return ConsumerGroup(group_id, self._rules.size_max, timing, self._room)
+        timing = self._group_configs.timing(group_id)
+        return ConsumerGroup(group_id, self._rules.size_max, timing, self._memory)
 
     def retime(self, group_id: str) -> None:
         """The group's configs have changed."""
         group = self.consumer(group_id)
         if group is not None:
-            group.timing = self._configured.timing(group_id)
+            group.timing = self._group_configs.timing(group_id)
 
     async def keep(self, group: ConsumerGroup) -> None:
         """What a member is about to hear is on the disk when this returns."""
@@ -306,7 +306,7 @@ class GroupCoordinator:
     def _begin(self, group: SomeGroup) -> SomeGroup:
         """It takes the place of an empty one of the other kind, if there is one."""
         self.forget(group.id)
-        self._room.take(_size(group.id))
+        self._memory.take(_size(group.id))
         self._groups[group.id] = group
         self._noted[group.id] = False
         self._news.set()
@@ -322,7 +322,7 @@ class GroupCoordinator:
         if group is not None:
             del self._noted[group_id]
             group.die(code)
-            self._room.take(-_size(group_id))
+            self._memory.take(-_size(group_id))
 
     def subscribed_topics(self, group_id: str) -> set[str] | None:
         """Topics to which members of the group subscribe; None if that is unknown."""

@@ -53,7 +53,7 @@ class GroupConfigs:
     ) -> None:
         self.options = options
         self._metadata = metadata
-        self._room = GroupMemory(bytes_max)
+        self._memory = GroupMemory(bytes_max)
         self._records: dict[str, OwnedRecord[Configs]] = {}
         """Of groups that have configs of their own."""
         self._lock = trio.Lock()
@@ -107,8 +107,10 @@ class GroupConfigs:
         changed = change(dict(self.of(group)))
         configs.check_together(changed, self.options)
         is_new = bool(changed) and group not in self._records
-        if is_new and not self._room.has(_size(group)):
-            raise KafkaRefusal(POLICY_VIOLATION, "configs of groups take as much room as they may")
+        if is_new and not self._memory.has(_size(group)):
+            raise KafkaRefusal(
+                POLICY_VIOLATION, "configs of groups take as much memory as they may"
+            )
         if for_real and (changed or group in self._records):
             await self._store(group, changed)
 
@@ -130,7 +132,7 @@ class GroupConfigs:
 
     def _hold(self, group: str, record: OwnedRecord[Configs]) -> None:
         """Use it, or forget the group if it has no configs left."""
-        self._room.take(((record.value is not None) - (group in self._records)) * _size(group))
+        self._memory.take(((record.value is not None) - (group in self._records)) * _size(group))
         self._records.pop(group, None)
         if record.value is not None:
             self._records[group] = record

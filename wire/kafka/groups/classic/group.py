@@ -69,18 +69,18 @@ ID_SECONDS: Final = 60.0
 class Group:
     """See the module's docstring."""
 
-    def __init__(self, group_id: str, rules: RebalanceRules, room: GroupMemory) -> None:
+    def __init__(self, group_id: str, rules: RebalanceRules, memory: GroupMemory) -> None:
         self.id = group_id
         self.state = ClassicGroupState.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader = ""
-        self.members = Members(room)
+        self.members = Members(memory)
         self.due = 0.0
         """There is nothing to do before."""
         self._rules = rules
-        self._room = room
+        self._memory = memory
         self._round = JoinPhase(NEVER, NEVER)
         self._sync_ends = NEVER
         self._keeps = 0
@@ -147,7 +147,7 @@ class Group:
             return GROUP_MAX_SIZE_REACHED
         held = 0 if before is None else size_of_member(before.request)
         grows = size_of_member(request) - held
-        return NONE if self._room.has(grows) else COORDINATOR_NOT_AVAILABLE
+        return NONE if self._memory.has(grows) else COORDINATOR_NOT_AVAILABLE
 
     def _newcomer(self, request: Joining, now: float, done: Callable[[Joined], None]) -> None:
         member_id = request.member_id or self._new_id(request)
@@ -345,7 +345,7 @@ class Group:
         ):  # fmt: skip
             return INCONSISTENT_GROUP_PROTOCOL
         given = sum(map(len, request.assignments.values()))
-        if self.state is ClassicGroupState.COMPLETING_REBALANCE and not self._room.has(given):
+        if self.state is ClassicGroupState.COMPLETING_REBALANCE and not self._memory.has(given):
             return COORDINATOR_NOT_AVAILABLE
         return NONE
 

@@ -16,10 +16,10 @@ from magnetar.wire.kafka.groups.memory_budget import ID_BYTES, GroupMemory
 class Members:
     """See the module's docstring."""
 
-    __slots__ = ("_expected", "_knowing", "_members", "_room", "_static")
+    __slots__ = ("_expected", "_knowing", "_members", "_memory", "_static")
 
-    def __init__(self, room: GroupMemory) -> None:
-        self._room = room
+    def __init__(self, memory: GroupMemory) -> None:
+        self._memory = memory
         self._members: dict[str, ClassicMember] = {}
         self._static: dict[str, str] = {}
         """Members by instance."""
@@ -56,7 +56,7 @@ class Members:
                 del self._knowing[name]
 
     def add(self, member: ClassicMember) -> None:
-        self._room.take(member.size)
+        self._memory.take(member.size)
         self._learn(member.request, 1)
         self._members[member.id] = member
         if member.instance_id is not None:
@@ -64,21 +64,21 @@ class Members:
 
     def drop(self, member: ClassicMember) -> None:
         del self._members[member.id]
-        self._room.take(-member.size)
+        self._memory.take(-member.size)
         self._learn(member.request, -1)
         if member.instance_id is not None:
             del self._static[member.instance_id]
 
     def change(self, member: ClassicMember, request: Joining) -> None:
         """It has come again, with something new perhaps."""
-        self._room.take(size_of_member(request) - size_of_member(member.request))
+        self._memory.take(size_of_member(request) - size_of_member(member.request))
         self._learn(member.request, -1)
         self._learn(request, 1)
         member.request = request
 
     def give(self, member: ClassicMember, assignment: bytes) -> None:
         """It is to do this from now on."""
-        self._room.take(len(assignment) - len(member.assignment))
+        self._memory.take(len(assignment) - len(member.assignment))
         member.assignment = assignment
 
     # -- ids that are out ---------------------------------------------------------------------
@@ -93,14 +93,14 @@ class Members:
 
     def expect(self, member_id: str, until: float) -> None:
         """Its owner may come back with it until then."""
-        self._room.take(ID_BYTES + 4 * len(member_id))
+        self._memory.take(ID_BYTES + 4 * len(member_id))
         self._expected[member_id] = until
 
     def unexpect(self, member_id: str) -> bool:
         """Its owner has come, or will not come any more; whether it was out."""
         if self._expected.pop(member_id, None) is None:
             return False
-        self._room.take(-ID_BYTES - 4 * len(member_id))
+        self._memory.take(-ID_BYTES - 4 * len(member_id))
         return True
 
     def overdue(self, now: float) -> list[str]:

@@ -85,7 +85,7 @@ class ConsumerState(enum.Enum):
 class ConsumerGroup:
     """See the module's docstring."""
 
-    def __init__(self, group_id: str, size_max: int, timing: Timing, room: GroupMemory) -> None:
+    def __init__(self, group_id: str, size_max: int, timing: Timing, memory: GroupMemory) -> None:
         self.id = group_id
         self.epoch = 0
         self.members: dict[str, ConsumerMember] = {}
@@ -101,7 +101,7 @@ class ConsumerGroup:
         self.timing = timing
         """Each member learns it with its next heartbeat, and it holds from then on."""
         self._size_max = size_max
-        self._room = room
+        self._memory = memory
         self._taken_bytes = 0
         self._static: dict[str, ConsumerMember] = {}
         self._owners: dict[TopicIdPartition, ConsumerMember] = {}
@@ -126,7 +126,7 @@ class ConsumerGroup:
             self._owners.update(dict.fromkeys(member.assigned | member.revoking, member))
             self.targets[member.id] = set(one.target)
         self._taken_bytes = self._size()
-        self._room.take(self._taken_bytes)
+        self._memory.take(self._taken_bytes)
 
     @property
     def in_use(self) -> bool:
@@ -205,7 +205,7 @@ class ConsumerGroup:
             return UNKNOWN_MEMBER_ID
         if beat.epoch > 0 and not member.knows(beat):
             return FENCED_MEMBER_EPOCH
-        return NONE if self._room.has(self._growth(member, beat)) else COORDINATOR_NOT_AVAILABLE
+        return NONE if self._memory.has(self._growth(member, beat)) else COORDINATOR_NOT_AVAILABLE
 
     def _refusal_to_join(self, beat: Heartbeat, before: ConsumerMember | None) -> int:
         if before is not None and before.id != beat.member_id and not before.is_away:
@@ -214,7 +214,7 @@ class ConsumerGroup:
             return UNKNOWN_MEMBER_ID
         if before is None and len(self.members) >= self._size_max:
             return GROUP_MAX_SIZE_REACHED
-        return NONE if self._room.has(self._growth(before, beat)) else COORDINATOR_NOT_AVAILABLE
+        return NONE if self._memory.has(self._growth(before, beat)) else COORDINATOR_NOT_AVAILABLE
 
     def check_commit(self, member_id: str, epoch: int) -> int:
         """Check a member id and its epoch."""
@@ -317,7 +317,7 @@ class ConsumerGroup:
         self.looked = now
         before, self.topics = self.topics, topics
         requested = self._sizes_of_topics()
-        if not self._room.has(
+        if not self._memory.has(
             PARTITION_BYTES * (sum(requested.values()) - sum(self._seen.values()))
         ):
             sizes, matches = {**topics.sizes, **self._seen}, {**topics.matches, **before.matches}
@@ -338,7 +338,7 @@ class ConsumerGroup:
         wishes = {one.id: one.wants(self.topics) for one in self.members.values()}
         self.targets = ASSIGNORS[self.assignor](wishes, self._seen, self.targets)
         size = self._size()
-        self._room.take(size - self._taken_bytes)
+        self._memory.take(size - self._taken_bytes)
         self._taken_bytes = size
 
     def _size(self) -> int:

@@ -40,21 +40,21 @@ class Desk:
 
     def make(self) -> None:
         self.records = GroupRecords(self.metadata)
-        self.keeper = MemberStore(self.metadata, self.ownership)
-        self.nursery.start_soon(self.keeper.run)
-        self.configured = GroupConfigs(self.metadata, GroupOptions())
+        self.member_store = MemberStore(self.metadata, self.ownership)
+        self.nursery.start_soon(self.member_store.run)
+        self.group_configs = GroupConfigs(self.metadata, GroupOptions())
         self.groups = GroupCoordinator(
             self.clock,
-            self.configured.options,
+            self.group_configs.options,
             self.records,
-            self.keeper,
-            self.configured,
+            self.member_store,
+            self.group_configs,
             self._emptied,
         )
 
     async def restart(self) -> None:
         self.make()
-        await self.configured.open()
+        await self.group_configs.open()
         await self.groups.open()
 
     async def _emptied(self, group: str) -> None:
@@ -244,7 +244,7 @@ async def test_everybody_waits_for_what_is_on_its_way(desk: Desk) -> None:
 
 
 async def test_room(desk: Desk) -> None:
-    desk.groups._room = GroupMemory(10_000)
+    desk.groups._memory = GroupMemory(10_000)
     (told,) = await desk.join("g" * 3_000)
     assert told.error_code == errors.COORDINATOR_NOT_AVAILABLE
     with pytest.raises(KafkaRefusal):
@@ -255,7 +255,7 @@ async def test_room(desk: Desk) -> None:
     assert told.error_code == errors.COORDINATOR_NOT_AVAILABLE
     await desk.wait(1)
     assert desk.groups.all() == []
-    assert desk.groups._room.used_bytes == 0
+    assert desk.groups._memory.used_bytes == 0
 
 
 async def test_kinds(desk: Desk) -> None:

@@ -23,51 +23,51 @@ def to(**own: str) -> Callable[[Configs], Configs]:
 
 async def again(store: MemoryMetadata, bytes_max: int = 10_000) -> GroupConfigs:
     """As after a restart."""
-    configured = GroupConfigs(store, GroupOptions(), bytes_max)
-    await configured.open()
-    return configured
+    group_configs = GroupConfigs(store, GroupOptions(), bytes_max)
+    await group_configs.open()
+    return group_configs
 
 
 async def test_from_the_first_word_to_the_last() -> None:
     store = MemoryMetadata()
-    configured = await again(store)
-    assert configured.names() == []
-    assert configured.timing("a/b") == Timing(5.0, 45.0)
-    await configured.change("a/b", to(session="50000"), for_real=True)
-    for one in (configured, await again(store)):
+    group_configs = await again(store)
+    assert group_configs.names() == []
+    assert group_configs.timing("a/b") == Timing(5.0, 45.0)
+    await group_configs.change("a/b", to(session="50000"), for_real=True)
+    for one in (group_configs, await again(store)):
         assert one.names() == ["a/b"]
         assert one.of("a/b") == {SESSION_MS: "50000"}
         assert one.timing("a/b") == Timing(5.0, 50.0)
-    await configured.change("a/b", lambda own: own | {HEARTBEAT_MS: "6000"}, for_real=True)
+    await group_configs.change("a/b", lambda own: own | {HEARTBEAT_MS: "6000"}, for_real=True)
     assert (await again(store)).timing("a/b") == Timing(6.0, 50.0)
     for _ in range(2):
-        await configured.change("a/b", to(), for_real=True)
-        assert (configured.names(), await store.children(CONFIGS)) == ([], [])
+        await group_configs.change("a/b", to(), for_real=True)
+        assert (group_configs.names(), await store.children(CONFIGS)) == ([], [])
 
 
 async def test_what_may_not_be_or_is_not_meant_changes_nothing() -> None:
     store = MemoryMetadata()
-    configured = await again(store)
-    await configured.change("g", to(session="50000"), for_real=False)
+    group_configs = await again(store)
+    await group_configs.change("g", to(session="50000"), for_real=False)
     with pytest.raises(KafkaRefusal) as refused:
-        await configured.change("g", to(session="1"), for_real=True)
+        await group_configs.change("g", to(session="1"), for_real=True)
     assert refused.value.code == INVALID_CONFIG
-    assert (configured.names(), await store.children(CONFIGS)) == ([], [])
+    assert (group_configs.names(), await store.children(CONFIGS)) == ([], [])
 
 
 async def test_what_cannot_be_stored_is_not_so() -> None:
     store = MemoryMetadata()
-    configured = await again(store)
+    group_configs = await again(store)
 
     async def fails(*_: object) -> int:
         raise StorageFailed("for now")
 
     put, store.put = store.put, fails  # type: ignore[method-assign]
     with pytest.raises(StorageFailed):
-        await configured.change("g", to(session="50000"), for_real=True)
-    assert configured.names() == []
+        await group_configs.change("g", to(session="50000"), for_real=True)
+    assert group_configs.names() == []
     store.put = put  # type: ignore[method-assign]
-    await configured.change("g", to(session="50000"), for_real=True)
+    await group_configs.change("g", to(session="50000"), for_real=True)
 
 
 async def test_changes_of_two_brokers_are_both_kept() -> None:
@@ -91,23 +91,23 @@ async def test_changes_of_two_brokers_are_both_kept() -> None:
 
 async def test_there_is_room_for_so_many() -> None:
     store = MemoryMetadata()
-    configured = await again(store, bytes_max=2 * (GROUP_BYTES + 4))
+    group_configs = await again(store, bytes_max=2 * (GROUP_BYTES + 4))
     for name in "ab":
-        await configured.change(name, to(session="50000"), for_real=True)
+        await group_configs.change(name, to(session="50000"), for_real=True)
     with pytest.raises(KafkaRefusal) as refused:
-        await configured.change("c", to(session="50000"), for_real=True)
+        await group_configs.change("c", to(session="50000"), for_real=True)
     assert refused.value.code == POLICY_VIOLATION
-    await configured.change("a", to(session="60000"), for_real=True)
-    await configured.change("b", to(), for_real=True)
-    await configured.change("c", to(session="50000"), for_real=True)
+    await group_configs.change("a", to(session="60000"), for_real=True)
+    await group_configs.change("b", to(), for_real=True)
+    await group_configs.change("c", to(session="50000"), for_real=True)
     assert (await again(store, bytes_max=2 * (GROUP_BYTES + 4))).names() == ["a", "c"]
 
 
 async def test_a_start_takes_what_is_stored_even_if_there_is_room_for_less() -> None:
     store = MemoryMetadata()
-    configured = await again(store)
+    group_configs = await again(store)
     for name in "abc":
-        await configured.change(name, to(session="50000"), for_real=True)
+        await group_configs.change(name, to(session="50000"), for_real=True)
     smaller = await again(store, bytes_max=GROUP_BYTES + 4)
     assert smaller.names() == ["a", "b", "c"]
     await smaller.change("a", to(session="60000"), for_real=True)
@@ -120,14 +120,14 @@ async def test_a_record_that_cannot_be_read_fails_its_group_alone(
     damage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MemoryMetadata()
-    configured = await again(store)
+    group_configs = await again(store)
     for name in "ab":
-        await configured.change(name, to(session="50000"), for_real=True)
+        await group_configs.change(name, to(session="50000"), for_real=True)
     await overwrite(store, f"{CONFIGS}/a", damage)
-    configured = await again(store)
-    assert configured.names() == ["b"]
+    group_configs = await again(store)
+    assert group_configs.names() == ["b"]
     assert "group a: its configs cannot be read" in caplog.text
-    assert configured.timing("a") == Timing(5.0, 45.0)
+    assert group_configs.timing("a") == Timing(5.0, 45.0)
     with pytest.raises(Corrupted):
-        await configured.change("a", to(session="60000"), for_real=True)
+        await group_configs.change("a", to(session="60000"), for_real=True)
     assert await store.get(f"{CONFIGS}/a") is not None

@@ -6,24 +6,24 @@ from magnetar.wire.kafka.groups.memory_budget import GroupMemory, size_of
 
 
 def test_room() -> None:
-    room = GroupMemory(10)
-    assert room.has(10)
-    assert not room.has(11)
-    room.take(8)
-    assert not room.has(3)
-    assert room.has(-1)
-    room.take(-8)
-    assert room.used_bytes == 0
+    memory = GroupMemory(10)
+    assert memory.has(10)
+    assert not memory.has(11)
+    memory.take(8)
+    assert not memory.has(3)
+    assert memory.has(-1)
+    memory.take(-8)
+    assert memory.used_bytes == 0
     with pytest.raises(AssertionError):
-        room.take(-1)
+        memory.take(-1)
 
 
 def test_what_is_loaded_is_taken_in_any_case() -> None:
-    room = GroupMemory(10)
-    room.take(20)
-    assert not room.has(1)
-    room.take(-12)
-    assert room.has(2)
+    memory = GroupMemory(10)
+    memory.take(20)
+    assert not memory.has(1)
+    memory.take(-12)
+    assert memory.has(2)
 
 
 def test_sizes_are_not_too_small() -> None:

@@ -24,8 +24,8 @@ def member(
 
 
 def classic_group(*members: StoredMember, generation: int = 7) -> Group:
-    room = GroupMemory()
-    group = Group("g", RebalanceRules(10, 0.0, str, lambda *_: None, lambda call: call()), room)
+    memory = GroupMemory()
+    group = Group("g", RebalanceRules(10, 0.0, str, lambda *_: None, lambda call: call()), memory)
     group.resume(StoredGroup(generation, "consumer", "range", members[0].member_id, members), 0.0)
     return group
 

@@ -23,7 +23,7 @@ from magnetar.wire.kafka.messages.acls import (
 )
 from magnetar.wire.kafka.session.context import Handler, RequestContext
 
-REASON: Final = "No Authorizer is configured."
+REASON: Final = "No Authorizer is group_configs."
 
 
 async def on_describe_acls(

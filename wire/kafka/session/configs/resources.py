@@ -1,6 +1,6 @@
 """What has configs: topics, this broker, and groups; how each is shown, and how it is changed.
 
-What may be configured: `wire/kafka/configs.py` and `wire/kafka/groups/configs.py`; what
+What may be group_configs: `wire/kafka/configs.py` and `wire/kafka/groups/configs.py`; what
 clients ask of configs is answered in `configs.py`.
 
 Invariant: a change that may not be has changed nothing.
@@ -67,20 +67,20 @@ class ConfigResources:
         broker: Broker,
         groups: GroupCoordinator,
         records: GroupRecords,
-        configured: GroupConfigs,
+        group_configs: GroupConfigs,
         options: KafkaOptions,
         defaults: Mapping[str, str],
     ) -> None:
         self._broker = broker
         self._groups = groups
         self._records = records
-        self._configured = configured
+        self._group_configs = group_configs
         self._options = options
         self._defaults = defaults
         topic, node, group = (
             Resource("topic", configs.TOPIC, self._of_topic, self._change_topic, self._topics),
             Resource("broker", BROKER, self._of_broker, self._change_broker, self._brokers, FIXED),
-            Resource("group", GROUP, self._of_group, self._change_group, self._configured_groups),
+            Resource("group", GROUP, self._of_group, self._change_group, self._groups_with_configs),
         )
         self.by_type: Mapping[int, Resource] = {
             ConfigResourceType.TOPIC: topic,
@@ -167,8 +167,8 @@ class ConfigResources:
     async def _of_group(self, _caller: Caller, name: str) -> list[Shown]:
         """A group need not be there to have configs; nothing waits here."""
         _check_group(name)
-        configured = self._configured
-        own, common = configured.of(name), of_all(configured.options)
+        group_configs = self._group_configs
+        own, common = group_configs.of(name), of_all(group_configs.options)
 
         def shown(one: Config) -> Shown:
             if one.name in own:
@@ -180,11 +180,11 @@ class ConfigResources:
 
     async def _change_group(self, name: str, change: Change, for_real: bool) -> None:
         _check_group(name)
-        await self._configured.change(name, change, for_real=for_real)
+        await self._group_configs.change(name, change, for_real=for_real)
         self._groups.retime(name)
 
-    async def _configured_groups(self) -> list[str]:
-        return self._configured.names()
+    async def _groups_with_configs(self) -> list[str]:
+        return self._group_configs.names()
 
 
 THROTTLES: Final = frozenset(

@@ -74,14 +74,14 @@ class GroupToolHandlers:
         offsets: Offsets,
         subscriptions: Subscriptions,
         records: GroupRecords,
-        keeper: MemberStore,
+        member_store: MemberStore,
         forget_if_unused: Callable[[str], Awaitable[None]],
     ) -> None:
         self._groups = groups
         self._offsets = offsets
         self._subscriptions = subscriptions
         self._records = records
-        self._keeper = keeper
+        self._member_store = member_store
         self._forget_if_unused = forget_if_unused
 
     def handlers(self) -> Mapping[int, Handler]:
@@ -236,7 +236,7 @@ class GroupToolHandlers:
                 if code != NONE:
                     return code
             if not self._groups.in_use(group_id):
-                await self._keeper.forget(group_id)
+                await self._member_store.forget(group_id)
                 await self._records.delete(group_id)
         except BrokerError as error:
             return commit_code(error)

@@ -24,7 +24,7 @@ class Desk:
 
     def __init__(self, delay: float = 0.0, size_max: int = 10, bytes_max: int = 1_000_000) -> None:
         numbers = itertools.count(1)
-        self.room = GroupMemory(bytes_max)
+        self.memory = GroupMemory(bytes_max)
         self.soon: list[Callable[[], None]] = []
         rules = RebalanceRules(
             size_max, delay, lambda name: f"{name}-{next(numbers)}", self._keep, self.soon.append
@@ -32,7 +32,7 @@ class Desk:
         self.kept: list[StoredGroup | None] = []
         self.keeps_at_once = True
         self.waiting: list[Done] = []
-        self.group = Group("g", rules, self.room)
+        self.group = Group("g", rules, self.memory)
         self.now = 100.0
 
     def _keep(self, _: str, kept: StoredGroup | None, done: Done) -> None:
@@ -403,7 +403,7 @@ def test_room_is_taken_and_given_back() -> None:
     desk.join(id_required=True)
     desk.wait(20)
     assert desk.group.is_over
-    assert desk.room.used_bytes == 0
+    assert desk.memory.used_bytes == 0
 
 
 def test_a_static_member_comes_back_without_a_round() -> None:
@@ -515,10 +515,10 @@ def test_what_cannot_be_kept_is_said_again() -> None:
     desk.keeps_at_once = False
     (first,) = desk.join()
     task = desk.sync(first, {first.member_id: bytes(100)})
-    used = desk.room.used_bytes
+    used = desk.memory.used_bytes
     desk.waiting.pop()(StorageFailed("for now"))
     assert task[0].error_code == errors.COORDINATOR_NOT_AVAILABLE
-    assert desk.room.used_bytes == used - 100
+    assert desk.memory.used_bytes == used - 100
     (same,) = desk.join(first.member_id)
     assert same.generation == first.generation
     task = desk.sync(first, {first.member_id: b"1"})
@@ -543,9 +543,9 @@ def test_a_round_that_begins_while_tasks_are_kept_goes_before() -> None:
 def test_after_a_restart_all_is_as_it_was() -> None:
     desk = Desk()
     first, second = desk.pair()
-    used = desk.room.used_bytes
+    used = desk.memory.used_bytes
     desk = desk.restarted()
-    assert desk.room.used_bytes == used
+    assert desk.memory.used_bytes == used
     assert (desk.group.state, desk.group.leader) == (ClassicGroupState.STABLE, first.member_id)
     assert desk.beat(first) == desk.beat(second) == errors.NONE
     assert desk.group.may_commit(second.member_id, 2, None, desk.now) == errors.NONE

@@ -43,12 +43,12 @@ class Members(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         numbers = itertools.count()
-        self.room = GroupMemory(12_000)
+        self.memory = GroupMemory(12_000)
         self.keeps: list[Done] = []
         rules = RebalanceRules(
             4, 3.0, lambda name: f"{name}-{next(numbers)}", self._keep, list[Any]().append
         )
-        self.group = Group("g", rules, self.room)
+        self.group = Group("g", rules, self.memory)
         self.now = 0.0
         self.known: list[str] = [""]
         self.joins: list[Waiting] = []
@@ -145,7 +145,7 @@ class Members(RuleBasedStateMachine):
         group = self.group
         assert (group.state is ClassicGroupState.EMPTY) is (len(group.members) == 0)
         assert len(group.members) <= 4
-        assert 0 <= self.room.used_bytes <= self.room.bytes_max
+        assert 0 <= self.memory.used_bytes <= self.memory.bytes_max
         if group.state in (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE):
             assert group.members.get(group.leader) is not None
         instances = [one.instance_id for one in group.members if one.instance_id]
@@ -161,7 +161,7 @@ class Members(RuleBasedStateMachine):
         self.what_was_told_is_right()
         assert self.joins == self.syncs == []
         assert self.group.is_over
-        assert self.room.used_bytes == 0
+        assert self.memory.used_bytes == 0
 
 
 TestMembers = Members.TestCase

@@ -46,58 +46,58 @@ async def gate() -> Gate:
 
 
 @pytest.fixture
-async def keeper(gate: Gate) -> AsyncIterator[MemberStore]:
+async def member_store(gate: Gate) -> AsyncIterator[MemberStore]:
     async with trio.open_nursery() as nursery:
-        keeper = MemberStore(gate, AloneHere())
-        nursery.start_soon(keeper.run)
-        yield keeper
+        member_store = MemberStore(gate, AloneHere())
+        nursery.start_soon(member_store.run)
+        yield member_store
         nursery.cancel_scope.cancel()
 
 
-def keep(keeper: MemberStore, group: str, kept: StoredGroup | None) -> Completion[None]:
+def keep(member_store: MemberStore, group: str, kept: StoredGroup | None) -> Completion[None]:
     waiting = Completion[None]()
-    keeper.keep(group, kept, waiting.done)
+    member_store.keep(group, kept, waiting.done)
     return waiting
 
 
 async def stored(gate: Gate) -> dict[str, AnyStoredGroup | None]:
-    """What another keeper finds, as after a restart."""
+    """What another member_store finds, as after a restart."""
     other = MemberStore(gate, AloneHere())
     return {name: await other.claim(name) for name in await other.names()}
 
 
-async def test_what_is_kept_is_there_after_a_restart(gate: Gate, keeper: MemberStore) -> None:
+async def test_what_is_kept_is_there_after_a_restart(gate: Gate, member_store: MemberStore) -> None:
     gate.opened.set()
-    await keep(keeper, "a/b", kept(1)).result()
-    await keep(keeper, "g", kept(2)).result()
-    await keep(keeper, "other", kept(3)).result()
-    await keeper.forget("a/b")
-    await keeper.forget("a/b")
-    await keeper.forget("never there")
+    await keep(member_store, "a/b", kept(1)).result()
+    await keep(member_store, "g", kept(2)).result()
+    await keep(member_store, "other", kept(3)).result()
+    await member_store.forget("a/b")
+    await member_store.forget("a/b")
+    await member_store.forget("never there")
     assert await stored(gate) == {"g": kept(2), "other": kept(3)}
 
 
 async def test_whoever_claims_a_group_fences_its_former_coordinator(
-    gate: Gate, keeper: MemberStore
+    gate: Gate, member_store: MemberStore
 ) -> None:
     gate.opened.set()
-    await keep(keeper, "g", kept(1)).result()
-    assert await keeper.claim("g") is None, "it is held here"
+    await keep(member_store, "g", kept(1)).result()
+    assert await member_store.claim("g") is None, "it is held here"
     assert await stored(gate) == {"g": kept(1)}
     with pytest.raises(NotCoordinator):
-        await keep(keeper, "g", kept(2)).result()
-    assert await keeper.claim("g") == kept(1), "not held any more, so it may be taken back"
-    await keep(keeper, "g", kept(3)).result()
+        await keep(member_store, "g", kept(2)).result()
+    assert await member_store.claim("g") == kept(1), "not held any more, so it may be taken back"
+    await keep(member_store, "g", kept(3)).result()
     assert await stored(gate) == {"g": kept(3)}
 
 
 async def test_of_two_who_store_a_new_group_the_first_one_wins(
-    gate: Gate, keeper: MemberStore
+    gate: Gate, member_store: MemberStore
 ) -> None:
     gate.opened.set()
     await overwrite(gate, f"{MEMBERS}/g", encode(kept(7)))
     with pytest.raises(NotCoordinator):
-        await keep(keeper, "g", kept(1)).result()
+        await keep(member_store, "g", kept(1)).result()
     assert await stored(gate) == {"g": kept(7)}
 
 
@@ -107,19 +107,21 @@ async def test_a_group_of_another_broker_is_not_touched(gate: Gate) -> None:
     peer = Peer(1)
     table = OwnershipTable(peer)
     table.groups["g"] = peer
-    keeper = MemberStore(gate, table)
-    assert await keeper.names() == []
+    member_store = MemberStore(gate, table)
+    assert await member_store.names() == []
     with pytest.raises(NotCoordinator):
-        await keeper.claim("g")
+        await member_store.claim("g")
     assert await gate.get(f"{MEMBERS}/g") == Versioned(encode(kept(7)), 0)
 
 
-async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: MemberStore) -> None:
+async def test_of_what_waits_only_the_newest_is_written(
+    gate: Gate, member_store: MemberStore
+) -> None:
     told: list[BrokerError | None] = []
-    keeper.keep("g", kept(1), told.append)
+    member_store.keep("g", kept(1), told.append)
     await gate.entered.wait()
-    keeper.keep("g", kept(2), told.append)
-    last = keep(keeper, "g", kept(3))
+    member_store.keep("g", kept(2), told.append)
+    last = keep(member_store, "g", kept(3))
     assert told == []
     gate.opened.set()
     await last.result()
@@ -128,24 +130,24 @@ async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: Memb
 
 
 async def test_a_deletion_comes_after_what_was_asked_for_before(
-    gate: Gate, keeper: MemberStore
+    gate: Gate, member_store: MemberStore
 ) -> None:
-    first = keep(keeper, "g", kept(1))
+    first = keep(member_store, "g", kept(1))
     await gate.entered.wait()
-    gone = keep(keeper, "g", None)
+    gone = keep(member_store, "g", None)
     gate.opened.set()
     await gone.result()
     await first.result()
     assert await gate.children(MEMBERS) == []
 
 
-async def test_who_asked_hears_what_went_wrong(gate: Gate, keeper: MemberStore) -> None:
+async def test_who_asked_hears_what_went_wrong(gate: Gate, member_store: MemberStore) -> None:
     gate.opened.set()
     gate.fails = True
     with pytest.raises(StorageFailed):
-        await keep(keeper, "g", kept(1)).result()
+        await keep(member_store, "g", kept(1)).result()
     gate.fails = False
-    await keep(keeper, "g", kept(1)).result()
+    await keep(member_store, "g", kept(1)).result()
     assert await stored(gate) == {"g": kept(1)}
 
 
@@ -155,15 +157,15 @@ async def claimed_by_another(gate: Gate) -> MemberStore:
     return other
 
 
-async def test_a_fenced_coordinator_deletes_nothing(gate: Gate, keeper: MemberStore) -> None:
+async def test_a_fenced_coordinator_deletes_nothing(gate: Gate, member_store: MemberStore) -> None:
     """Its write is under way when its last member leaves; another one has the group by then."""
     gate.opened.set()
-    await keep(keeper, "g", kept(1)).result()
+    await keep(member_store, "g", kept(1)).result()
     await claimed_by_another(gate)
     gate.opened, gate.entered = trio.Event(), trio.Event()
-    first = keep(keeper, "g", kept(2))
+    first = keep(member_store, "g", kept(2))
     await gate.entered.wait()
-    last = keep(keeper, "g", None)
+    last = keep(member_store, "g", None)
     gate.opened.set()
     for waiting in (first, last):
         with pytest.raises(NotCoordinator):
@@ -172,15 +174,15 @@ async def test_a_fenced_coordinator_deletes_nothing(gate: Gate, keeper: MemberSt
 
 
 async def test_what_was_released_is_neither_written_nor_deleted(
-    gate: Gate, keeper: MemberStore
+    gate: Gate, member_store: MemberStore
 ) -> None:
     gate.opened.set()
-    await keep(keeper, "g", kept(1)).result()
+    await keep(member_store, "g", kept(1)).result()
     other = await claimed_by_another(gate)
-    waiting = keep(keeper, "g", kept(2))
-    keeper.release("g")
+    waiting = keep(member_store, "g", kept(2))
+    member_store.release("g")
     with pytest.raises(NotCoordinator):
         await waiting.result()
-    await keeper.forget("g")
+    await member_store.forget("g")
     assert await stored(gate) == {"g": kept(1)}
     other.release("g")

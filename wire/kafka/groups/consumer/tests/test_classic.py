@@ -180,7 +180,7 @@ def test_a_static_one_comes_back_to_what_it_had() -> None:
     assert desk.come("i-old", instance_id="i").error_code == errors.FENCED_INSTANCE_ID
     assert classic.leave(desk.group, "i-old", "i") == errors.FENCED_INSTANCE_ID
     assert classic.leave(desk.group, "", "i") == errors.NONE
-    assert desk.room.used_bytes == 0
+    assert desk.memory.used_bytes == 0
 
 
 def test_a_newcomer_comes_again_with_its_id() -> None:

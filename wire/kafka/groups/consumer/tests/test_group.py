@@ -30,10 +30,10 @@ class Desk:
     """A group and a clock."""
 
     def __init__(self, size_max: int = 10, bytes_max: int = 1_000_000) -> None:
-        self.room = GroupMemory(bytes_max)
+        self.memory = GroupMemory(bytes_max)
         self.now = 100.0
         timing = Timing(heartbeat_seconds=5.0, session_seconds=45.0)
-        self.group = ConsumerGroup("g", size_max, timing, self.room)
+        self.group = ConsumerGroup("g", size_max, timing, self.memory)
         self.look(THERE)
 
     def restarted(self) -> Desk:
@@ -43,8 +43,8 @@ class Desk:
         found = decode(encode(kept))
         assert isinstance(found, StoredConsumerGroup)
         desk.now = self.now
-        desk.room = GroupMemory(1_000_000)
-        desk.group = ConsumerGroup("g", 10, Timing(5.0, 45.0), desk.room)
+        desk.memory = GroupMemory(1_000_000)
+        desk.group = ConsumerGroup("g", 10, Timing(5.0, 45.0), desk.memory)
         desk.group.resume(found, self.now)
         return desk
 
@@ -123,7 +123,7 @@ def test_who_leaves_lets_go() -> None:
     told = desk.beat("m", -1)
     assert (told.error_code, told.epoch, told.member_id) == (0, -1, "m")
     assert desk.group.state is ConsumerState.EMPTY
-    assert desk.room.used_bytes == 0
+    assert desk.memory.used_bytes == 0
     assert desk.beat("m", 1).error_code == errors.UNKNOWN_MEMBER_ID
     assert desk.join("n").assigned == ALL
 
@@ -280,7 +280,7 @@ def test_room() -> None:
     desk.look(Topics({"a": A}, {A: 5}))
     assert desk.beat("m", 1, ALL).assigned == parts(A, *range(5))
     desk.group.die()
-    assert desk.room.used_bytes == 0
+    assert desk.memory.used_bytes == 0
     assert desk.join("m").error_code == errors.UNKNOWN_MEMBER_ID
 
 
@@ -295,7 +295,7 @@ def test_after_a_restart_all_is_as_everybody_was_told() -> None:
     assert desk.group.dirty
     after = desk.restarted()
     assert not after.group.dirty
-    assert after.room.used_bytes == desk.room.used_bytes
+    assert after.memory.used_bytes == desk.memory.used_bytes
     after.look(THERE)
     told = after.beat("m", 2, mine)
     assert (told.error_code, told.epoch, told.assigned) == (errors.NONE, 2, None)

@@ -57,7 +57,7 @@ class Readers(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.room = GroupMemory(100_000)
+        self.memory = GroupMemory(100_000)
         self.sizes = {A: 3, B: 2}
         self.now = 0.0
         self.group = self._made()
@@ -67,7 +67,7 @@ class Readers(RuleBasedStateMachine):
         self.generations = 0
 
     def _made(self) -> ConsumerGroup:
-        return ConsumerGroup("g", 10, Timing(5.0, 45.0), self.room)
+        return ConsumerGroup("g", 10, Timing(5.0, 45.0), self.memory)
 
     def _keep(self) -> None:
         if self.group.dirty:
@@ -104,7 +104,7 @@ class Readers(RuleBasedStateMachine):
         if amid:
             self._heard(reader, reader.epoch)
             reader.says_all = True
-        self.room = GroupMemory(100_000)
+        self.memory = GroupMemory(100_000)
         self.group = self._made()
         if self.kept is not None:
             self.group.resume(self.kept, self.now)
@@ -182,7 +182,7 @@ class Readers(RuleBasedStateMachine):
         assert held == group._owners
         assert all(one.epoch <= group.epoch for one in group.members.values())
         assert set(group.targets) == set(group.members)
-        assert 0 <= self.room.used_bytes <= self.room.bytes_max
+        assert 0 <= self.memory.used_bytes <= self.memory.bytes_max
 
     def everybody(self) -> list[Reader]:
         return self.readers
@@ -202,7 +202,7 @@ class Readers(RuleBasedStateMachine):
         wanted |= {B for reader in self.everybody() if "b" in reader.names}
         assert everything == [(t, n) for t in sorted(wanted) for n in range(self.sizes[t])]
         self.group.die()
-        assert self.room.used_bytes == 0
+        assert self.memory.used_bytes == 0
 
 
 TestReaders = Readers.TestCase

@@ -238,7 +238,7 @@ async def test_a_group_that_cannot_go_over(stage: Stage, monkeypatch: Any) -> No
     older, newer = await alone(stage), Reader(await stage.client(), "a")
     groups: GroupCoordinator = stage.front.services.groups
     with monkeypatch.context() as patch:
-        patch.setattr(groups._room, "bytes_max", groups._room.used_bytes + 100)
+        patch.setattr(groups._memory, "bytes_max", groups._memory.used_bytes + 100)
         assert (await newer.join("t")).error_code == errors.COORDINATOR_NOT_AVAILABLE
     assert await older.live() == errors.NONE, "nothing has happened"
     assert await kind(stage) == ("classic", "Stable")
@@ -252,7 +252,7 @@ async def test_a_classic_group_for_which_there_is_no_room_begins_anew(
     await newer.join("t")
     await older.settles()
     with monkeypatch.context() as patch:
-        patch.setattr(stage.front.services.groups._room, "bytes_max", 5_000)
+        patch.setattr(stage.front.services.groups._memory, "bytes_max", 5_000)
         newer.epoch = -1
         assert (await newer.beat()).error_code == errors.NONE
     assert await older.live() == errors.UNKNOWN_MEMBER_ID
