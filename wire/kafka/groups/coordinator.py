@@ -27,6 +27,7 @@ import trio
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted, NotCoordinator
+from magnetar.core.ports.ledger_store import Done
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
@@ -40,7 +41,6 @@ from magnetar.wire.kafka.errors import (
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.group_record import (
     AnyStoredGroup,
-    Done,
     StoredGroup,
 )
 from magnetar.wire.kafka.groups.classic.join_phase import RebalanceRules

@@ -148,23 +148,22 @@ class Offsets:
                 return dict.fromkeys(commits, INVALID_GROUP_ID)
             except BrokerError as error:
                 return dict.fromkeys(commits, commit_code(error))
-            codes, cursors = self._moved(commits, await self._places(group, commits))
+            targets, codes = await self._targets(group, commits)
+            cursors = self._moved(commits, targets, codes)
         return codes | await _saved(cursors)
 
     def _moved(
         self,
         commits: Mapping[TopicPartition, CommittedPosition],
-        places: Mapping[TopicPartition, CommitTarget | int],
-    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, Cursor]]:
-        """Move all cursors that may be moved; why others may not. Nothing of it is stored yet."""
-        codes, cursors = {}, {}
+        targets: Mapping[TopicPartition, CommitTarget],
+        codes: dict[TopicPartition, int],
+    ) -> dict[TopicPartition, Cursor]:
+        """Move all cursors that may be moved; add why others may not. Nothing is stored yet."""
+        cursors: dict[TopicPartition, Cursor] = {}
         now_ms = self._broker.clock.wall_ms()
-        for where, place in places.items():
-            if isinstance(place, int):
-                codes[where] = place
-                continue
-            cursor = place.subscription.cursor
-            if place.subscription.consumers or not cursor.durable:
+        for where, target in targets.items():
+            cursor = target.subscription.cursor
+            if target.subscription.consumers or not cursor.durable:
                 codes[where] = NON_EMPTY_GROUP
                 continue
             cursors[where] = cursor
@@ -172,41 +171,45 @@ class Offsets:
             if commit.order and order_of(cursor.position_properties) >= commit.order:
                 continue  # superseded, or moved by an attempt that could not be stored then
             order = commit.order or self.next_order()
-            cursor.set_position_properties(stored(commit, place.mark, order))
+            cursor.set_position_properties(stored(commit, target.mark, order))
             cursor.used(now_ms)
-            cursor.reset(place.mark)
-        return codes, cursors
+            cursor.reset(target.mark)
+        return cursors
 
-    async def _places(
+    async def _targets(
         self, group: str, commits: Mapping[TopicPartition, CommittedPosition]
-    ) -> dict[TopicPartition, CommitTarget | int]:
-        """A place for each, or why there is none; what is not loaded is loaded together."""
-        found: dict[TopicPartition, CommitTarget | int] = {}
+    ) -> tuple[dict[TopicPartition, CommitTarget], dict[TopicPartition, int]]:
+        """The target of each, or the code that says why it has none. Logs load side by side."""
+        targets: dict[TopicPartition, CommitTarget] = {}
+        codes: dict[TopicPartition, int] = {}
         waiting: list[TopicPartition] = []
+
+        async def find(where: TopicPartition) -> None:
+            try:
+                targets[where] = await self._target(group, where, commits[where].offset)
+            except (BrokerError, KafkaRefusal) as error:
+                codes[where] = commit_code(error)
+
         for where in commits:
             log = self._logs.at_once(*where)
             if log is not None and group in log.topic.subscriptions:
-                found[where] = await self._place(group, where, commits[where].offset)
+                await find(where)
             else:
                 waiting.append(where)
 
         async def work() -> None:
             while waiting:
-                where = waiting.pop()
-                found[where] = await self._place(group, where, commits[where].offset)
+                await find(waiting.pop())
 
         async with trio.open_nursery() as nursery:
             for _ in range(min(AT_ONCE, len(waiting))):
                 nursery.start_soon(work)
-        return found
+        return targets, codes
 
-    async def _place(self, group: str, where: TopicPartition, offset: int) -> CommitTarget | int:
-        try:
-            log = await self._logs.get(*where)
-            mark = await _mark_before(log, offset)
-            subscription = await log.topic.subscription(group, start=mark, properties={OWN: "true"})
-        except (BrokerError, KafkaRefusal) as error:
-            return commit_code(error)
+    async def _target(self, group: str, where: TopicPartition, offset: int) -> CommitTarget:
+        log = await self._logs.get(*where)
+        mark = await _mark_before(log, offset)
+        subscription = await log.topic.subscription(group, start=mark, properties={OWN: "true"})
         return CommitTarget(log, subscription, mark)
 
     # -- asking -------------------------------------------------------------------------------

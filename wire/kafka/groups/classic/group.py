@@ -34,6 +34,7 @@ from functools import partial
 from typing import Final
 
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.ports.ledger_store import Done
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     FENCED_INSTANCE_ID,
@@ -46,7 +47,7 @@ from magnetar.wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
 )
 from magnetar.wire.kafka.groups.classic import protocols
-from magnetar.wire.kafka.groups.classic.group_record import Done, StoredGroup, unheard
+from magnetar.wire.kafka.groups.classic.group_record import StoredGroup, unheard
 from magnetar.wire.kafka.groups.classic.join_phase import JoinPhase, RebalanceRules, begun
 from magnetar.wire.kafka.groups.classic.member import (
     NEVER,

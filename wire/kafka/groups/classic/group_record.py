@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.ports.ledger_store import Done
 
 
 class StoredMember(Struct, frozen=True, array_like=True):
@@ -79,9 +80,8 @@ class StoredConsumerGroup(Struct, frozen=True, array_like=True, tag="consumer"):
 
 
 AnyStoredGroup = StoredGroup | StoredConsumerGroup
-Done = Callable[[BrokerError | None], None]
 StoreGroup = Callable[[str, AnyStoredGroup | None, Done], None]
-"""Keep this of that group, or nothing any more, and tell when the disk has it, or why not."""
+"""Store the members of a group, or delete them (None); `Done` is called when that is durable."""
 
 
 def unheard(_: BrokerError | None) -> None:

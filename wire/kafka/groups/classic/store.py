@@ -23,8 +23,9 @@ from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator
+from magnetar.core.ports.ledger_store import Done
 from magnetar.core.ports.metadata_store import MetadataStore
-from magnetar.wire.kafka.groups.classic.group_record import AnyStoredGroup, Done, decode, encode
+from magnetar.wire.kafka.groups.classic.group_record import AnyStoredGroup, decode, encode
 
 log = logging.getLogger(__name__)
 

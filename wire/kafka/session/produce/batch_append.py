@@ -6,6 +6,7 @@ Invariant: `tell` is called once, when it is certain where the batch is, or that
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from magnetar.core.entry.kafka import form
@@ -43,7 +44,7 @@ def check_transaction(
         raise KafkaRefusal(INVALID_TXN_STATE, "this producer has a transaction open here")
 
 
-class BatchAppend:
+class BatchAppend(ABC):
     """One batch; subclasses define how its outcome is reported."""
 
     __slots__ = ("header", "log", "now_ms", "remembered")
@@ -55,9 +56,9 @@ class BatchAppend:
         self.remembered: BatchMetadata | None = None
         """By its producer's numbers, if it has any."""
 
-    def tell(self, code: int, offset: int) -> None:
-        """An error code, and the offset if there is none."""
-        raise NotImplementedError
+    @abstractmethod
+    def report(self, code: int, offset: int) -> None:
+        """Report an error code, or the offset if it is NONE."""
 
     def begin(self, handler: ProduceHandler, batch: bytes | memoryview) -> None:
         topic, offsets, now_ms = self.log.topic, self.header.last_delta + 1, self.now_ms
@@ -77,7 +78,7 @@ class BatchAppend:
             code = code_of(result)
             if remembered is not None:
                 log.producers.failed(self.header.producer_id, remembered, code)
-            self.tell(code, -1)
+            self.report(code, -1)
             return
         offset = log.topic.ledger.delivered_index(result)
         if remembered is not None:
@@ -85,4 +86,4 @@ class BatchAppend:
             if self.header.attributes & TRANSACTIONAL and log.topic.transactions.present:
                 index = log.topic.transactions.index
                 index.wrote(self.header.producer_id, offset, result, self.now_ms)
-        self.tell(NONE, offset)
+        self.report(NONE, offset)

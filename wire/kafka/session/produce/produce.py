@@ -54,7 +54,7 @@ ZSTD_VERSION: Final = 7
 ACKS: Final = (-1, 0, 1)
 AT_ONCE_MAX: Final = 500
 """Partitions of one request: more of them are found and judged with rests in between."""
-UNKNOWN: Final = (NOT_LEADER, KafkaRefusal(NOT_LEADER))
+UNKNOWN: Final = (KafkaRefusal(NOT_LEADER), KafkaRefusal(NOT_LEADER))
 
 
 def on_produce(handler: ProduceHandler, frame: KafkaRequest) -> None:
@@ -118,7 +118,7 @@ class Producing:
         self._frame = frame
         self._request = request
         self._by_id = frame.version >= BY_ID_VERSION
-        self._found: list[PartitionLog | int] = []
+        self._found: list[PartitionLog | KafkaRefusal] = []
         """Partitions in the order of the request, or why they are not to be had."""
         self._judged: list[Judged | KafkaRefusal] = []
         """And what becomes of the batch for each."""
@@ -170,7 +170,7 @@ class Producing:
                     await log.begin_writing()
                     self._found.append(log)
                 except (BrokerError, KafkaRefusal) as error:
-                    self._found.append(code_of(error))
+                    self._found.append(KafkaRefusal(code_of(error)))
 
     async def prepare(self) -> None:
         """Judge the batches, and bring those that came otherwise into the form that their logs are
@@ -179,8 +179,8 @@ class Producing:
         self._judged.clear()
         self._now_ms = self._handler.clock.wall_ms()
         async for log, part in Cooperative(zip(self._found, self._parts(), strict=True)):
-            if isinstance(log, int):
-                self._judged.append(KafkaRefusal(log))
+            if isinstance(log, KafkaRefusal):
+                self._judged.append(log)
                 continue
             batch = part.records or b""
             self._judged.append(self._at_once(log, batch) or await self._in_time(log, batch))
@@ -228,14 +228,17 @@ class Producing:
         self.one_less()
 
     def _store(
-        self, part: ProducePartition, log: PartitionLog | int, judged: Judged | KafkaRefusal
+        self,
+        part: ProducePartition,
+        log: PartitionLog | KafkaRefusal,
+        judged: Judged | KafkaRefusal,
     ) -> ProducedPartition:
         partition_response = ProducedPartition(index=part.index, error_code=NONE, base_offset=-1)
         if self._request.acks not in ACKS:
             partition_response.error_code = INVALID_REQUIRED_ACKS
             return partition_response
-        if isinstance(log, int):
-            partition_response.error_code = log
+        if isinstance(log, KafkaRefusal):
+            partition_response.error_code = log.code
             return partition_response
         try:
             batch, header = self._checked(log, judged)
@@ -290,7 +293,7 @@ class Producing:
                     )
                 else:
                     self._left += 1
-                    part.remembered.waiting.append(part.tell)
+                    part.remembered.waiting.append(part.report)
                 return
         if log.rules().append_time:
             partition_response.log_append_time_ms = self._now_ms
@@ -335,7 +338,7 @@ class Part(BatchAppend):
         self.producing = producing
         self.partition_response = partition_response
 
-    def tell(self, code: int, offset: int) -> None:
+    def report(self, code: int, offset: int) -> None:
         self.partition_response.error_code, self.partition_response.base_offset = code, offset
         self.partition_response.log_start_offset = self.log.start
         self.producing.one_less()

@@ -84,7 +84,7 @@ class Single(BatchAppend):
                 return body.behind(front)
         return super().wrapped(batch, offsets)
 
-    def tell(self, code: int, offset: int) -> None:
+    def report(self, code: int, offset: int) -> None:
         handler, request, shape = self.handler, self.request, self.request.shape
         handler.connection.stored(self.size)
         if code == NONE and not handler.publish_throttle.exceeded:

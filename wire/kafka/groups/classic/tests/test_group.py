@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.ports.ledger_store import Done
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.group import Group
-from magnetar.wire.kafka.groups.classic.group_record import Done, StoredGroup, decode, encode
+from magnetar.wire.kafka.groups.classic.group_record import StoredGroup, decode, encode
 from magnetar.wire.kafka.groups.classic.join_phase import RebalanceRules
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState

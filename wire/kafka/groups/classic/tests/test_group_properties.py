@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.ports.ledger_store import Done
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.group import Group
-from magnetar.wire.kafka.groups.classic.group_record import Done, StoredGroup
+from magnetar.wire.kafka.groups.classic.group_record import StoredGroup
 from magnetar.wire.kafka.groups.classic.join_phase import RebalanceRules
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
