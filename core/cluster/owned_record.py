@@ -245,7 +245,7 @@ class OwnedRecord(Generic[Value]):
 
     def _lost(self) -> Fenced:
         self.state = RecordState.FENCED
-        return Fenced(f"another owner has taken over {self.path}")
+        return Fenced(f"another owner has taken over {self.path}, ours since version {self.epoch}")
 
     async def _settle(self) -> None:
         assert self.state is not RecordState.UNREAD, f"{self.path} is to be loaded first"

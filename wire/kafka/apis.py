@@ -167,7 +167,7 @@ def decode_header(data: bytes, at: int) -> RequestHeader:
 def decode_request(key: int, version: int, data: bytes, at: int) -> Request | None:
     """The request behind its header; None for ApiVersions in a version that we do not know.
 
-    Such a client is to be answered all the same, so that it comes back with one that we do.
+    Such a client is answered all the same, so that it comes back with a version that we know.
     """
     if not _api(key, version).knows(version):
         return None

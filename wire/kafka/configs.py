@@ -344,7 +344,7 @@ class ProduceRules(Struct, frozen=True):
     limited: bool
     """Records are deleted by limits, or by DeleteRecords."""
     codec: int | None
-    """How batches are to be compressed, if it is not for their producers to say."""
+    """The codec that a topic imposes; None leaves it to producers."""
     plain: bool
     """Valid batches within the time limits are stored unchanged."""
 

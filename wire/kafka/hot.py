@@ -88,7 +88,7 @@ class Shape:
         self.partition = topic.partition_data[0].index
         self.answer_words = _answer_words(self.version, topic, self.partition)
         self.rest = _rest(self.version)
-        """Of an answer that has nothing more to say."""
+        """The end of an answer without further fields."""
 
     def asks(self, records: memoryview) -> ProduceRequest:
         """The same again, with other records."""

@@ -28,7 +28,7 @@ def topic_of(text: str) -> TopicName:
 
 
 def new_topic_of(text: str) -> TopicName:
-    """The same for a topic that is to be made: it must have a name that all clients take."""
+    """The same for a topic that is created: every client must accept its name."""
     name = topic_of(text)
     if not _LEGAL.fullmatch(name.local) or name.local in (".", ".."):
         raise InvalidName(f"a topic is called by letters, digits, '.', '_' and '-', not {text!r}")

@@ -78,7 +78,7 @@ class KafkaRequest:
         return self._request
 
     def let_go(self) -> None:
-        """The request is not needed any more, though its answer may take a while."""
+        """Release the memory of a request, whose answer may take a while."""
         self._request = None
 
 
@@ -250,7 +250,7 @@ class KafkaWire:
         self.answer_packed(request, pieces)
 
     def answer_packed(self, request: KafkaRequest, pieces: list[bytes]) -> None:
-        """Likewise, a response that is packed."""
+        """Pack a response that is encoded already."""
         request.pieces = pieces
         line = self._line
         while line and line[0].pieces is not None:
@@ -274,6 +274,6 @@ class KafkaWire:
         self._begun = None
 
     def close(self) -> None:
-        """Hear nothing any more; what is packed may still be sent."""
+        """Parse no more bytes; responses that are packed may still be sent."""
         self._closed = True
         self.frame_bytes_wanted = 0

@@ -116,7 +116,7 @@ class GroupCoordinator:
     async def ready(self, group_id: str) -> None:
         """Have the group here, if it is ours and has members; `NotCoordinator` if it is not ours.
 
-        Asked before each request about a group, and no work where the group is here.
+        Called before each request about a group; a group that is here costs nothing.
         """
         if group_id not in self._groups:
             await self._load(group_id)
@@ -154,7 +154,7 @@ class GroupCoordinator:
         self._member_store.keep(group_id, kept, stored)
 
     def drop(self, group_id: str) -> None:
-        """Another broker coordinates the group: its members are to find that one."""
+        """Forget a group that another broker coordinates; its members find that broker."""
         log.warning("group %s: another broker coordinates it now", group_id)
         self._member_store.release(group_id)
         self._records.release(group_id)
@@ -164,22 +164,22 @@ class GroupCoordinator:
         return self._clock.monotonic()
 
     def find(self, group_id: str) -> Group | None:
-        """The classic group of that name."""
+        """The classic group of that name, if there is one."""
         group = self._groups.get(group_id)
         return group if isinstance(group, Group) else None
 
     def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """The group of the newer protocol of that name."""
+        """The group of that name if its members use the newer protocol (KIP-848)."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     def read_newer(self, group_id: str) -> ConsumerGroup | None:
-        """The same, if it has members."""
+        """The group of the newer protocol of that name, if it has members."""
         newer = self.consumer(group_id)
         return newer if newer is not None and newer.in_use else None
 
     def in_use(self, group_id: str) -> bool:
-        """Whether it has members."""
+        """Whether the group has members."""
         group = self._groups.get(group_id)
         return group is not None and group.in_use
 
@@ -187,7 +187,7 @@ class GroupCoordinator:
         return list(self._groups.values())
 
     def join(self, group_id: str, request: Joining, done: Callable[[Joined], None]) -> None:
-        """Into the group of that name, there or not yet."""
+        """Let a member join the group of that name, which is created if necessary."""
         group = self.find(group_id)
         code = NONE
         if self.read_newer(group_id):
@@ -230,7 +230,7 @@ class GroupCoordinator:
         await self._records.note(group_id, CONSUMER, CONSUMERS, 0)
 
     def made_consumer(self, group_id: str) -> ConsumerGroup:
-        """A group of the newer protocol that is not there yet."""
+        """Create a group of the newer protocol."""
         if self.in_use(group_id):
             raise KafkaRefusal(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
         if not self._memory.has(_size(group_id)):
@@ -281,13 +281,13 @@ class GroupCoordinator:
         return ConsumerGroup(group_id, self._rules.size_max, timing, self._memory)
 
     def retime(self, group_id: str) -> None:
-        """The group's configs have changed."""
+        """Apply changed configs to the group."""
         group = self.consumer(group_id)
         if group is not None:
             group.timing = self._group_configs.timing(group_id)
 
     async def keep(self, group: ConsumerGroup) -> None:
-        """What a member is about to hear is on the disk when this returns."""
+        """Store the group before a member learns its new state."""
         waiting = self._keeping.get(group.id)
         if group.dirty:
             waiting = self._keeping[group.id] = Completion[None]()
@@ -313,11 +313,11 @@ class GroupCoordinator:
         return group
 
     def forget(self, group_id: str) -> None:
-        """It is over, or deleted: callers that hold it look up its successor."""
+        """Remove a group that is over or deleted; callers that hold it look up its successor."""
         self._remove(group_id, UNKNOWN_MEMBER_ID)
 
     def _remove(self, group_id: str, code: int) -> None:
-        """Answer all calls that wait in it with that code."""
+        """Remove a group, and answer the calls that wait in it with that code."""
         group = self._groups.pop(group_id, None)
         if group is not None:
             del self._noted[group_id]
@@ -339,14 +339,14 @@ class GroupCoordinator:
         return found
 
     def record_of(self, group_id: str) -> GroupRecord:
-        """What is to be said of a group that commits for the first time."""
+        """The record of a group that commits for the first time."""
         group = self._groups.get(group_id)
         if group is None or not group.in_use:
             return GroupRecord()
         return GroupRecord(*kind_of(group))
 
     async def run(self) -> None:
-        """Until cancelled: see to it that what is due is done."""
+        """Until cancelled: run the timers of all groups."""
         while True:
             if not self._groups:
                 self._news = trio.Event()
@@ -398,14 +398,14 @@ def _stored_later(group: ConsumerGroup, error: BrokerError | None) -> None:
 
 
 def kind_of(group: AnyGroup) -> tuple[str, str]:
-    """Its protocol and its type."""
+    """The protocol of a group, as its record names it, and its protocol type."""
     if isinstance(group, ConsumerGroup):
         return CONSUMER, CONSUMERS
     return CLASSIC, group.protocol_type or ""
 
 
 def new_id(name: str) -> str:
-    """For a member of that name."""
+    """A member id, as clients that do not choose their own expect it: their name and a UUID."""
     return f"{name}-{uuid.uuid4()}"
 
 

@@ -57,7 +57,7 @@ class Subscriptions:
         return sorted(map(TopicName.of_managed_ledger, self._logs.get(name, ())), key=str)
 
     async def partitions(self, name: str) -> list[TopicPartition]:
-        """Those that have a subscription of that name, as Kafka's clients call them."""
+        """Partitions that have a subscription of that name, by their names for Kafka's clients."""
         return [await self.partition_of(topic) for topic in await self.topics(name)]
 
     async def partition_of(self, name: TopicName) -> TopicPartition:

@@ -22,7 +22,7 @@ class TaskOrder:
         self._last: dict[Hashable, trio.Event] = {}
 
     def take(self, key: Hashable) -> AbstractAsyncContextManager[None]:
-        """The next turn of that key. Plain call; enter it to wait for it, leave it to end it."""
+        """The next turn of that key: entering it waits for it, leaving it ends it. Plain call."""
         before = self._last.get(key)
         mine = self._last[key] = trio.Event()
         return self._turn(key, before, mine)

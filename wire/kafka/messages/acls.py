@@ -89,7 +89,7 @@ class CreateAclsResponse(Response):
 
 
 class DeleteAclsFilter(Message):
-    """What rules look like that are to go."""
+    """A filter for rules that are deleted."""
 
     resource_type_filter: Int8
     resource_name_filter: String | None
@@ -101,7 +101,7 @@ class DeleteAclsFilter(Message):
 
 
 class DeleteAclsRequest(Request):
-    """Take away whatever looks so."""
+    """Delete the rules that match these filters."""
 
     KEY = ApiKey.DELETE_ACLS
     VERSIONS = (1, 3)

@@ -156,7 +156,7 @@ class IncrementalAlterConfigsResponse(Response):
 
 
 class ListConfigResourcesRequest(Request):
-    """Of these kinds, or of all, what is there that may be configured?"""
+    """List resources of these kinds, or of all kinds, that can have configs."""
 
     KEY = ApiKey.LIST_CONFIG_RESOURCES
     VERSIONS = (0, 1)

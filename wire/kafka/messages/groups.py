@@ -198,7 +198,7 @@ class DescribeGroupsResponse(Response):
 
 
 class ListGroupsRequest(Request):
-    """Which groups are there, in these states and of these types?"""
+    """List groups in these states and of these types."""
 
     KEY = ApiKey.LIST_GROUPS
     VERSIONS = (0, 5)

@@ -56,7 +56,7 @@ class OffsetCommitRequest(Request):
 
 
 class CommittedTopic(Message):
-    """What was kept for partitions of one topic."""
+    """Results for partitions of one topic."""
 
     name: Annotated[String, until(9)] = ""
     topic_id: Annotated[Uuid, since(10)] = NO_UUID
@@ -64,7 +64,7 @@ class CommittedTopic(Message):
 
 
 class OffsetCommitResponse(Response):
-    """What was kept."""
+    """Whether each offset is stored."""
 
     throttle_time_ms: Annotated[Int32, since(3)] = 0
     topics: list[CommittedTopic]

@@ -50,7 +50,7 @@ class TopicErrors(Message):
 
 
 class ConfigValue(Message):
-    """What one setting is to be; null for its default."""
+    """The new value of one config; null for its default."""
 
     name: String
     value: String | None

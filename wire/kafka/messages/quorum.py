@@ -82,7 +82,7 @@ class QuorumListener(Message):
 
 
 class QuorumNode(Message):
-    """One of those who vote."""
+    """A voter of the quorum."""
 
     node_id: Int32
     listeners: list[QuorumListener]

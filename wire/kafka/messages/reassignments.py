@@ -21,14 +21,14 @@ from magnetar.wire.kafka.messages.parts import PartitionError, TopicIndexes, Top
 
 
 class ReassignedPartition(Message):
-    """Where one partition is to be."""
+    """The replicas that one partition is moved to."""
 
     partition_index: Int32
     replicas: list[Int32] | None
 
 
 class ReassignedTopic(Message):
-    """Where partitions of one topic are to be."""
+    """The replicas that partitions of one topic are moved to."""
 
     name: String
     partitions: list[ReassignedPartition]
@@ -79,7 +79,7 @@ class AlteredDirTopic(Message):
 
 
 class AlteredDir(Message):
-    """What is to be in one directory."""
+    """Partitions to move into one directory."""
 
     path: String
     topics: list[AlteredDirTopic]
@@ -110,7 +110,7 @@ class AlterReplicaLogDirsResponse(Response):
 
 
 class ListPartitionReassignmentsRequest(Request):
-    """Which of these partitions are on the move? Null means all."""
+    """List the moves under way of these partitions; null means all."""
 
     KEY = ApiKey.LIST_PARTITION_REASSIGNMENTS
     VERSIONS = (0, 0)

@@ -300,7 +300,7 @@ class EndedEpochTopic(Message):
 
 
 class OffsetForLeaderEpochResponse(Response):
-    """The ends of those epochs."""
+    """The end offsets of those leader epochs (KIP-320)."""
 
     throttle_time_ms: Int32 = 0
     topics: list[EndedEpochTopic]

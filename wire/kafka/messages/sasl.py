@@ -26,7 +26,7 @@ class SaslHandshakeRequest(Request):
 
 
 class SaslHandshakeResponse(Response):
-    """Go on, or one of these instead."""
+    """Whether the mechanism is enabled, and which ones are."""
 
     error_code: Int16
     mechanisms: list[String]

@@ -25,7 +25,7 @@ from magnetar.wire.kafka.messages.parts import ConfigValue
 
 
 class CreateAssignment(Message):
-    """Brokers that are to have one partition."""
+    """The replicas of one partition."""
 
     partition_index: Int32
     broker_ids: list[Int32]
@@ -119,7 +119,7 @@ class DeleteTopicsResponse(Response):
 
 
 class CreatePartitionsAssignment(Message):
-    """Brokers that are to have one new partition."""
+    """The replicas of one new partition."""
 
     broker_ids: list[Int32]
 

@@ -20,7 +20,7 @@ from magnetar.wire.kafka.messages.parts import TopicErrors, TopicIndexes, TopicP
 
 
 class InitProducerIdRequest(Request):
-    """Give me a number that nobody has; with a transactional id, the next epoch of its number."""
+    """Assign a producer id; to a transactional id, the next epoch of its producer id (KIP-98)."""
 
     KEY = ApiKey.INIT_PRODUCER_ID
     VERSIONS = (0, 5)
@@ -158,7 +158,7 @@ class TxnOffsetCommitRequest(Request):
 
 
 class TxnOffsetCommitResponse(Response):
-    """What is kept until then."""
+    """Whether each offset waits for the end of the transaction."""
 
     throttle_time_ms: Int32 = 0
     topics: list[TopicErrors]
@@ -272,7 +272,7 @@ class DescribeTransactionsResponse(Response):
 
 
 class ListTransactionsRequest(Request):
-    """Which transactions are there, in these states, of these producers, older than that?"""
+    """List transactions in these states, of these producers, older than that (KIP-664, KIP-994)."""
 
     KEY = ApiKey.LIST_TRANSACTIONS
     VERSIONS = (0, 1)

@@ -123,7 +123,7 @@ def _at_once_max(batch: bytes | memoryview) -> int:
 
 
 def for_the_loop(batch: bytes | memoryview) -> bool:
-    """Whether a batch is to be looked through where it arrives, as far as its header tells."""
+    """Whether a batch is small enough, by its header, to be checked on the loop."""
     packed = len(batch) > ATTRIBUTES_AT + 1 and batch[ATTRIBUTES_AT + 1] & CODEC
     return not packed or len(batch) <= PACKED_AT_ONCE_BYTES_MAX
 

@@ -131,7 +131,7 @@ class PartitionLog:
         return fold
 
     async def closed(self) -> None:
-        """The topic is unloaded: nothing is on its way any more, and nobody begins to write."""
+        """The topic is unloaded: no write is under way, and none can begin."""
         self._forget(self)
         async with self._turn:
             self._closed = True
@@ -188,7 +188,7 @@ class Logs:
         return self._names.get(topic_id, "")
 
     def by_id_at_once(self, topic_id: bytes, partition: int) -> PartitionLog | None:
-        """Likewise, of the topic with that id."""
+        """The loaded log of a partition, by its topic's id; None says nothing. Plain call."""
         found = self.at_once(self.name_at_once(topic_id), partition)
         return found if found is not None and found.topic_id == topic_id else None
 

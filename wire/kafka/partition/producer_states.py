@@ -86,7 +86,7 @@ class ProducerImage(NamedTuple):
 
 
 class Census:
-    """How many producers all partitions know together, and which of these knows most."""
+    """The number of producers that all partitions know, and the partition that knows most."""
 
     __slots__ = ("count", "largest")
 

@@ -36,7 +36,7 @@ def check(access: Access, who: str, key: int, request: Request | None) -> None:
 
 
 def check_named(access: Access, who: str, key: int, name: str) -> None:
-    """Likewise, of a request that is about one thing whose name is known."""
+    """The resource of a request that names one."""
     right = RIGHTS[key]
     access.check(who, right.action, right.kind, name)
 
@@ -162,4 +162,4 @@ OTHERS: Final[Mapping[int, tuple[Right, ...]]] = {
     ApiKey.ALTER_CONFIGS: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
 }
-"""Likewise, what else a request is about that names things of several kinds."""
+"""The other resources that a request names, if they are of several kinds."""

@@ -144,7 +144,7 @@ class ClassicMember:
         self.join_waits = done
 
     def syncs(self, done: Callable[[Synced], None]) -> None:
-        """Likewise, for its task."""
+        """Wait for its task, as SyncGroup asks for it."""
         self.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
         self.sync_waits = done
 

@@ -97,7 +97,7 @@ class Members:
         self._expected[member_id] = until
 
     def unexpect(self, member_id: str) -> bool:
-        """Its owner has come, or will not come any more; whether it was out."""
+        """Its owner has come, or will not come: returns whether the id was handed out."""
         if self._expected.pop(member_id, None) is None:
             return False
         self._memory.take(-ID_BYTES - 4 * len(member_id))

@@ -34,7 +34,7 @@ KIND: Final = RecordKind[AnyStoredGroup]("group", MEMBERS, encode, decode)
 
 
 class PendingWrite:
-    """What is to be written next of one group, and who waits for that."""
+    """The next write of one group's record, and the calls that wait for it."""
 
     __slots__ = ("dones", "kept")
 
@@ -87,7 +87,7 @@ class MemberStore:
         self._wake.set()
 
     async def forget(self, group: str) -> None:
-        """The group has no members any more."""
+        """Delete what is stored: the group has no members left."""
         waiting = Completion[None]()
         self.keep(group, None, waiting.done)
         await waiting.result()

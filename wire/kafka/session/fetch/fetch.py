@@ -112,7 +112,7 @@ class PartitionFetch:
         self._take(found)
 
     def read_cached(self, bytes_max: int, *, one_at_least: bool) -> bool:
-        """Likewise; False if that takes time. Plain call."""
+        """Read what is in memory; False if some of it has to be loaded. Plain call."""
         found = self._begin(bytes_max, one_at_least=one_at_least)
         if found is None:
             return not self.error

@@ -1,4 +1,4 @@
-"""Members that come by the classic protocol into a group of the newer one.
+"""Members of the classic protocol in a group of the newer one (KIP-848, "online migration").
 
 `groups/consumer/classic.py` decides the answers; here is what it takes to ask for them.
 """

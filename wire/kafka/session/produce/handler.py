@@ -26,7 +26,7 @@ class Replies(Protocol):
         ...
 
     def answer_packed(self, request: KafkaRequest, packed: bytes) -> None:
-        """Likewise, a response that is packed."""
+        """Answer with a response that is packed already."""
         ...
 
     def hold_for(self, work: Awaitable[None]) -> None:

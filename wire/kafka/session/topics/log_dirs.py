@@ -78,7 +78,7 @@ class LogDirHandlers:
     async def on_describe_log_dirs(
         self, context: RequestContext, request: DescribeLogDirsRequest
     ) -> DescribeLogDirsResponse:
-        """Sizes of partitions; of those that are not loaded, as they are stored."""
+        """Sizes of partitions; those that are not loaded are read from their records."""
         options = self._options
         total, usable = options.room()
         return DescribeLogDirsResponse(

@@ -45,7 +45,7 @@ NOT_ASKED: Final = -2147483648
 """In place of the authorized operations, where the client does not want them (KIP-430)."""
 TOPIC_OPERATIONS: Final = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
-"""All that there are, as bits: nobody is kept from anything yet."""
+"""Every operation, as bits: there is no authorization yet."""
 PARTITIONS_MAX: Final = 2_000
 """Of one DescribeTopicPartitions."""
 

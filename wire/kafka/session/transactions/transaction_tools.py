@@ -170,7 +170,7 @@ class TransactionToolHandlers:
     async def on_write_txn_markers(
         self, context: RequestContext, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse:
-        """A tool ends what its coordinator does not know of any more."""
+        """Write the markers of a transaction that its coordinator has forgotten (KIP-664)."""
         return WriteTxnMarkersResponse(
             markers=[
                 WrittenMarker(
