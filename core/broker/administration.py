@@ -18,6 +18,7 @@ from magnetar.core.kernel.errors import (
     BrokerError,
     Invalid,
     NotAllowed,
+    NotOwned,
     TopicNotFound,
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
@@ -55,7 +56,10 @@ async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> 
 
 
 async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
-    """Create partitions that the catalog names and that do not exist."""
+    """Create partitions that the catalog names and that do not exist, except those of peers.
+
+    A peer creates its own when a client attaches: the record of their number is enough for that.
+    """
     names = await partitions_of(broker, name)
     for start in range(0, len(names), LOADS_AT_ONCE):
         await _load(broker, names[start : start + LOADS_AT_ONCE])
@@ -68,6 +72,8 @@ async def _load(broker: Broker, names: list[TopicName]) -> None:
     async def load(name: TopicName) -> None:
         try:
             await broker.topic(name, by_order=True)
+        except NotOwned:
+            pass  # its owner creates it
         except BrokerError as error:
             failures.append(error)
 

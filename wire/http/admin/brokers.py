@@ -49,6 +49,10 @@ async def leader(request: AdminRequest) -> dict[str, Any]:
 async def owned(request: AdminRequest) -> dict[str, Any]:
     """The namespaces that this broker serves, each as its one bundle; 307 to another broker.
 
+    Pulsar redirects too (`PulsarWebResource.validateBrokerName` of 4.x), to whatever host the path
+    names. Here only a known peer is redirected to; any other name stands for this broker, since
+    clients may reach it by a name that it does not know.
+
     A broker that is alone serves all; else those of its loaded topics, since topics are owned one
     by one.
     """

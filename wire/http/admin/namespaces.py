@@ -22,6 +22,7 @@ from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import AuthPolicies, Bundles
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.admin.policies.namespaces import change, shown, taken
+from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, alone, not_here, plain_text
@@ -124,16 +125,16 @@ async def unsubscribe(request: AdminRequest) -> None:
 async def _persistent_topics(request: AdminRequest) -> AsyncIterator[PersistentTopic]:
     """Process the topics one after the other, including those that are not loaded."""
     await request.broker.catalog.policies(request.namespace)
-    async for name in Cooperative(
-        await topics_of(request.broker, request.namespace), TOPICS_PER_REST
-    ):
-        if name.startswith(MODES["PERSISTENT"]):
-            try:
-                topic = await request.broker.topic(TopicName.parse(name), create=False)
-            except TopicNotFound:
-                continue  # it was deleted meanwhile
-            if topic.stored is not None:
-                yield topic.stored
+    found = map(TopicName.parse, await topics_of(request.broker, request.namespace))
+    names = [name for name in found if name.persistent]
+    await check_one_owner(request, names)
+    async for name in Cooperative(names, TOPICS_PER_REST):
+        try:
+            topic = await request.broker.topic(name, create=False)
+        except TopicNotFound:
+            continue  # it was deleted meanwhile
+        if topic.stored is not None:
+            yield topic.stored
 
 
 # -- permissions, stored until there is authorisation ------------------------------------------

@@ -10,6 +10,7 @@ from msgspec import Struct
 from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin import topic_properties
+from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.request import AdminRequest, plain
 from magnetar.wire.http.routes import Table, alone
 
@@ -63,6 +64,8 @@ async def get(request: AdminRequest) -> PartitionedTopic:
 
 
 async def delete(request: AdminRequest) -> None:
+    names = await administration.partitions_of(request.broker, request.topic)
+    await check_one_owner(request, names)
     await administration.delete_partitioned(
         request.broker, request.topic, force=request.flag("force")
     )

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from magnetar.core.broker import administration
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import SubscriptionNotFound
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import not_here
+
+NAMES_PER_REST: Final = 200
+"""Owners looked up before yielding to the loop."""
 
 
 class AdminMessageId(Struct, frozen=True, rename="camel"):
@@ -57,7 +63,30 @@ async def stored(request: AdminRequest) -> PersistentTopic:
 
 async def each(request: AdminRequest) -> list[Topic]:
     """All partitions, or the one topic."""
+    if await request.partitioned():
+        names = await administration.partitions_of(request.broker, request.topic)
+        await check_one_owner(request, names)
     return await administration.loaded(request.broker, request.topic)
+
+
+async def check_one_owner(request: AdminRequest, names: Sequence[TopicName]) -> None:
+    """Raise 405 if topics have several owners, `NotOwned` if all have the same peer as owner.
+
+    Pulsar's broker calls each owner with an admin client of its own (`PersistentTopicsBase` of
+    4.x). This one has no such client, and a redirect to the owner of one topic comes back for the
+    next.
+    """
+    ownership = request.broker.ownership
+    if not ownership.peers():
+        return
+    owners: dict[int | None, TopicName] = {}
+    async for name in Cooperative(names, NAMES_PER_REST):
+        peer = await ownership.topic(name)
+        owners.setdefault(peer.node_id if peer is not None else None, name)
+    if len(owners) > 1:
+        raise not_here("these topics have several owners: name one topic or partition at a time")
+    for name in owners.values():
+        await request.broker.check_owned(name)
 
 
 async def each_stored(request: AdminRequest) -> list[PersistentTopic]:

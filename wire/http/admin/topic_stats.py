@@ -27,7 +27,7 @@ from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.partitioned_stats import Sum
-from magnetar.wire.http.admin.topic_lookup import one
+from magnetar.wire.http.admin.topic_lookup import check_one_owner, one
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
@@ -56,6 +56,7 @@ async def partitioned_stats(request: AdminRequest) -> Json:
         await request.broker.topic(name, create=False)  # a missing one is 404 first
         raise not_here(f"{name} is not partitioned")
     names = await administration.partitions_of(request.broker, name)
+    await check_one_owner(request, names)
     each_shown = request.text("perPartition", "true") == "true"
     whole, parts = Sum(), {}
     async for each in Cooperative(names, PARTITIONS_PER_REST):

@@ -21,10 +21,15 @@ from magnetar.wire.http.routes import Table, changing
 
 async def _policies(request: AdminRequest) -> TopicPolicies:
     """The policies of an existing topic."""
-    name = request.topic
-    if not await request.broker.catalog.partitions(name) and not await request.broker.exists(name):
-        raise TopicNotFound(f"topic {name} does not exist")
-    return await request.broker.catalog.topic_policies(name)
+    name, broker = request.topic, request.broker
+    if not await broker.catalog.partitions(name):
+        if name.full not in broker.topics:
+            # Only the owner knows a topic that stores nothing, and only the owner applies a change
+            # at once. Pulsar checks it too (`PersistentTopicsBase.preValidation` of 4.x).
+            await broker.check_owned(name)
+        if not await broker.exists(name):
+            raise TopicNotFound(f"topic {name} does not exist")
+    return await broker.catalog.topic_policies(name)
 
 
 async def _change(request: AdminRequest, **fields: Any) -> None:
