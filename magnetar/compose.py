@@ -28,13 +28,12 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
 from magnetar.core.kernel.spare_files import SpareFiles
-from magnetar.core.link.foreign_protocols import HttpAddress
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.embedded import EmbeddedMetadata
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
 from magnetar.doors.certificates import server_contexts
 from magnetar.doors.sockets import open_doors
-from magnetar.fronts import DOORS, Parts, make_fronts
+from magnetar.fronts import DOORS, Parts, http_address, make_fronts
 from magnetar.operator_error import OperatorError
 from magnetar.process import memory
 from magnetar.process.ready import ReadyReport
@@ -49,9 +48,8 @@ BOOKIE = "bookie"
 async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: trio.Event) -> None:
     """Open the doors, serve, and shut down in order once `stop` is set."""
     doors = open_doors(DOORS, settings, server_contexts(DOORS, settings.tls))
-    http = HttpAddress(settings.listen.advertised_host, doors["http"].socket.getsockname()[1])
     clock = SystemClock()
-    link = Link(clock, part_settings.link_limits(settings), http)
+    link = Link(clock, part_settings.link_limits(settings), http_address(settings, doors))
     async with _storage(settings, link) as (store, metadata):
         gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
         broker = Broker(gathering, store, metadata, clock, link.soon)

@@ -19,6 +19,7 @@ from magnetar.bookie.embedded import EmbeddedStore
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.ledger.write_failure_log import NO_WRITES
+from magnetar.core.link.foreign_protocols import HttpAddress
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.doors.sockets import DoorPlan, address, host_names
@@ -76,7 +77,7 @@ def _room(settings: Settings) -> tuple[int, int]:
 
 def _http(parts: Parts, doors: Sequence[Door]) -> Front:
     settings, link, store = parts.settings, parts.link, parts.store
-    hosts = host_names(settings.listen, parts.doors["http"].socket)
+    hosts = host_names(settings.listen, doors[0].socket)
     options = part_settings.http_options(
         settings, parts.addresses(), hosts, lambda: None if store.writable() else NO_WRITES
     )
@@ -117,7 +118,15 @@ FRONTS: Final = (
         _http,
     ),
 )
+FOREIGN_CLIENTS: Final = "http"
+"""The door named to HTTP clients that connect to another front's door."""
 DOORS: Final = tuple(door for front in FRONTS for door in front.doors)
+
+
+def http_address(settings: Settings, doors: Mapping[str, Door]) -> HttpAddress:
+    """Where the link sends HTTP clients that connect to a door of another protocol."""
+    port = doors[FOREIGN_CLIENTS].socket.getsockname()[1]
+    return HttpAddress(settings.listen.advertised_host, port)
 
 
 def make_fronts(parts: Parts) -> list[Front]:
