@@ -1,13 +1,9 @@
 """What the client needs of one bookie: in this process, or at the other end of a connection."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from magnetar.bookie.format.entries import DigestHeader, Run
-from magnetar.core.kernel.errors import BrokerError
-
-Acked = Callable[[BrokerError | None], None]
-"""Called once, on the loop, when a run is durable or has failed."""
+from magnetar.core.ports.ledger_store import Done
 
 
 class BookieLink(Protocol):
@@ -17,7 +13,7 @@ class BookieLink(Protocol):
         """A new ledger; `AlreadyExists` if the bookie has ever had it, or a later one."""
         ...
 
-    def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
+    def add(self, run: Run, master_key: bytes, acked: Done) -> None:
         """Store a run; `acked` is called once, on the loop, unless this raises. Plain call."""
         ...
 

@@ -46,7 +46,6 @@ next; and the longer a group of the journal may be, the further behind a break i
 of 5 MiB unless their `nettyMaxFrameSizeBytes` says otherwise, and entries of 500 bytes less
 (DefaultEntryLogger.java).
 """
-NOTHING_CONFIRMED: Final = -1
 APART_BYTES: Final = 64 * 1024
 """A payload of this size is worth a run of its own."""
 LEFT_ON_PART: Final = 4

@@ -23,7 +23,6 @@ INSTANCE_ID: Final = f"{ROOT}/INSTANCEID"
 LAYOUT: Final = f"{ROOT}/LAYOUT"
 LAYOUT_VALUE: Final = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 COOKIES: Final = f"{ROOT}/cookies"
-AVAILABLE: Final = f"{ROOT}/available"
 MAGIC: Final = b"BookieMetadataFormatVersion\t"
 VERSION: Final = b"3"
 """Binary protobuf, since BookKeeper 4.9; 2 is protobuf's text format, and 1 plain text

@@ -26,7 +26,6 @@ from magnetar.bookie.server.cache.read_cache import ReadCache
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.damage import DamagedRange
-from magnetar.bookie.server.journal.groups import Acked
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
@@ -40,6 +39,7 @@ from magnetar.core.kernel.errors import (
     StorageFailed,
     StorageFull,
 )
+from magnetar.core.ports.ledger_store import Done
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Bookie:
         await self._storage.ids.take(ledger_id)
         self._ledgers[ledger_id] = LedgerState(master_key, fenced=False)
 
-    def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
+    def add(self, run: Run, master_key: bytes, acked: Done) -> None:
         """Take a run; `acked` is called on the loop, once, when it is durable or has failed.
 
         Raises instead when it is refused. Plain call.

@@ -6,7 +6,7 @@ Invariant: `synced` only moves forward, and only over what is durable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -16,7 +16,8 @@ from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.journal.files import JournalFile, JournalFiles
 from magnetar.bookie.server.statistics import Histogram
-from magnetar.core.kernel.errors import BrokerError, StorageFailed, StorageFull
+from magnetar.core.kernel.errors import StorageFailed, StorageFull
+from magnetar.core.ports.ledger_store import Done
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.threads import Thread, Threads
 
@@ -28,8 +29,8 @@ two (`journal_scan.TEAR_BYTES_MAX`).
 """
 BUFFER_BYTES: Final = 1024 * 1024
 
-Acked = Callable[[BrokerError | None], None]
-Item = tuple[bytes, Acked | None]
+Item = tuple[bytes, Done | None]
+"""Bytes, and what to call when they are durable or have failed."""
 Batch = tuple[list[Item], int]
 """What one sweep of the loop appended, or a part of that, and its bytes."""
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server.journal.files import JournalFiles
-from magnetar.bookie.server.journal.groups import BATCH_BYTES_MAX, Acked, Batch, CommitGroups, Item
+from magnetar.bookie.server.journal.groups import BATCH_BYTES_MAX, Batch, CommitGroups, Item
 from magnetar.bookie.server.journal.kernel_writer import KernelWriter
 from magnetar.bookie.server.journal.loop_writer import LoopWriter
 from magnetar.bookie.server.journal.thread_writer import ThreadWriter
@@ -30,6 +30,7 @@ from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import Histogram
 from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.group_commit import EventLoop
+from magnetar.core.ports.ledger_store import Done
 from magnetar.core.ports.machine import Machine
 
 
@@ -120,7 +121,7 @@ class Journal:
                 return
         self._writer = ThreadWriter(groups, self._deliver, threads)
 
-    def append(self, blob: bytes, acked: Acked | None, apart: bytes = b"") -> bool:
+    def append(self, blob: bytes, acked: Done | None, apart: bytes = b"") -> bool:
         """Take records for the next group; returns whether they are the first for it. What belongs
         behind the blob may lie `apart` from it.
         """
