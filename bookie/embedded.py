@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddedStore:
-    """A LedgerStore and a GroupCommit; besides, figures for the metrics."""
+    """A LedgerStore and a GroupCommit, with figures for the metrics."""
 
     def __init__(
         self, bookie: Bookie, journal: Journal, client: LedgerClient, parts: _Parts
@@ -69,22 +69,22 @@ class EmbeddedStore:
         await self._client.delete(ledger_id)
 
     def begin_group(self) -> None:
-        """Promise to call `flush_group` before the loop turns: saves waking the task that does.
+        """Promise to call `flush_group` before the loop turns: no task must be woken for it.
 
-        10 us a sweep, which is much where a sweep brings one message.
+        That saves 10 us per sweep, much for a sweep that brings one message.
         """
         self._flusher.begin_group()
 
     def flush_group(self) -> None:
-        """Hand everything appended since the last call to the journal. Once per sweep.
+        """Hand everything appended since the last call to the journal, once per sweep.
 
-        Without it the loop turns once more before the same happens.
+        Without this call, a task does it at the loop's next turn.
         """
         self._flusher.flush_group()
 
     @property
     def congested(self) -> bool:
-        """Storage is behind: no connection that writes should be read until this is False."""
+        """Storage is behind: connections that write should not be read until this is False."""
         return self._bookie.congested
 
     def writable(self) -> bool:
@@ -133,12 +133,12 @@ class EmbeddedStore:
         )
 
     async def checkpoint(self) -> None:
-        """Do now what the interval would do later: for tests, benchmarks, operators."""
+        """Make a checkpoint now: for tests, benchmarks, operators."""
         await self._parts.checkpointer.checkpoint()
         await self._parts.checkpointer.retire()
 
     async def collect(self, *, compact_below: float) -> None:
-        """Likewise: give back the space of deleted ledgers now."""
+        """Free the space of deleted ledgers now."""
         await self._parts.collector.collect(compact_below)
 
 
@@ -161,14 +161,14 @@ async def open_embedded(
     loop: EventLoop | None = None,
     machine: Machine | None = None,
 ) -> AsyncIterator[EmbeddedStore]:
-    """Start the bookie below `directory`, replaying what a crash left; stop it cleanly at the end.
+    """Start the bookie below `directory`, replaying its journal; stop it cleanly at the end.
 
-    `loop` is the server's, which runs for as long as this is open, or nearly; without it tasks of
-    this one watch what the kernel writes.
+    `loop` is the server's event loop, which runs while this is open; without one, tasks watch the
+    kernel's writes.
 
-    `on_fatal` is called once when storage has failed and the process should end: nothing is stored
+    `on_fatal` is called once, when storage has failed and the process should end: nothing is stored
     from then on. A bookie that cannot start (directory in use, foreign, newer, damaged) raises
-    `StorageFailed` with a sentence for the operator. Without `machine` it runs on this one.
+    `StorageFailed` with a sentence for the operator. `machine` is this system by default.
     """
     machine = machine or system_machine()
     with claim(machine.disk, str(directory)) as directories:
@@ -184,7 +184,9 @@ async def open_embedded(
 async def _identify(
     machine: Machine, directories: Directories, metadata: MetadataStore, settings: BookieSettings
 ) -> None:
-    """Is this our directory? The metadata store knows the bookie, the directory its cookie."""
+    """Check that the directory is this bookie's: the metadata store and the directory each have its
+    cookie, as with `CookieValidation` of BookKeeper 4.18.
+    """
     found = await metadata.get(ledger_metadata.INSTANCE_ID)
     if found is None:
         if cookie.VERSION_FILE in directories.ledgers.names():
@@ -210,11 +212,12 @@ async def _identify(
 
 
 async def _format(metadata: MetadataStore, machine: Machine) -> str:
-    """Begin a cluster of bookies; returns its id, which is another's if that one was first.
+    """Create a bookies' cluster in the metadata store; return its id, that of another process if it
+    was first.
 
-    The id is written last: where it stands, all else does.
+    The id is written last: if it exists, so does the rest.
     """
-    with suppress(AlreadyExists):  # a start that was cut off got so far
+    with suppress(AlreadyExists):  # an earlier start was cut off after this
         await metadata.put(ledger_metadata.LAYOUT, ledger_metadata.LAYOUT_VALUE, ABSENT)
     made = str(uuid.UUID(int=machine.random_bits(128), version=4))
     with suppress(AlreadyExists):
@@ -241,7 +244,7 @@ async def _running(
     on_fatal: Callable[[str], None],
     loop: EventLoop | None,
 ) -> AsyncIterator[EmbeddedStore]:
-    """Start the journal and the housekeeping; the other way round at the end."""
+    """Start the journal, then the housekeeping; stop them in reverse order."""
     files, machine = _journal_files(storage, settings), storage.machine
     reported: list[str] = []
 
@@ -258,8 +261,9 @@ async def _running(
     async with trio.open_nursery() as nursery:
         loop = loop or TaskLoop(nursery)
         checkpointer = Checkpointer(storage, cache, journal, files, disk, loop.soon)
-        # Everything before is in ledger storage, synced: a replay begins at the new journal. Where
-        # there is a mark already, that need not be written before the doors open (`begin`).
+        # Everything before is synced in ledger storage, so a replay may begin at the new journal.
+        # A first start must write that mark now; a later start has a mark, from which a replay is
+        # only longer, and replaces it in the background (`Checkpointer.begin`).
         if read_last_mark(storage.directories) is None:
             await checkpointer.mark_start()
         bookie = Bookie(settings, storage, journal, cache, checkpointer, flusher.wake)
@@ -298,7 +302,7 @@ def _scrubber(
 
 
 class TaskLoop:
-    """An event loop for storage without a server: a task watches each descriptor."""
+    """The event loop of storage without a server: a task watches each descriptor."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
@@ -322,7 +326,7 @@ async def _watch(descriptor: int, call: Callable[[], None]) -> None:
 async def _stop(
     journal: Journal, checkpointer: Checkpointer, storage: LedgerStorage, bookie: Bookie
 ) -> None:
-    """Sync what was appended, report it, write everything out, finish the entry log."""
+    """Sync and report all appends, write everything out, finish the entry log."""
     await journal.stop()
     if journal.failed is None and bookie.failed is None:
         try:
@@ -330,6 +334,6 @@ async def _stop(
             await storage.machine.threads.run(storage.entry_log.finish)
             await storage.ids.close()
         except OSError as error:
-            # The journal has it all: the next start replays it.
+            # The journal has everything, and the next start replays it.
             log.error("the last checkpoint failed: %s", error)
     bookie.fail("the store is closed")

@@ -1,4 +1,4 @@
-"""What the client needs of one bookie: in this process, or at the other end of a connection."""
+"""The port through which the ledger client uses one bookie, in this process or a remote one."""
 
 from typing import Protocol
 
@@ -10,7 +10,10 @@ class BookieLink(Protocol):
     """One bookie as the client sees it."""
 
     async def create(self, ledger_id: int, master_key: bytes) -> None:
-        """A new ledger; `AlreadyExists` if the bookie has ever had it, or a later one."""
+        """Create a ledger; `AlreadyExists` if the bookie has ever had that id, or a higher one.
+
+        Apache's protocol has no such request: its bookies create a ledger with its first entry.
+        """
         ...
 
     def add(self, run: Run, master_key: bytes, acked: Done) -> None:
@@ -18,25 +21,25 @@ class BookieLink(Protocol):
         ...
 
     async def read(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
-        """Checked payloads from `first` on, at least one; `EntryNotFound` if that is not there."""
+        """Checked payloads from `first` on, at least one; `EntryNotFound` if `first` is missing."""
         ...
 
     def read_at_once(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
-        """Likewise, if they are at hand; or nothing. Plain call."""
+        """As `read`, if the payloads are in memory; else an empty list. Plain call."""
         ...
 
     async def fence(self, ledger_id: int, master_key: bytes) -> None:
-        """Let nobody add any more; durable when this returns."""
+        """Refuse all further entries; durable when this returns."""
         ...
 
     async def damage(self, ledger_id: int, entry_id: int, last: int) -> tuple[int, int]:
-        """How far the damage reaches of which this entry is part; the ledger ends at `last`."""
+        """The first and last of the damaged entries around this one; the ledger ends at `last`."""
         ...
 
     async def last_entry(self, ledger_id: int) -> DigestHeader | None:
-        """Ids and length in the last entry that is there."""
+        """The header of the last stored entry; None if there is no entry."""
         ...
 
     def release(self, ledger_id: int) -> None:
-        """The ledger has no writer here any more."""
+        """Forget the state of a ledger that has no writer any more."""
         ...

@@ -1,7 +1,9 @@
-"""The one way in which ledger metadata changes: read, decide, write over the version read.
+"""Changes of ledger metadata: read, decide, write over the version that was read.
 
-Invariant: a change is computed from exactly the value it replaces. A conflict means reading again
-and deciding again; the decision may be that nothing is left to do.
+Apache's clients do the same (`MetadataUpdateLoop.java` of 4.18).
+
+Invariant: a change is computed from exactly the value that it replaces. After a conflict the value
+is read again and decided again; the decision may be that nothing is left to do.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ async def read(store: MetadataStore, ledger_id: int) -> tuple[LedgerMetadata, in
 
 
 async def last_entries(store: MetadataStore) -> dict[int, int]:
-    """All ledgers that the store names, and the last entry of each that is closed; -1 of others."""
+    """All ledgers in the store, with the last entry of each closed one; -1 for the others."""
     found = {}
     waiting = [ledger_metadata.ROOT]
     while waiting:
@@ -47,7 +49,7 @@ async def _last_entry(store: MetadataStore, ledger_id: int) -> int:
 
 
 async def remove(store: MetadataStore, ledger_id: int) -> None:
-    """Delete the metadata of a ledger, whatever it says and however it changes meanwhile."""
+    """Delete the metadata of a ledger, whatever its value and version."""
     path = ledger_metadata.path_of(ledger_id)
     while (found := await store.get(path)) is not None:
         try:
@@ -60,7 +62,7 @@ async def remove(store: MetadataStore, ledger_id: int) -> None:
 async def change(
     store: MetadataStore, ledger_id: int, transform: Callable[[LedgerMetadata], bool]
 ) -> LedgerMetadata:
-    """Apply `transform` in place; it returns False when nothing is to be written, or raises."""
+    """Apply `transform` in place; it returns False if nothing must be written, or raises."""
     while True:
         current, version = await read(store, ledger_id)
         if not transform(current):

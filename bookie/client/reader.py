@@ -9,10 +9,10 @@ from magnetar.core.kernel.errors import Corrupted, EntryNotFound
 
 
 class Reader:
-    """A LedgerReader. `last_confirmed` says where the ledger ends, as far as is known.
+    """A LedgerReader. `last_confirmed` returns the last entry known to be confirmed (the LAC).
 
-    Invariant: nothing beyond `last_confirmed` is read; an entry before it that is not there is not
-    "not found" but lost, and said to be so.
+    Invariant: nothing beyond `last_confirmed` is read (as in `LedgerHandle.readEntries` of 4.18). A
+    missing entry before it is lost: the error is `Corrupted`, not `EntryNotFound`.
     """
 
     def __init__(self, ledger_id: int, link: BookieLink, last_confirmed: Callable[[], int]) -> None:

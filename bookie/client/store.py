@@ -1,9 +1,13 @@
 """The ledger client: LedgerStore over a link to each bookie. Quorums are 1/1/1 so far.
 
-Theory of recovery. A client that opens with `recover` says so in the metadata (IN_RECOVERY), so
-that the old writer cannot close; fences, so that it cannot add; takes the last entry that is there
-for the end, since with one bookie whatever was acknowledged is there; and closes the ledger at it.
-Every metadata write is conditional, so of two recoveries one closes and the other sees that.
+Recovery, as in `ReadOnlyLedgerHandle.recover` and `LedgerRecoveryOp.java` of BookKeeper 4.18: a
+client that opens with `recover` writes IN_RECOVERY to the metadata, so that the old writer cannot
+close the ledger; fences it, so that the writer cannot add; takes the last stored entry for the end;
+and closes the ledger there. Every metadata write is conditional, so of two recoveries one closes,
+and the other finds the ledger closed.
+
+Apache reads forward from the highest LAC, entry by entry, and writes what it finds to the ensemble
+again. With one bookie both can be left out: all that was acknowledged is stored there.
 """
 
 from __future__ import annotations
@@ -24,7 +28,9 @@ from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 MASTER_KEY: Final = bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f")
-"""SHA-1 of "ledger" and the empty password: what Pulsar's ledgers have."""
+"""SHA-1 of "ledger" and the empty password (`DigestManager.generateMasterKey`), as Pulsar's
+ledgers have it.
+"""
 
 
 class LedgerClient:

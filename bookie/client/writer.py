@@ -1,12 +1,12 @@
-"""The one writer of an open ledger.
+"""The single writer of an open ledger.
 
-Theory. Runs are sealed at once with the last confirmed entry known then, sent to the bookies of
-the ensemble, and reported in the order they came. With one bookie the order of its answers is that
-order, so a queue of what is in flight is all the state there is; with several, each run in it will
-count the answers it still needs.
+Runs are sealed at once, with the last entry confirmed by then; sent to the bookies of the ensemble;
+and reported in the order of their appends. One bookie answers in that order, so a queue of runs in
+flight is the only state. With several bookies, each run in it will count its missing answers, as
+`PendingAddOp.java` does.
 
 Invariants: `last_confirmed` never goes back; after an error other than `Overloaded` every later run
-fails with the same error; a run that was refused has used up no entry id.
+fails with the same error; a refused run uses up no entry id.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from magnetar.core.ports.ledger_store import Done, LedgerInfo
 from magnetar.core.ports.metadata_store import MetadataStore
 
 RUN_BYTES_MAX = 4 * 1024 * 1024
-"""Longer runs are sealed in pieces, so that one group of the journal has a bound."""
+"""Longer runs are sealed in pieces, so that groups of the journal stay bounded."""
 
 
 class Writer:
@@ -44,16 +44,16 @@ class Writer:
         self._link = link
         self._store = store
         self._later = later
-        """Calls a function soon, on the loop, not from within `append`."""
+        """Calls a function soon on the loop, outside `append`."""
         self._closed = closed
         self._last_confirmed = -1
         self._next = 0
         self._length = 0
         self._length_confirmed = 0
         self._in_flight: deque[tuple[int, int, Done | None]] = deque()
-        """Last entry id, payload bytes, whom to tell; in order."""
+        """Last entry id, payload bytes and callback of each run, in order."""
         self._refused: deque[tuple[int, Done, BrokerError]] = deque()
-        """Runs to be failed once this many entries are confirmed or lost."""
+        """Refused runs, to be reported after the runs up to this entry id."""
         self._error: BrokerError | None = None
         self._reader = Reader(ledger_id, link, lambda: self._last_confirmed)
 
@@ -125,8 +125,10 @@ class Writer:
         self._in_flight.append((self._next - 1, size, done))
 
     def _append_pieces(self, payloads: Sequence[bytes], done: Done) -> int:
-        """A long run, sealed in pieces; `done` is called with the last. If one in the middle is
-        refused the ledger takes no more: those before it have ids that no caller knows.
+        """Seal a long run in pieces; `done` is called for the last one.
+
+        If a piece in the middle is refused, the ledger accepts no more: the entries of the pieces
+        before it have ids that the caller does not know.
         """
         first = self._next
         largest = max(map(len, payloads))
@@ -150,8 +152,8 @@ class Writer:
         return first
 
     def _acked(self, error: BrokerError | None) -> None:
-        """The oldest run in flight is durable, or will never be."""
-        if not self._in_flight:  # the ledger was closed over it
+        """Report the oldest run in flight: it is durable, or has failed."""
+        if not self._in_flight:  # closing the ledger has reported it
             return
         last, size, done = self._in_flight.popleft()
         if error is None:
@@ -165,7 +167,7 @@ class Writer:
             self._fail_refused()
 
     def _refuse(self, done: Done, error: BrokerError) -> None:
-        """Fail a run in its turn, and not from within the call that brought it."""
+        """Fail a run in its turn, and not from within `append`."""
         self._refused.append((self._next - 1, done, error))
         self._later(self._fail_refused)
 

@@ -1,4 +1,4 @@
-r"""Apache's cookie: whose directory it is, in the file VERSION of each directory. Pure.
+r"""Apache's cookie: the owner of a directory, in its file VERSION (`Cookie.java`). Pure.
 
     5
     bookieHost: "embedded"
@@ -6,7 +6,7 @@ r"""Apache's cookie: whose directory it is, in the file VERSION of each director
     ledgerDirs: "1\tledgers"
     instanceId: "..."
 
-The embedded bookie names its directories relative to its root, so that all of it may be moved.
+The embedded bookie names its directories relative to its root, so that the root can be moved.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from msgspec import Struct
 VERSION_FILE: Final = "VERSION"
 LAYOUT: Final = 5
 LAYOUT_OLDEST: Final = 4
-"""The first one whose fields have names: 3 has them as plain lines (Cookie.java)."""
+"""The first layout with named fields; layout 3 has plain lines (`Cookie.java` of 4.18)."""
 _FIELD = re.compile(r'(\w+): "((?:[^"\\]|\\.)*)"')
 _ESCAPES: Final = {"\\t": "\t", "\\n": "\n", '\\"': '"', "\\\\": "\\"}
 
 
 class Cookie(Struct, frozen=True):
-    r"""Whose directory it is."""
+    r"""The owner of a directory."""
 
     bookie_id: str
     journal_directory: str
@@ -49,7 +49,7 @@ def _escape(value: str) -> str:
 
 
 def decode(text: str) -> Cookie:
-    """ValueError if this is no cookie that we can read."""
+    """Parse a cookie; ValueError if it is none, or of an unknown layout."""
     first, _, rest = text.partition("\n")
     if not first.isdigit():
         raise ValueError("it is no bookie's")

@@ -1,18 +1,21 @@
 """Entries as bytes: sealed once, the same in journal, write cache and entry log. Pure.
 
+The header and the digest are those of Apache's `DigestManager` (4.18): 32 bytes of metadata
+(`METADATA_LENGTH`), then the digest; the length in front is that of journal and entry log.
+
     offset  size
          0     4  length of what follows
          4     8  ledger id
         12     8  entry id
-        20     8  last add confirmed, as the writer knew it when it sealed the entry
-        28     8  payload bytes of the ledger so far, this entry included
+        20     8  last add confirmed (LAC), as the writer knew it when it sealed the entry
+        28     8  payload bytes of the ledger so far, including this entry
         36     4  CRC32C of the 32 bytes before and the payload after
         40     n  payload
 
 Invariant: a `Run` holds whole records of one ledger with consecutive ids, and nothing else.
-There is no object per entry: a run is one blob and the offsets of its records. But to join a record
-costs a copy of its payload, so a large one goes to the disk as a run of its own in two pieces, and
-its payload is the very bytes that the broker keeps to hand out.
+There is no object per entry: a run is one blob and the offsets of its records. Joining records
+copies their payloads, so a large entry is a run of its own in two pieces: its payload is the same
+bytes object that the broker caches for consumers.
 """
 
 from __future__ import annotations
@@ -34,22 +37,22 @@ LENGTH_BYTES: Final = 4
 HEADER_BYTES: Final = 32
 DIGEST_BYTES: Final = 4
 OVERHEAD_BYTES: Final = HEADER_BYTES + DIGEST_BYTES
-"""What an entry has before its payload."""
+"""Bytes of an entry before its payload."""
 DIGEST_AT: Final = LENGTH_BYTES + HEADER_BYTES
 RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
 ENTRY_BYTES_MAX: Final = 16 * 1024 * 1024 + 64 * 1024
-"""A message of 16 MiB fits, with what Pulsar and we put around it.
+"""A message of 16 MiB fits, with the headers of Pulsar and of the broker.
 
-What bounds it: half a write cache (16 MiB by default) takes one such entry without refusing the
-next; and the longer a group of the journal may be, the further behind a break it is looked for
-(`journal_scan.py`), which a file of 64 MiB has to be much longer than. Apache's bookies take frames
-of 5 MiB unless their `nettyMaxFrameSizeBytes` says otherwise, and entries of 500 bytes less
-(DefaultEntryLogger.java).
+Two things bound it. Half a write cache (16 MiB by default) must take one such entry and still
+accept the next. And a scan of the journal searches for a later group within the largest size of one
+(`journal_scan.py`), which must be far below the 64 MiB of a file. Apache's bookies accept frames of
+5 MiB by default (`nettyMaxFrameSizeBytes`), and entries of 500 bytes less (`maxSaneEntrySize`,
+`DefaultEntryLogger.java` of 4.18).
 """
 APART_BYTES: Final = 64 * 1024
-"""A payload of this size is worth a run of its own."""
+"""A payload of this size or more gets a run of its own."""
 LEFT_ON_PART: Final = 4
-"""One part in so many of what was read may stay although it is no whole record of the run."""
+"""Bytes behind the last whole record stay in the blob if they are at most this fraction of it."""
 
 _start = Struct(">iqq").unpack_from
 _identity = Struct(">qqqq").unpack_from
@@ -66,11 +69,11 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     first: int
     blob: bytes
     offsets: array[int]
-    """Where each record begins, and where the last one ends. There may be more behind it, which
-    means nothing, in what was read for its entries only.
+    """The start of each record, and the end of the last. A blob read from a disk may have more
+    bytes behind that end; they mean nothing.
     """
     apart: bytes = b""
-    """What belongs behind the blob: the payload of the only record, where that was not copied."""
+    """The payload of the only record if it was not copied: it belongs behind the blob."""
 
     @property
     def last(self) -> int:
@@ -90,16 +93,16 @@ class Run(msgspec.Struct, frozen=True, gc=False):
         return self.size + 4 * len(self.offsets) + 200
 
     def payload_bytes(self, entry_id: int) -> int:
-        """How large one entry is."""
+        """The size of one entry's payload."""
         place = entry_id - self.first
         return self.offsets[place + 1] - self.offsets[place] - RECORD_OVERHEAD_BYTES
 
     def checked_payloads(self, first: int, last: int, bytes_max: int) -> list[bytes]:
-        """Payloads out of a run that was read from a disk: every digest is looked at.
+        """Payloads of a run that was read from a disk: every digest is checked.
 
-        `Corrupted` if the first does not have its own. A later one only ends the answer: it was
-        found beside the others, as a crash may have left it, and may stand whole where the index
-        says.
+        `Corrupted` if the first has a wrong digest. A wrong digest further on only ends the answer:
+        the entry was read as a neighbour, a crash may have left it there torn, and the index may
+        point to an intact copy elsewhere.
         """
         start, stop = span(self, first, last, bytes_max)
         found = _unpack(self.blob, self.offsets, start, stop)
@@ -125,9 +128,10 @@ def seal(
     payloads: Sequence[bytes],
     heads: Sequence[bytes] | None = None,
 ) -> Run:
-    """Make records of payloads; `length` is what the ledger holds before them.
+    """Make records of payloads; `length` is the ledger's payload bytes before them.
 
-    With `heads` each payload is preceded by its head: joined here, where all is copied anyway.
+    With `heads`, each payload is preceded by its head: joined here, where everything is copied
+    anyway.
     """
     blob, offsets = _pack(ledger_id, first, last_confirmed, length, payloads, heads)
     return Run(ledger_id, first, blob, offsets)
@@ -136,20 +140,20 @@ def seal(
 def seal_apart(
     ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes, head: bytes
 ) -> Run:
-    """Likewise, one record of a payload that is not copied."""
+    """Make one record of a payload that is not copied."""
     blob = records.begin(ledger_id, entry_id, last_confirmed, length, payload, head)
     return Run(ledger_id, entry_id, blob, array("I", (0, len(blob) + len(payload))), payload)
 
 
 def header_of(run: Run, entry_id: int) -> DigestHeader:
-    """What an entry says of itself and of its ledger."""
+    """The header of one entry."""
     return DigestHeader(*_identity(run.blob, run.offsets[entry_id - run.first] + LENGTH_BYTES))
 
 
 def run_at(data: bytes, start: int, end: int) -> Run | None:
     """The longest run of whole records that begins at `start` and ends by `end`, or None.
 
-    Looks at lengths and ids only; digests are for `is_intact` and `checked_payloads`.
+    Only lengths and ids are checked; `is_intact` and `checked_payloads` check digests.
     """
     found = _records_at(data, start, end)
     if found is None:
@@ -159,7 +163,7 @@ def run_at(data: bytes, start: int, end: int) -> Run | None:
 
 
 def run_in(data: bytes) -> Run | None:
-    """Likewise, from the beginning. A little that is behind it stays: cutting it off is a copy."""
+    """`run_at` from 0 to the end. A short rest stays in the blob: cutting it off is a copy."""
     found = _records_at(data, 0, len(data))
     if found is None:
         return None
@@ -169,7 +173,7 @@ def run_in(data: bytes) -> Run | None:
 
 
 def _records_at(data: bytes, start: int, end: int) -> tuple[int, int, array[int]] | None:
-    """Whose they are, the first one, and where each begins."""
+    """The ledger, the first entry id, and the offsets of whole records; None without any."""
     if end - start < RECORD_OVERHEAD_BYTES:
         return None
     size, ledger_id, first = _start(data, start)
@@ -196,7 +200,7 @@ def _records_at(data: bytes, start: int, end: int) -> tuple[int, int, array[int]
 
 
 def payload_length(head: bytes, ledger_id: int, entry_id: int) -> int:
-    """How long the payload behind this is, if it begins a record of that entry; else -1."""
+    """The length of the payload behind this head, if it is the head of that entry; else -1."""
     if len(head) < RECORD_OVERHEAD_BYTES:
         return -1
     length, *found = _start(head)
@@ -205,14 +209,14 @@ def payload_length(head: bytes, ledger_id: int, entry_id: int) -> int:
 
 
 def is_whole(head: bytes, payload: bytes) -> bool:
-    """Whether a payload has the digest that stands before it."""
+    """Whether the digest in the head is that of the payload."""
     digest: int = _digest(head, DIGEST_AT)[0]
     computed: int = crc32c(payload, crc32c(head[LENGTH_BYTES:DIGEST_AT]))
     return computed == digest
 
 
 def is_intact(blob: bytes, start: int, end: int) -> bool:
-    """Whether the record at `start`..`end` has the digest that its bytes should have."""
+    """Whether the record at `start`..`end` has the right digest."""
     body = start + RECORD_OVERHEAD_BYTES
     return is_whole(blob[start:body], blob[body:end])
 
@@ -240,7 +244,7 @@ def rest(run: Run, count: int) -> Run:
 
 
 def span(run: Run, first: int, last: int, bytes_max: int) -> tuple[int, int]:
-    """Places of the records to hand out: from `first` on, as far as `last` and `bytes_max` allow.
+    """Indexes of the records to return: from `first` on, as far as `last` and `bytes_max` allow.
 
     At least one, whatever its size.
     """
@@ -259,7 +263,7 @@ def span(run: Run, first: int, last: int, bytes_max: int) -> tuple[int, int]:
 
 
 def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
-    """Payloads out of a run that never left memory."""
+    """Payloads of a run that never left memory: no digest is checked."""
     blob, offsets = run.blob, run.offsets
     if run.apart:
         return [blob[RECORD_OVERHEAD_BYTES:] + run.apart]

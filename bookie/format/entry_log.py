@@ -1,10 +1,11 @@
-"""The entry log's bytes. Pure.
+"""The entry log's bytes, as `DefaultEntryLogger.java` of BookKeeper 4.18 writes them. Pure.
 
     header  1024 bytes: "BKLO" | i32 version 1 | i64 offset of the map | i32 its ledgers | zeros
     record  i32 length | entry                         the same bytes as in the journal
     map     i32 length | i64 -1 | i64 -2 | i32 n | n x (i64 ledger id, i64 bytes), n <= 10,000
 
-The map is appended when the log is finished; offset 0 says there is none (open, or crashed): scan.
+The map is appended when the log is finished. Offset 0 means that there is none, in a log that is
+still written or was cut off by a crash: its ledgers are found by a scan.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MAGIC: Final = b"BKLO"
 VERSION: Final = 1
 SUFFIX: Final = ".log"
 LOG_ID_MAX: Final = 2**31 - 1
-"""A location has no more room for it."""
+"""The largest id that fits into a location: its upper 32 bits, signed."""
 MAP_LEDGERS_MAX: Final = 10_000
 """Per batch of the map (LEDGERS_MAP_MAX_BATCH_SIZE, BookKeeper 4.18, DefaultEntryLogger.java)."""
 # A batch is a record of a ledger that cannot exist, so a scan can step over it like over any other
@@ -39,7 +40,7 @@ def file_name(log_id: int) -> str:
 
 
 def is_log(name: str) -> bool:
-    """Whether it is the name of one: an operator's copy may lie beside it."""
+    """Whether this names an entry log: an operator's copy may lie beside it."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -52,7 +53,7 @@ def header(map_offset: int = 0, ledgers: int = 0) -> bytes:
 
 
 def read_header(data: bytes) -> tuple[int, int]:
-    """Offset of the map and its ledgers; ValueError if this is no entry log that we can read."""
+    """The map's offset and number of ledgers; ValueError for no, or an unknown, entry log."""
     if len(data) < HEADER_BYTES:
         raise ValueError("it ends inside its header")
     magic, version, offset, ledgers = _header.unpack_from(data)
@@ -65,7 +66,7 @@ def read_header(data: bytes) -> tuple[int, int]:
 
 
 def ledgers_map(ledgers: Mapping[int, int]) -> bytes:
-    """The map as it stands at the end of a log."""
+    """The map's bytes at the end of a log."""
     parts = []
     pairs = iter(ledgers.items())
     while batch := list(islice(pairs, MAP_LEDGERS_MAX)):
@@ -77,7 +78,7 @@ def ledgers_map(ledgers: Mapping[int, int]) -> bytes:
 
 
 def read_ledgers_map(data: bytes, ledgers: int) -> dict[int, int]:
-    """Ledger id to bytes; ValueError if it is not a map of so many ledgers."""
+    """Bytes by ledger id; ValueError if this is not a map of that many ledgers."""
     found: dict[int, int] = {}
     position = 0
     while position + _batch.size <= len(data):

@@ -1,6 +1,6 @@
 """The journal's bytes, version 6, and how to read them after a crash. Pure.
 
-A file is a header of 512 bytes, then groups; a group is what one sync covered:
+A file is a header of 512 bytes, then groups; a group is the records that one sync covered:
 
     header  "BKLG" | i32 version 6 | zeros
     group   records, then padding to a multiple of 512
@@ -8,18 +8,21 @@ A file is a header of 512 bytes, then groups; a group is what one sync covered:
     padding i32 -0x100 | i32 n | n zeros
     end     i32 0, or the end of the file
 
-There is no checksum on a record, so two rules of ours do its work:
+Apache's records have no checksum. Two rules of ours replace it:
 
 1. *After the last group there are only zeros.* Files are zeroed before they are used, or reused.
 2. *A group is begun only after the one before it is synced*, and nothing in it is acknowledged
    before it is synced itself.
 
-By 2, a crash can tear the last group only; by 1, nothing old follows the tear. So, at a record that
-is broken: if a later group exists, that record was synced and has rotted since; it is kept, because
-readers of it must hear "corrupted" and not "no such entry". If none exists it is the torn tail, it
-was never acknowledged, and the scan stops there, at the last whole record. Where a length leads to
-nothing, later groups are looked for behind the padding of those before them. (A length that rots
-into another that may be, and leads to a zero, is still taken for the end: there is a warning.)
+By 2, a crash can tear only the last group; by 1, nothing old follows the tear. So a broken record
+is judged by what follows. If a later group exists, the record was synced and has rotted since: it
+is kept, so that its readers get "corrupted" and not "no such entry". If none exists, it is the torn
+tail, which was never acknowledged: the scan stops at the last whole record. Where a length leads
+nowhere, the scan searches for a later group behind padding. (One case remains: a length that rots
+into another plausible length, and leads to a zero, is taken for the end, with a warning.)
+
+Apache's replay (`Journal.scanJournal` of 4.18) ends at a length of 0, or where the file cuts a
+record short, and checks nothing else.
 """
 
 from __future__ import annotations
@@ -34,16 +37,17 @@ HEADER_BYTES: Final = 512
 """One sector, so that groups can align to sectors: since version 5 (JournalChannel.java)."""
 ALIGNMENT_BYTES: Final = 512
 PADDING_BYTES_MAX: Final = 1024 * 1024
-"""Other bookies may align their groups to more than we do."""
+"""Apache's bookies align groups to `journalAlignmentSize`, which may be larger than ours."""
 MAGIC: Final = b"BKLG"
 VERSION: Final = 6
 VERSIONS_READABLE: Final = (5, 6)
-"""Those with a header of 512 bytes; version 4 has one of 8 (JournalChannel.java)."""
+"""Versions with a header of 512 bytes; that of version 4 has 8 (`JournalChannel.java`)."""
 HEADER: Final = (MAGIC + VERSION.to_bytes(4, "big")).ljust(HEADER_BYTES, b"\0")
 SUFFIX: Final = ".txn"
 
-# They stand where an entry has its id, so all are negative; -0x100 is a length (BookKeeper 4.18).
-# Apache never writes FORCE, and skips unknown kinds on replay.
+# Kinds stand in the place of an entry id, so all are negative (METAENTRY_ID_* in BookieImpl.java);
+# PADDING stands in the place of a length (PADDING_MASK in Journal.java). Apache never writes FORCE,
+# and its replay skips unknown kinds. All as of BookKeeper 4.18.
 PADDING: Final = -0x100
 KEY: Final = -0x1000
 FENCE: Final = -0x2000
@@ -61,7 +65,7 @@ _note_body = Struct(">qq")
 
 
 class Mark(msgspec.Struct, frozen=True, order=True):
-    """A place in the journal; everything before it is somewhere else too."""
+    """A position in the journal (`LogMark.java`)."""
 
     journal_id: int
     offset: int
@@ -92,7 +96,7 @@ def file_name(journal_id: int) -> str:
 
 
 def is_journal(name: str) -> bool:
-    """Whether it is the name of one: an operator's copy may lie beside it."""
+    """Whether this names a journal: an operator's copy may lie beside it."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -101,7 +105,9 @@ def journal_id(name: str) -> int:
 
 
 def key_note(ledger_id: int, master_key: bytes) -> bytes:
-    """The record that goes before a ledger's first entry since the start."""
+    """A ledger's master key (`BookieImpl.createMasterKeyEntry`): written before the ledger's first
+    entry since the start.
+    """
     return _key.pack(20 + len(master_key), ledger_id, KEY, len(master_key)) + master_key
 
 
@@ -110,7 +116,7 @@ def fence_note(ledger_id: int) -> bytes:
 
 
 def parse_note(body: bytes) -> Note:
-    """Read the body of a record whose second number is negative."""
+    """Parse the body of a record whose entry id is negative."""
     ledger_id, kind = _note_body.unpack_from(body)
     value = b""
     if kind in (KEY, EXPLICIT_LAC) and len(body) >= 20:
@@ -120,20 +126,24 @@ def parse_note(body: bytes) -> Note:
 
 
 def padding(position: int) -> bytes:
-    """What fills a group that ends at `position`; never nothing, so that each group's end shows."""
-    # The two words of padding take 8 bytes: with less room it runs on through the next sector, as
-    # Apache's does (BookKeeper 4.18).
+    """The padding of a group that ends at `position`.
+
+    Never empty, so that every group has a visible end; Apache writes none after a group that ends
+    at a boundary (`Journal.writePaddingBytes`).
+    """
+    # The two words of padding take 8 bytes. With less room, padding goes on through the next
+    # sector, as in `Journal.writePaddingBytes`.
     room = ALIGNMENT_BYTES - position % ALIGNMENT_BYTES
     zeros = room - 8 if room >= 8 else ALIGNMENT_BYTES - (8 - room)
     return _words.pack(PADDING, zeros) + bytes(zeros)
 
 
 def padding_end(data: bytes, position: int, offset: int) -> int:
-    """Where the padding that begins at `position` ends; `offset` is where that is in the file.
+    """The end of the padding that begins at `position` of the data, and at `offset` of the file.
 
-    It has no digest, so it is believed only if there are zeros up to where a group may begin: a
-    number that has rotted must not lead backwards, for ever, or past groups that were synced. Else
-    it ends at the next boundary, as all of ours do.
+    The number of zeros has no digest. It is used only if zeros do follow, up to a boundary of
+    groups: a rotten number must not lead backwards, into an endless loop, or past synced groups.
+    Otherwise the padding ends at the next boundary, as all of ours does.
     """
     begin = position + 8
     zeros = int(_word.unpack_from(data, position + 4)[0])
@@ -148,19 +158,19 @@ def padding_end(data: bytes, position: int, offset: int) -> int:
 
 
 def word(data: bytes, position: int) -> int:
-    """The signed word at `position`; 0, the end, where there are not four bytes any more."""
+    """The signed word at `position`; 0, which marks the end, where fewer than 4 bytes are left."""
     return int(_word.unpack_from(data, position)[0]) if position + 4 <= len(data) else 0
 
 
 def kind(data: bytes, position: int) -> int:
-    """The second number of the record at `position`: an entry id, or the kind of a note."""
+    """The entry id of the record at `position`, or the kind of a note."""
     return int(_long.unpack_from(data, position + 12)[0])
 
 
 def read_header(data: bytes) -> bool:
-    """Whether anything may follow; ValueError if this is no journal that we can read.
+    """Whether records may follow; ValueError for no, or an unknown, journal.
 
-    All zeros is a file whose creation was cut short: nothing follows.
+    A header of zeros is that of a file whose creation was cut off: nothing follows.
     """
     if len(data) < HEADER_BYTES or data.count(0) == len(data):
         return False

@@ -1,7 +1,7 @@
 """Reading a journal file after a crash: whole records, in order, up to the torn tail. Pure.
 
-The theory is in `journal.py`. What a scan gives is what the bookie promised, and perhaps a little
-more (records that were stored but not yet acknowledged), never less and never invented.
+The theory is in `journal.py`. A scan returns every acknowledged record, and perhaps a few that were
+stored and not yet acknowledged; it never returns a record that was not written.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from magnetar.bookie.format import journal as journal_format
 
 WINDOW_BYTES: Final = 4 * 1024 * 1024
 TEAR_BYTES_MAX: Final = 24 * 1024 * 1024
-"""More than any group has. Bytes further behind a break than this were written after it."""
+"""More than any group has. Bytes further behind a broken record belong to a later group."""
 LEFT_OVER_BYTES: Final = 1024 * 1024
-"""So far behind its end a journal is looked at, which costs a start nothing that shows."""
+"""How far behind the end of a scan leftovers are searched for: cheap enough for every start."""
 RECORD_BYTES_MAX: Final = entries.ENTRY_BYTES_MAX + 1024
 
 _PADDING: Final = journal_format.PADDING.to_bytes(4, "big", signed=True)
@@ -26,7 +26,7 @@ Read = Callable[[int, int], bytes]
 
 
 class RottenError(ValueError):
-    """A synced part of the journal makes no sense any more, and what follows cannot be found."""
+    """A synced part of the journal is damaged, and the record after it cannot be found."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"the record at {offset} makes no sense and is not the last")
@@ -34,7 +34,7 @@ class RottenError(ValueError):
 
 
 def scan(read: Read, start: int) -> Generator[entries.Run | journal_format.Note, None, int]:
-    """Runs and notes from `start` on, in the order they were written; returns where that ends."""
+    """Yield runs and notes from `start` on, in the order of writing; return the end's offset."""
     window = _Window(read, start)
     while (word := window.word()) != 0:
         if word == journal_format.PADDING:
@@ -50,7 +50,7 @@ def scan(read: Read, start: int) -> Generator[entries.Run | journal_format.Note,
         kind = journal_format.kind(window.data, window.position)
         if kind < 0:
             if kind not in journal_format.KINDS and not _group_follows(read, window.offset):
-                break  # the head of a note whose end did not reach the disk
+                break  # the head of a torn note
             yield journal_format.parse_note(window.data[window.position + 4 : end])
             window.position = end
             continue
@@ -65,10 +65,10 @@ def scan(read: Read, start: int) -> Generator[entries.Run | journal_format.Note,
 
 
 def left_over(read: Read, end: int) -> bool:
-    """Whether something stands not far behind the end of a scan.
+    """Whether bytes other than zero follow soon after the end of a scan.
 
-    A group that a crash tore leaves that, and was never acknowledged; so does a disk that lost what
-    it held, and that is worth a word.
+    A torn group leaves such bytes and was never acknowledged. But so does a disk that lost data,
+    which deserves a warning.
     """
     window = read(end, LEFT_OVER_BYTES)
     return window.count(0) != len(window)
@@ -77,7 +77,7 @@ def left_over(read: Read, end: int) -> bool:
 def _run(read: Read, window: _Window, end: int) -> tuple[entries.Run | None, bool]:
     """The run at the window's position, and whether the scan may go on behind it.
 
-    A broken record that is not the tail ends its run; it is in it, for its readers to stumble on.
+    A broken record that is not the torn tail is the last of its run: reading it must fail.
     """
     run = entries.run_at(window.data, window.position, len(window.data))
     if run is None:  # too short to be an entry
@@ -91,7 +91,7 @@ def _run(read: Read, window: _Window, end: int) -> tuple[entries.Run | None, boo
 
 
 class _Window:
-    """A piece of the file, moved on so that the record at `position` is whole in it."""
+    """A piece of the file that moves on, so that it has the whole record at `position`."""
 
     def __init__(self, read: Read, start: int) -> None:
         self.data = read(start, WINDOW_BYTES)
@@ -104,9 +104,9 @@ class _Window:
         return self._base + self.position
 
     def word(self) -> int:
-        """The word at the position, after moving on if what it begins does not fit."""
+        """The word at the position, after moving the window on if its record does not fit."""
         word, needed = self._ahead()
-        # Again, if need be: at the end of the window the record's length may have been missing.
+        # A loop, because at the window's end even the record's length may have been missing.
         while (left := len(self.data) - self.position) < needed <= RECORD_BYTES_MAX:
             self._base += self.position
             self.position = 0
@@ -117,7 +117,7 @@ class _Window:
         return 0 if word == journal_format.PADDING and len(self.data) - self.position < 8 else word
 
     def _ahead(self) -> tuple[int, int]:
-        """The word at the position, and how many bytes what it begins needs."""
+        """The word at the position, and the number of bytes that its record needs."""
         word = journal_format.word(self.data, self.position)
         return (
             word,
@@ -128,7 +128,7 @@ class _Window:
 
 
 def _group_follows(read: Read, offset: int) -> bool:
-    """Whether a later group begins somewhere behind the record at `offset`."""
+    """Whether a later group begins behind the record at `offset`."""
     window = read(offset, TEAR_BYTES_MAX)
     position = 0
     while word := journal_format.word(window, position):
@@ -144,9 +144,11 @@ def _group_follows(read: Read, offset: int) -> bool:
 
 
 def _synced_after(read: Read, offset: int) -> bool:
-    """Whether anything was written after the group at `offset`, of which a length makes no sense:
-    then that group was synced. No other group is so far behind that it could not be this one, and
-    within that every group ends in padding, behind which a later one has a whole record.
+    """Whether a group was written after the one at `offset`, which has a senseless length: if so,
+    that one was synced (rule 2 of `journal.py`).
+
+    Every group ends in padding, and a later group has a whole record behind it. Bytes further away
+    than the largest group belong to a later one in any case.
     """
     window = read(offset, TEAR_BYTES_MAX)
     position = window.find(_PADDING)

@@ -1,8 +1,8 @@
-r"""What the metadata store knows of a ledger, in Apache's bytes and at Apache's paths. Pure.
+r"""A ledger's metadata in the metadata store: Apache's bytes at Apache's paths. Pure.
 
     "BookieMetadataFormatVersion\t3\n" | varint length | protobuf LedgerMetadata
 
-Invariant: what is decoded, changed and encoded again keeps every field that we do not know.
+Invariant: metadata that is decoded, changed and encoded again keeps fields that we do not know.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ COOKIES: Final = f"{ROOT}/cookies"
 MAGIC: Final = b"BookieMetadataFormatVersion\t"
 VERSION: Final = b"3"
 """Binary protobuf, since BookKeeper 4.9; 2 is protobuf's text format, and 1 plain text
-(LedgerMetadataSerDe.java). We read only what we write."""
+(`LedgerMetadataSerDe.java` of 4.18). Only 3 is read here.
+"""
 SHORT_ID_MAX: Final = 2**31 - 2
 
 OPEN: Final = LedgerMetadata.OPEN
@@ -35,7 +36,9 @@ CLOSED: Final = LedgerMetadata.CLOSED
 
 
 def path_of(ledger_id: int) -> str:
-    """Split 2-4-4 for ids of 31 bits, 3-4-4-4-4 beyond."""
+    """The path of a ledger: split 2-4-4 for ids of 31 bits, 3-4-4-4-4 beyond
+    (`StringUtils.getHybridHierarchicalLedgerPath` of 4.18).
+    """
     if ledger_id <= SHORT_ID_MAX:
         text = f"{ledger_id:010d}"
         return f"{ROOT}/{text[:2]}/{text[2:6]}/L{text[6:]}"
@@ -44,7 +47,7 @@ def path_of(ledger_id: int) -> str:
 
 
 def id_of(path: str) -> int | None:
-    """Whose metadata stands at a path; None if that is no ledger's."""
+    """The ledger whose metadata is at a path; None if it is no ledger's path."""
     digits = path.removeprefix(f"{ROOT}/").replace("/L", "/", 1).replace("/", "")
     if not digits.isdigit() or len(digits) not in (10, 19):
         return None
@@ -52,7 +55,7 @@ def id_of(path: str) -> int | None:
 
 
 def leads_to_ledgers(name: str) -> bool:
-    """Whether a folder below the root may hold some."""
+    """Whether a node below the root may be a level of ledgers' paths."""
     return name.isdigit() and 2 <= len(name) <= 4
 
 

@@ -1,7 +1,8 @@
-"""A ledger as its bookie knows it: Apache's rows of the ledgers index. Pure.
+"""A bookie's row of a ledger in the ledgers index, as Apache stores it. Pure.
 
-Key: 8 bytes of ledger id. Value: protobuf `LedgerData`. One row is no ledger's: it holds the mark
-up to which the journal is in the index (`docs/decisions/0015-indexes-say-how-far-they-reach.md`).
+Key: 8 bytes of ledger id. Value: protobuf `LedgerData` (`DbLedgerStorageDataFormats.proto`, written
+by `LedgerMetadataIndex.java` of 4.18). One row of ours is no ledger's: it holds the mark up to
+which the index covers the journal (`docs/decisions/0015-indexes-say-how-far-they-reach.md`).
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ key = _key.pack
 
 
 class LedgerRow(msgspec.Struct, frozen=True):
-    """The key that writers show, and whether the ledger is fenced."""
+    """The master key that writers must present, and whether the ledger is fenced."""
 
     master_key: bytes
     fenced: bool
 
 
 def ledger_id_of(row_key: bytes) -> int:
-    """Negative for Apache's own flags and for the mark."""
+    """The ledger id of a key; negative for Apache's own flags and for the mark."""
     return int(_key.unpack(row_key)[0])
 
 

@@ -1,4 +1,4 @@
-"""Where an entry is: Apache's keys and values of the locations index. Pure.
+"""Keys and values of the locations index, as Apache's `EntryLocationIndex.java` has them. Pure.
 
 key    i64 ledger id | i64 entry id
 value  i64 location: (entry log id << 32) | offset of the entry, behind its length word
@@ -16,7 +16,7 @@ from magnetar.core.kernel.errors import Corrupted
 
 ENTRY_ID_MAX: Final = 2**63 - 1
 LOST: Final = 0
-"""The location of an entry that is nowhere; `split` refuses it."""
+"""The location of an entry that is lost; `split` refuses it."""
 
 _key = Struct(">qq")
 _value = Struct(">q")
@@ -26,13 +26,13 @@ _CHECK_BYTES: Final = 4
 key = _key.pack
 """(ledger id, entry id) -> bytes"""
 ids_of = _key.unpack
-"""The other way round."""
+"""bytes -> (ledger id, entry id)"""
 value = _value.pack
 """(location) -> bytes"""
 
 
 def location_of(stored: bytes) -> int:
-    """What a value says."""
+    """The location in a value."""
     return int(_value.unpack(stored)[0])
 
 
@@ -47,13 +47,15 @@ def split(location: int) -> tuple[int, int]:
 
 
 def encode_mark(mark: Mark, sequence: int) -> bytes:
-    """How far the journal is indexed once the database has made so many changes."""
+    """A mark, and the database's sequence number from which on the index covers the journal up to
+    it.
+    """
     plain = _mark.pack(mark.journal_id, mark.offset, sequence, 0)[:-_CHECK_BYTES]
     return plain + crc32(plain).to_bytes(_CHECK_BYTES, "big")
 
 
 def decode_mark(data: bytes) -> tuple[Mark, int]:
-    """ValueError if it is not what `encode_mark` made."""
+    """Parse what `encode_mark` made; ValueError if it is damaged."""
     if len(data) != _mark.size:
         raise ValueError(f"has {len(data)} bytes, not {_mark.size}")
     journal_id, offset, sequence, check = _mark.unpack(data)

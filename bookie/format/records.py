@@ -1,9 +1,9 @@
-"""Records out of payloads, and payloads out of records: what runs for each message. Pure.
+"""Payloads to records and back: the code that runs for each message. Pure.
 
-The layout is described in `entries`, the module for callers. This one has a compiled twin in
-`compiled.pyx`; `entries` takes it where it is built.
+The layout is described in `entries.py`, the module for callers. This one has a compiled twin,
+`compiled.pyx`, which `entries.py` uses where it is built.
 
-Invariant: `unpack` gives back what `pack` was given, or less of it when a byte was changed.
+Invariant: `unpack` returns the payloads given to `pack`, or fewer of them if a byte has changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pack(
     payloads: Sequence[bytes],
     heads: Sequence[bytes] | None = None,
 ) -> tuple[bytes, array[int]]:
-    """Records of payloads as one blob, and where each begins and the last one ends.
+    """Records of payloads as one blob, with the start of each record and the end of the last.
 
     0.45 us for 100 bytes of payload, 0.05 us compiled.
     """
@@ -62,7 +62,7 @@ def pack(
 def begin(
     ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes, head: bytes
 ) -> bytes:
-    """The record of one payload as far as that, which belongs behind it and is not copied."""
+    """The record of one payload, without the payload itself, which follows uncopied."""
     size = len(head) + len(payload)
     header = _header(ledger_id, entry_id, last_confirmed, length + size)
     digest = crc32c(payload, crc32c(header + head))
@@ -70,7 +70,7 @@ def begin(
 
 
 def unpack(blob: bytes, offsets: array[int], start: int, stop: int) -> list[bytes]:
-    """Payloads of the records `start`..`stop`, up to the first that does not have its digest."""
+    """Payloads of the records `start`..`stop`, up to the first with a wrong digest."""
     found: list[bytes] = []
     a = offsets[start]
     for b in offsets[start + 1 : stop + 1]:
