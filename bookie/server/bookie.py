@@ -1,12 +1,13 @@
 """One bookie: adds runs of entries, reads them, fences ledgers. It does not know clients.
 
-The way of an entry: `add` puts it into the write cache, then into the journal's next group; the
-journal's thread syncs the group and `acked` is called; a checkpoint moves it from the cache into an
-entry log and the index. A read looks in that order too: write cache, read cache, entry log.
+The path of an entry: `add` puts it into the write cache, then into the journal's next group, as
+`BookieImpl.addEntryInternal` of BookKeeper 4.18 does; the group is synced, and `acked` is called; a
+checkpoint moves the entry from the cache to an entry log and the index. A read looks into the write
+cache, the read cache and the entry log, in this order.
 
 Invariants: nothing is acknowledged before its sync; a ledger's key is journalled before its first
-entry since the start; a fenced ledger takes nothing more, ever; "no such entry" is only said when
-it is certain. After a storage failure nothing is taken any more.
+entry since the start; a fenced ledger never accepts another entry; `EntryNotFound` is raised only
+if it is certain. After a storage failure nothing is accepted.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 LONE_READ_BYTES = 16 * 1024
-"""Read from an entry log when nothing says that the reader will go on."""
+"""Bytes read from an entry log if nothing suggests that the reader will go on."""
 AHEAD_ENTRIES = 8
 AHEAD_BYTES_MAX = 8 * 1024 * 1024
-"""Of large entries so many are read at once, and so many bytes: handing over to a thread takes as
-long as reading half a megabyte.
+"""Large entries are read this many at once, up to this many bytes: handing a read to a thread
+takes as long as reading half a megabyte.
 """
 DELETED_MAX = 100_000
-"""Deleted ledgers that are remembered. Of those before them nothing has been in memory for long; a
-writer that had slept so long would write for the collector.
+"""Deleted ledgers whose ids are remembered. Ledgers deleted before those have long left memory; the
+next garbage collection removes what a late writer adds to one of them.
 """
 
 
@@ -68,7 +69,7 @@ class LedgerState:
         self.master_key = master_key
         self.fenced = fenced
         self.keyed = False
-        """Whether its key went to the journal since the start."""
+        """Whether its key has gone to the journal since the start."""
 
 
 class Counters:
@@ -96,9 +97,7 @@ class Bookie:
         checkpointer: Checkpointer,
         wake: Callable[[], None],
     ) -> None:
-        """`wake`: called when something was appended and nothing was before: it is to be handed
-        over soon.
-        """
+        """`wake` is called when the first append waits for the journal, to hand it over soon."""
         self.counters = Counters()
         self.failed: StorageFailed | None = None
         self._wake = wake
@@ -116,16 +115,18 @@ class Bookie:
     # -- adding -------------------------------------------------------------------------------
 
     async def create(self, ledger_id: int, master_key: bytes) -> None:
-        """A ledger that never was before, or `AlreadyExists`: whatever the metadata store thinks,
-        entries of an old ledger must not be taken for a new one's.
+        """Create a ledger with a new id; `AlreadyExists` if the bookie has had that id before.
+
+        A metadata store that was set back may assign an id again, and the old ledger's entries must
+        not become the new one's.
         """
         await self._storage.ids.take(ledger_id)
         self._ledgers[ledger_id] = LedgerState(master_key, fenced=False)
 
     def add(self, run: Run, master_key: bytes, acked: Done) -> None:
-        """Take a run; `acked` is called on the loop, once, when it is durable or has failed.
+        """Store a run; `acked` is called once, on the loop, when it is durable or has failed.
 
-        Raises instead when it is refused. Plain call.
+        Raises instead if the run is refused. Plain call.
         """
         ledger_id = run.ledger_id
         state = self._ledgers.get(ledger_id)
@@ -159,20 +160,24 @@ class Bookie:
 
     @property
     def congested(self) -> bool:
-        """More is coming than the disk takes: connections should wait."""
+        """More arrives than the disk can take: connections should wait.
+
+        Apache's bookie makes the adding thread sleep instead
+        (`SingleDirectoryDbLedgerStorage.triggerFlushAndAddEntry` of 4.18).
+        """
         return self._cache.is_congested or (
             self._journal.queue_bytes > self._settings.journal_queue_bytes_max
         )
 
     def _touch(self, ledger_id: int, master_key: bytes) -> LedgerState:
-        """Bring a ledger into use; its row, if there is one, is looked up."""
+        """Bring a ledger into use, with the state in its row, if it has one."""
         if ledger_id in self._checkpointer.deleted:
             raise Fenced(f"ledger {ledger_id} is deleted")
         row = self._row(ledger_id)
         if row is None:
             state = LedgerState(master_key, fenced=False)
         else:
-            # A fence that came before any key left the key open.
+            # A fence that came before any entry has left the key empty.
             state = LedgerState(row.master_key or master_key, fenced=row.fenced)
         self._ledgers[ledger_id] = state
         return state
@@ -187,7 +192,11 @@ class Bookie:
         state.keyed = True
 
     async def fence(self, ledger_id: int, master_key: bytes) -> None:
-        """Let nobody add to a ledger any more; true, also after a crash, when this returns."""
+        """Refuse all further entries of a ledger; durable when this returns.
+
+        Like `LedgerDescriptorImpl.fenceAndLogInJournal` of 4.18; but there is no shortcut for a
+        ledger that is fenced already: a second note costs little, and needs no state.
+        """
         state = self._ledgers.get(ledger_id) or self._touch(ledger_id, master_key)
         failed = self.failed or self._journal.failed
         if failed is not None:
@@ -202,17 +211,17 @@ class Bookie:
         await waiting.result()
 
     def release(self, ledger_id: int) -> None:
-        """Nobody writes to this ledger any more: what is remembered of it can be looked up."""
+        """Forget the state of a ledger without a writer: its row has all of it."""
         self._ledgers.pop(ledger_id, None)
 
     # -- reading ------------------------------------------------------------------------------
 
     async def read(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
-        """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none. The
-        disk is not read for one more where the one before it would not fit.
+        """Payloads of entries `first`..`last`: at least one, fewer than all at `bytes_max`.
 
-        `EntryNotFound` if `first` is not here, `Corrupted` if it is damaged; a later one that is
-        either ends the answer, so that what stands before it is given.
+        `EntryNotFound` if `first` is not here, `Corrupted` if it is damaged. A later entry that is
+        missing or damaged only ends the answer. The disk is not read for another entry if the one
+        before it exceeds what is left of `bytes_max`.
         """
         found: list[bytes] = []
         left = bytes_max
@@ -238,7 +247,7 @@ class Bookie:
         return found
 
     def read_at_once(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
-        """Payloads that a read before this has taken out already, or nothing. Plain call."""
+        """Payloads that an earlier read has left ready in memory, or none. Plain call."""
         run = self._read_cache.find(ledger_id, first)
         if not isinstance(run, LargeEntries):
             return []
@@ -251,7 +260,7 @@ class Bookie:
     def _read_cached(
         self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
     ) -> list[bytes] | None:
-        """None if it is not cached; empty if there are `more` before it, and it does not fit."""
+        """None if the entry is not cached; empty if it does not fit and `more` precede it."""
         written = self._cache.find(ledger_id, first)
         run = written or self._read_cache.find(ledger_id, first)
         if run is None:
@@ -263,7 +272,7 @@ class Bookie:
             return entries.payloads(written, first, last, bytes_max)
         try:
             found = run.checked_payloads(first, last, bytes_max)
-        except Corrupted:  # it was read along with others: the index knows where it really is
+        except Corrupted:  # read as a neighbour: the index may point to an intact copy
             self._read_cache.drop(run)
             return None
         self.counters.from_read_cache += 1
@@ -272,8 +281,10 @@ class Bookie:
     async def _read_storage(
         self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
     ) -> list[bytes] | None:
-        """From an entry log; what lies behind is read ahead into the read cache. None if there are
-        `more` before it, and it is not here, or does not fit.
+        """Read from an entry log, and read ahead into the read cache: the entry's neighbours in the
+        log, as `SingleDirectoryDbLedgerStorage.fillReadAheadCache` of 4.18 does.
+
+        None if `more` entries precede this one, and it is missing or does not fit.
         """
         before = self._read_cache.find(ledger_id, first - 1)
         going_on = last > first or before is not None or more
@@ -287,7 +298,8 @@ class Bookie:
                 return None
             if ledger_id in self._checkpointer.deleted:
                 raise LedgerNotFound(f"ledger {ledger_id} is deleted")
-            # a promise: recovery takes it for never written (BP-46), so damage is another error
+            # Recovery concludes from this error that the entry was never written (BP-46), so a
+            # damaged entry must raise another one.
             raise EntryNotFound(f"there is no entry {ledger_id}:{first}")
         self.counters.from_disk += 1
         self._read_cache.put(run)
@@ -298,7 +310,7 @@ class Bookie:
     # These run in a thread.
 
     def _load_large(self, ledger_id: int, entry_id: int, size: int) -> LargeEntries | None:
-        """The one before was large, so these will be: some, of whatever size they are."""
+        """Read several entries, which are expected to be large as the one before is."""
         read, size = self._storage.reader.read_large, max(size, AHEAD_BYTES_MAX)
         return self._lookup(
             ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, AHEAD_ENTRIES, size)
@@ -315,14 +327,14 @@ class Bookie:
     def _lookup(
         self, ledger_id: int, entry_id: int, read: Callable[[int], Result]
     ) -> Result | None:
-        """What is read from where the entry is; None if it is nowhere."""
+        """Call `read` with the entry's location; None if it has none."""
         location = self._location(ledger_id, entry_id)
         if location is None:
             return None
         try:
             return read(location)
         except FileNotFoundError:
-            # Compaction moved the entry between the two steps; it moves an entry once.
+            # Compaction moved the entry between the two steps. It moves an entry once.
             location = self._location(ledger_id, entry_id)
             if location is None:
                 return None
@@ -335,11 +347,11 @@ class Bookie:
         try:
             return self._storage.locations.find(ledger_id, entry_id)
         except Corrupted as error:
-            # The entry is where it was, and after the next start the index says so again.
+            # The entry itself is intact: the next start rebuilds the index.
             raise StorageFailed(f"the index is damaged, a restart rebuilds it: {error}") from error
 
     async def damage(self, ledger_id: int, entry_id: int, last: int) -> tuple[int, int]:
-        """The first and the last of the entries that cannot be read, of which this is one."""
+        """The first and last of the unreadable entries around this one."""
 
         def is_cached(entry_id: int) -> bool:
             found = self._threads.call_and_wait(self._cache.find, ledger_id, entry_id)
@@ -349,14 +361,16 @@ class Bookie:
         return await self._in_thread(damaged.around, entry_id, last)
 
     async def last_entry(self, ledger_id: int) -> DigestHeader | None:
-        """What the last entry held here says of itself; None if there is no entry. If it is
-        damaged, a ledger must end there all the same: then its length is that of one before.
+        """The header of the last entry stored here; None if there is no entry.
+
+        A recovery must end the ledger there even if that entry is damaged. Its length is then taken
+        from the last intact entry before it.
         """
         last = self._cache.last(ledger_id)
         indexed = await self._in_thread(self._storage.locations.last, ledger_id)
         if indexed is not None:
             last = max(last, indexed[0])
-        # What left the cache while the index was being read is in the index by now.
+        # Entries may have moved from the cache to the index while the index was read.
         last = max(last, self._cache.last(ledger_id))
         if last < 0:
             return None
@@ -390,11 +404,11 @@ class Bookie:
     # -- failing and deleting -----------------------------------------------------------------
 
     def fail(self, reason: str) -> None:
-        """Take nothing any more; the first reason holds."""
+        """Accept nothing any more; the first reason is kept."""
         self.failed = self.failed or StorageFailed(reason)
 
     def deleted(self, ledger_id: int) -> None:
-        """The ledger has left the metadata store: nothing of it is stored from now on."""
+        """Store nothing of a ledger any more: it is gone from the metadata store."""
         deleted = self._checkpointer.deleted
         deleted[ledger_id] = None
         if len(deleted) > DELETED_MAX:

@@ -1,6 +1,7 @@
-"""Checkpoints: what the write cache and the journal hold goes to entry log and index for good.
+"""Checkpoints: entries move from write cache and journal to entry log and index.
 
-Two halves of the work, the first done often, the second rarely, because it makes the disk sync:
+The work has two parts: the first is done often, the second rarely, because it syncs. Apache does
+both at once (`SingleDirectoryDbLedgerStorage.checkpoint` of 4.18, called by `SyncThread.java`).
 
     writing out   on the loop   note the journal's synced position; swap the write cache; take the
                                 dirty rows
@@ -11,15 +12,15 @@ Two halves of the work, the first done often, the second rarely, because it make
                                 5 lastMark := the position noted when the last half left
     apart         in a thread   retire journals before the mark
 
-Why it is safe: an entry is put into the write cache before it goes to the journal, and a dirty row
-likewise; so all that the journal holds before the position noted is in what is written out then,
-or was before. Until lastMark has moved the journal has it all, whatever a crash leaves of the rest,
-and writing it out twice gives the same. Rows are written even if there is no entry: a fence whose
-journal record has been passed by lastMark is nowhere else (BookKeeper #4843 skips them when
-the write cache is empty, and loses the fence).
+Why it is safe: entries go into the write cache before they go to the journal, and so do dirty rows.
+So everything in the journal before the noted position is in this half or was in an earlier one.
+Until lastMark moves, the journal has all of it, whatever a crash leaves of the rest; and writing it
+out twice changes nothing. Rows are written even if there is no entry: once lastMark has passed the
+journal's record of a fence, the row is its only trace. (`checkpoint` of Apache's returns early when
+the write cache is empty, and loses the fence: BookKeeper #4843.)
 
-Step 3 always comes before step 4 (`make_durable`): an entry that was in no group of the journal yet
-when the machine stopped may be lost, but not be in the index and lost.
+Step 3 always precedes step 4 (`make_durable`): an entry that had reached no group of the journal
+when the machine stopped may be lost, but must not be lost and indexed.
 
 Invariant: lastMark only moves forward, and only to synced positions. A mark that moves back names
 a journal that may be deleted, and the bookie does not start (BookKeeper #4105, #4740).
@@ -49,16 +50,16 @@ log = logging.getLogger(__name__)
 MARK_BYTES: Final = 128 * 1024 * 1024
 MARK_ENTRIES: Final = 100_000
 MARK_SECONDS: Final = 2.0
-"""Under load a mark is due after so much was written out, or so long. What a start has to replay is
-that, and what the write cache holds: half a second for each of the first two.
+"""Under load a mark is due after this much was written out, or this long. A start replays that,
+and the contents of the write cache: half a second for each of the first two limits.
 """
 RETRY_SECONDS: Final = 1.0
-"""Between two attempts while the disk is full."""
+"""The time between two attempts while the disk is full."""
 
 
 class Checkpointer:
-    """Runs checkpoints, one at a time: whole ones by the clock, and whenever a half is full as much
-    of one as is due.
+    """Runs checkpoints, one at a time: a whole one at each interval, and the parts that are due
+    whenever a half is full.
     """
 
     def __init__(
@@ -70,17 +71,17 @@ class Checkpointer:
         disk: DiskWatch,
         on_relieved: Callable[[], None],
     ) -> None:
-        """`on_relieved`: called when an empty half of the write cache fills, so that connections
-        may be read again.
+        """`on_relieved` is called when the write cache has an empty half again, so that connections
+        can be read again.
         """
         self.rows: dict[int, LedgerRow] = {}
-        """Rows changed since they were last written out."""
+        """Rows that changed since they were last written out."""
         self.deleted: dict[int, None] = {}
-        """Ledgers that are gone, in that order: nothing of them is written any more."""
+        """Deleted ledgers, oldest first: nothing of them is written any more."""
         self.disk = disk
         self._on_relieved = on_relieved
         self._begun = False
-        """The mark that the start has reached is made."""
+        """Whether the mark of this start is made."""
         self.count = 0
         self.seconds = Histogram.of_latency()
         self.storage = storage
@@ -89,24 +90,24 @@ class Checkpointer:
         self._journal = journal
         self._journal_files = journal_files
         self._mark = mark = journal.synced
-        """What lastMark says."""
+        """The value of lastMark."""
         self._reached = self._leaving_mark = mark
-        """What it may say after the next sync, and after the half that leaves is written out."""
+        """Its value after the next sync, and after the leaving half is written out."""
         self._leaving_rows: dict[int, LedgerRow] = {}
         self._placed: list[Placed] | None = None
-        """Where the half that leaves stands, when it is in the entry log and not in the index."""
+        """The locations of a leaving half that is in the entry log and not yet in the index."""
         self._unmarked_bytes = self._unmarked_entries = 0
-        """Written out since the last mark."""
+        """What was written out since the last mark."""
         self._marked_at = self._now()
         self._requested = trio.Event()
         self._worker = storage.machine.threads.workers(1)
         self._retirer = storage.machine.threads.workers(1)
         self._retiring = False
         self._retired = -1
-        """Journals before this one are given up."""
+        """Journals before this one are retired."""
 
     def request(self) -> None:
-        """A half is full: do not wait for the interval."""
+        """Write out now, without waiting for the interval: a half is full."""
         self._requested.set()
 
     def row(self, ledger_id: int) -> LedgerRow | None:
@@ -114,7 +115,7 @@ class Checkpointer:
         return self.rows.get(ledger_id) or self._leaving_rows.get(ledger_id)
 
     async def run(self, interval_seconds: float) -> None:
-        """Until cancelled. OSError means that the disk failed; a full disk is waited for."""
+        """Run until cancelled. OSError means that the disk failed; a full disk is waited for."""
         async with trio.open_nursery() as nursery:
             while True:
                 step = self.checkpoint
@@ -136,13 +137,13 @@ class Checkpointer:
                     nursery.start_soon(self.retire)
 
     async def mark_start(self) -> None:
-        """Make the mark that a start has reached. OSError if there is no room for it."""
+        """Make the mark of this start. OSError if the disk has no room for it."""
         await self._worker.run(make_mark, self.storage, self._mark)
         self._begun = True
 
     async def begin(self) -> None:
-        """Likewise, unless it is made, and before any journal is given up. Waits while the disk is
-        full.
+        """Make the mark of this start if it is not made, before any journal is retired. Waits while
+        the disk is full.
         """
         waiting = False
         while not self._begun:
@@ -163,7 +164,7 @@ class Checkpointer:
                     log.warning("there is room for the mark of this start")
 
     async def checkpoint(self) -> None:
-        """Bring all that was acknowledged before to ledger storage, for good."""
+        """Make everything acknowledged so far durable in ledger storage."""
         async with self.storage.lock:
             with self._timed():
                 await self._write_out()
@@ -192,7 +193,7 @@ class Checkpointer:
         self.seconds.add(self._now() - started)
 
     async def _write_out(self) -> None:
-        if self._cache.leaving is None:  # else the last attempt failed: the same again
+        if self._cache.leaving is None:  # else the last attempt failed, and is repeated
             self._leaving_mark = self._journal.synced
             if not (self._cache.filling.entries or self.rows):
                 self._reached = self._leaving_mark
@@ -208,19 +209,21 @@ class Checkpointer:
         self._leaving_rows = {}
         self._unmarked_bytes += half.bytes
         self._unmarked_entries += half.entries
-        self.disk.look()  # between two looks by the clock a quick load fills a small disk
+        self.disk.look()  # a fast load fills a small disk between two periodic checks
         if self._cache.is_congested:
             self.request()
 
     def _write_half(self, half: Half) -> None:
-        """What failed is tried again, and only that: the index may lack room for long, and to
-        append the entries again would take as much of the disk each time.
+        """Write a half; after a failure, repeat only the failed step.
+
+        The index may lack room for long, and appending the entries again would use as much of the
+        disk each time.
         """
         if self._placed is None:
             try:
                 self._placed = append_half(self.storage, half, self.deleted)
             except OSError:
-                # The half is written again, to another log: nobody knows how this one ends.
+                # The half is written again, to another log: the end of this one is unknown.
                 self.storage.entry_log.set_aside()
                 raise
         put_index(self.storage, self._placed, self._leaving_rows, self.deleted)
@@ -228,7 +231,7 @@ class Checkpointer:
 
     @property
     def unindexed_from(self) -> int | None:
-        """The first log with entries that are not indexed yet because that failed, if any."""
+        """The first log with entries that could not be indexed yet, if any."""
         return self._placed[0][1] >> 32 if self._placed else None
 
     async def _make_mark(self) -> None:
@@ -240,9 +243,9 @@ class Checkpointer:
         self._marked_at = self._now()
 
     async def retire(self) -> None:
-        """Give up journals that no replay needs any more.
+        """Retire journals that no replay needs any more (`Journal.checkpointComplete` of 4.18).
 
-        By a worker of its own: to zero an old journal takes as long as to write one, and the next
+        In a worker of its own: zeroing an old journal takes as long as writing one, and the next
         half of the write cache must not wait for that.
         """
         mark = self._mark

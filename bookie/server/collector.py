@@ -1,15 +1,17 @@
-"""Gives the space of deleted ledgers back: drops their index, unlinks logs, rewrites thin ones.
+"""Garbage collection: drops the index of deleted ledgers, unlinks logs, compacts sparse ones.
 
-Theory. A ledger is gone when the metadata store says so of that ledger by name; any trouble while
-asking ends the round ("not found" is never guessed from a listing). Then, log by log:
+A ledger is deleted if the metadata store has no node for it. Each ledger is looked up by name, and
+an error ends the round: an absence from a listing proves nothing. (Apache compares listings, and
+looks up single ledgers only with `verifyMetadataOnGC`: `ScanAndCompareGarbageCollector.java`.)
+Then, log by log, as `GarbageCollectorThread.java` does:
 
     no live ledger in it    unlink
     live part below a limit copy the live records to the log being written, sync it, put the new
                             locations into the index, sync that, and only then unlink
 
-Invariant: at every moment each live entry is where the index says. Never touched: the log that is
-being written. Everything that writes is done under the storage's lock, in slices, so that a
-checkpoint never waits long.
+Invariant: at every moment each live entry is where the index says. The log that is being written is
+never touched. All writes are done under the storage's lock, in slices, so that a checkpoint never
+waits long.
 """
 
 from __future__ import annotations
@@ -40,11 +42,13 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 SLICE_BYTES: Final = 4 * 1024 * 1024
-"""Copied between two chances for a checkpoint."""
+"""Bytes copied between two chances for a checkpoint."""
 LOOKS_PER_BREATH: Final = 200
-"""Into the index, by a thread of ours: a millisecond or two, in which the loop hardly runs."""
+"""Look-ups in the index between two pauses of the thread: a millisecond or two, in which the loop
+hardly runs.
+"""
 LEDGERS_PER_REST: Final = 100
-"""Asked for before the loop gets its turn: a millisecond or two."""
+"""Ledgers looked up before yielding to the loop: a millisecond or two."""
 
 
 class CollectorStatistics(Struct, frozen=True):
@@ -76,9 +80,9 @@ class Collector:
         self._settings = settings
         self._worker = storage.machine.threads.workers(1)
         self._contents: dict[int, dict[int, int]] = {}
-        """Per finished log: bytes per ledger, as far as they live."""
+        """Bytes of each live ledger, by finished log."""
         self._damaged: set[int] = set()
-        """Logs that cannot be read through: neither is that tried each round."""
+        """Logs that cannot be read through, which is not tried again."""
         self._ledgers_deleted = self._unlinked = self._bytes_compacted = 0
         self._bytes = self._live_bytes = 0
         self._looks = 0
@@ -94,7 +98,7 @@ class Collector:
         )
 
     async def run(self) -> None:
-        """Until cancelled: a round each interval, with as much compaction as is due."""
+        """Run a round at each interval, with the compaction that is due, until cancelled."""
         settings = self._settings
         minor_due = trio.current_time() + settings.minor_compaction_interval_seconds
         major_due = trio.current_time() + settings.major_compaction_interval_seconds
@@ -116,17 +120,17 @@ class Collector:
                 log.warning("this round of garbage collection ends early: %s", error)
 
     async def collect(self, compact_below: float) -> None:
-        """One round.
+        """Run one round.
 
-        The order matters: first the logs, then the ledgers, then which of them live. A ledger that
-        is born meanwhile is in none of these logs.
+        The order matters: first the logs, then the ledgers, then which of them exist. A ledger that
+        is created meanwhile is in none of these logs.
         """
         finished = await self.finished_logs()
         local = await self._in_thread(self._storage.ledgers.ledger_ids)
         gone = []
         for count, ledger_id in enumerate(local):
             if count % LEDGERS_PER_REST == 0:
-                await trio.lowlevel.checkpoint()  # asking alone does not let anybody else run
+                await trio.lowlevel.checkpoint()  # the store's `get` need not yield
             if await self._metadata.get(ledger_metadata.path_of(ledger_id)) is None:
                 gone.append(ledger_id)
         if gone:
@@ -150,7 +154,7 @@ class Collector:
         return await self._worker.run(call, *arguments)
 
     async def _forget(self, gone: list[int]) -> None:
-        """Drop what the index has of deleted ledgers."""
+        """Drop deleted ledgers from the indexes."""
         for ledger_id in gone:
             self._bookie.deleted(ledger_id)
         async with self._storage.lock:
@@ -162,7 +166,7 @@ class Collector:
         for ledger_id in gone:
             self._storage.locations.forget(ledger_id)
         make_durable(self._storage)
-        # The row last: while it is there, the next round would come back to this ledger.
+        # The row goes last: while it exists, the next round finds this ledger again.
         for ledger_id in gone:
             self._storage.ledgers.forget(ledger_id)
         self._storage.ledgers.sync()
@@ -170,7 +174,7 @@ class Collector:
     # -- logs ---------------------------------------------------------------------------------
 
     async def finished_logs(self) -> list[int]:
-        """Logs that are not written any more, whose every entry and ledger is indexed."""
+        """Logs that are not written any more and are indexed completely."""
         async with self._storage.lock:
             writing = self._storage.entry_log.log_id
             unindexed = self._checkpointer.unindexed_from
@@ -181,7 +185,7 @@ class Collector:
             ]
 
     async def _look_at_logs(self, finished: list[int], live: set[int]) -> None:
-        """Learn what new logs hold, and forget what does not live."""
+        """Read the contents of new logs, and forget deleted ledgers."""
         for log_id in finished:
             if log_id not in self._contents and log_id not in self._damaged:
                 try:
@@ -191,7 +195,7 @@ class Collector:
         await self._in_thread(self._weigh, live)
 
     def _weigh(self, live: set[int]) -> None:
-        """In a thread: thousands of ledgers in hundreds of logs."""
+        """Sum up the logs. In a thread, for thousands of ledgers in hundreds of logs."""
         for contents in self._contents.values():
             for ledger_id in set(contents).difference(live):
                 del contents[ledger_id]
@@ -203,10 +207,10 @@ class Collector:
         log.error("%s; it is left alone", error)
 
     def _contents_of(self, log_id: int) -> dict[int, int]:
-        """Bytes per ledger. `Corrupted` if there is more in it than can be read through.
+        """Bytes by ledger. `Corrupted` if the log has indexed entries that a scan cannot reach.
 
-        A log that was never finished may end in what a crash has left: nothing of that was indexed.
-        If something was, it is no such end.
+        An unfinished log may end in the remains of a crash, of which nothing is indexed. An indexed
+        entry behind the last readable record means damage instead.
         """
         locations = self._storage.locations
         contents, end = self._storage.reader.ledgers(log_id, self._storage.breathe)
@@ -234,7 +238,7 @@ class Collector:
     # -- compaction ---------------------------------------------------------------------------
 
     async def _compact(self, log_id: int) -> None:
-        """Move what lives elsewhere, then unlink."""
+        """Move live records to another log, then unlink this one."""
         moved = 0
         runs = self._storage.reader.scan(log_id, self._storage.breathe)
         while True:
@@ -262,7 +266,7 @@ class Collector:
                     break
             storage.entry_log.flush()
         except OSError:
-            storage.entry_log.set_aside()  # nobody knows how it ends
+            storage.entry_log.set_aside()  # its end is unknown
             raise
         if not looked_at:
             return None
@@ -272,7 +276,7 @@ class Collector:
         return copied
 
     def _live_records(self, location: int, run: Run) -> Iterator[Run]:
-        """Parts of a run that the index finds here; the same entry may be elsewhere by now."""
+        """The parts of a run that the index locates here: the rest was moved or deleted."""
         if run.ledger_id in self._checkpointer.deleted:
             return
         start: int | None = None

@@ -1,9 +1,9 @@
-"""Where entries are for good: the entry log and the two indexes, written together.
+"""The permanent place of entries: the entry log and the two indexes, written together.
 
-Each step of a checkpoint is a function here; `checkpoint.py` says in which order they come, and why
-that is safe.
+Each step of a checkpoint is a function here; `checkpoint.py` describes their order, and why it is
+safe.
 
-Invariant: an index is never synced before the entry log that it leads to (`make_durable`).
+Invariant: an index is never synced before the entry log that it points to (`make_durable`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from magnetar.core.ports.machine import Machine
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS: Final = 0.0002
-"""How long a thread of ours lets go of the interpreter, after each millisecond or so of work."""
+"""How long a thread releases the interpreter after each millisecond or so of work."""
 
 
 class LedgerStorage(Struct, frozen=True):
-    """Where entries are for good. One thread at a time writes, under `lock`; any may read."""
+    """Entry log and indexes. One thread at a time writes, under `lock`; any thread may read."""
 
     machine: Machine
     directories: Directories
@@ -47,16 +47,16 @@ class LedgerStorage(Struct, frozen=True):
     """Held while a checkpoint or the collector writes."""
 
     def breathe(self) -> None:
-        """From a thread that has worked for a while: let the loop have the interpreter."""
+        """Let the loop have the interpreter; called by threads that work for long."""
         self.machine.threads.pause(PAUSE_SECONDS)
 
     def close(self) -> None:
-        """A full disk may refuse what an index writes as it closes: the journal has that."""
+        """Close everything. A full disk may refuse an index's last writes; the journal has them."""
         self.entry_log.abandon()
         for index in (self.locations, self.ledgers):
             try:
                 index.close()
-            except Exception as error:  # noqa: BLE001 -- RocksDB's own are nothing more particular
+            except Exception as error:  # noqa: BLE001 -- RocksDB raises no narrower class
                 log.error("an index did not close cleanly: %s", error)
         self.reader.close()
 
@@ -64,12 +64,12 @@ class LedgerStorage(Struct, frozen=True):
 def write_out(
     storage: LedgerStorage, half: Half, rows: dict[int, LedgerRow], deleted: Collection[int]
 ) -> None:
-    """Steps 1 and 2. Blocks: for a thread."""
+    """Do steps 1 and 2. Blocks: for a thread."""
     put_index(storage, append_half(storage, half, deleted), rows, deleted)
 
 
 def append_half(storage: LedgerStorage, half: Half, deleted: Collection[int]) -> list[Placed]:
-    """Step 1. Blocks: for a thread."""
+    """Do step 1. Blocks: for a thread."""
     placed: list[Placed] = []
     since_pause = 0
     for ledger_id in sorted(half.runs):
@@ -91,26 +91,28 @@ def put_index(
     rows: dict[int, LedgerRow],
     deleted: Collection[int],
 ) -> None:
-    """Step 2. Blocks: for a thread."""
+    """Do step 2. Blocks: for a thread."""
     put_locations(storage, [one for one in placed if one[0].ledger_id not in deleted])
     storage.ledgers.put((i, row) for i, row in rows.items() if i not in deleted)
 
 
 def put_locations(storage: LedgerStorage, placed: list[Placed]) -> None:
-    """Step 2 for entries. Blocks: for a thread."""
+    """Do step 2 for entries. Blocks: for a thread."""
     storage.locations.put(placed, storage.breathe, partial(make_durable, storage))
 
 
 def make_durable(storage: LedgerStorage) -> None:
-    """Steps 3 and 4. Blocks: for a thread."""
+    """Do steps 3 and 4. Blocks: for a thread."""
     storage.entry_log.sync()
     storage.locations.sync()
     storage.ledgers.sync()
 
 
 def make_mark(storage: LedgerStorage, mark: journal_format.Mark) -> None:
-    """Steps 3 to 5. Each index says itself how far it reaches, and is synced before lastMark says
-    so: an index that is older than lastMark is not the one that was written. Blocks.
+    """Do steps 3 to 5. Blocks: for a thread.
+
+    Each index has a mark of its own, synced before lastMark. So an index whose mark is older than
+    lastMark is not the one that was written.
     """
     storage.locations.put_mark(mark)
     storage.ledgers.put_mark(mark)

@@ -1,7 +1,10 @@
-"""After a start: what the journal holds beyond lastMark goes into entry log and index.
+"""Replay after a start: the journal beyond lastMark goes to entry log and index.
 
-Invariant: when this returns, every entry, key and fence that was ever acknowledged is on the
-storage, and the journals that were read are needed no more. Doing it twice gives the same.
+Apache replays into its write cache, through the path of ordinary adds (`BookieImpl.readJournal` of
+4.18); this writes directly.
+
+Invariant: afterwards every acknowledged entry, key and fence is in ledger storage, and the journals
+that were read are not needed any more. A second replay changes nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ log = logging.getLogger(__name__)
 
 
 def replay(storage: LedgerStorage, half_bytes: int, *, whole: bool = False) -> int:
-    """All behind lastMark, or all that is there (`whole`). Returns the highest journal id that was
-    there, -1 if none. Blocks: for a thread.
+    """Replay the journals from lastMark on, or all of them (`whole`). Returns the highest journal
+    id, -1 if there is none. Blocks: for a thread.
     """
     directories = storage.directories
     journal = directories.journal
@@ -92,7 +95,7 @@ def _items(path: str, file: ReadFile, offset: int) -> Iterator[Run | journal_for
 
 
 class _Target:
-    """Gathers what is replayed and writes it out whenever that is much."""
+    """Gathers replayed entries and rows, and writes them out a half at a time."""
 
     def __init__(self, storage: LedgerStorage, half_bytes: int) -> None:
         self._storage = storage
@@ -110,7 +113,8 @@ class _Target:
         if note.kind == journal_format.KEY:
             self._rows[note.ledger_id] = LedgerRow(note.value, row is not None and row.fenced)
         elif note.kind == journal_format.FENCE:
-            # A fence counts even for a ledger of which nothing else is known.
+            # A fence counts even for a ledger of which nothing else is known. Apache's replay skips
+            # it if no master key is known (`BookieImpl.readJournal`, NoLedgerException).
             self._rows[note.ledger_id] = LedgerRow(row.master_key if row else b"", fenced=True)
 
     def write_out(self) -> None:

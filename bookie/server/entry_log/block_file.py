@@ -1,15 +1,16 @@
-"""A file that is written in whole blocks from its beginning on, past the page cache if that works.
+"""A file that is written sequentially in whole blocks, with direct I/O where that works.
 
-Theory. Appends gather in an aligned buffer, which is written when it is full. `flush` writes what
-is in it, filled up with zeros to a whole block; a last block that is not full stays in the buffer
-and is written again, longer, with what comes behind it. Without direct I/O the same calls go
-through the page cache.
+Appends gather in an aligned buffer, which is written when it is full. `flush` writes its contents,
+padded with zeros to a whole block; a last block that is not full stays in the buffer, and is
+written again with the bytes that follow. Without direct I/O the same calls go through the page
+cache.
 
-Why past it: most of what is written here is not read again from memory, and finding a page of the
-cache for it costs more than writing it (`docs/decisions/0010-entry-logs-past-the-page-cache.md`).
+Why direct I/O: most of the data is not read again soon, and finding pages of the cache for it costs
+more than writing it (`docs/decisions/0010-entry-logs-past-the-page-cache.md`). Apache has an
+optional direct writer of entry logs for the same reason (BP-47, `dbStorage_directIOEntryLogger`).
 
-Invariants: after `flush` all that was appended can be read, and behind it are only zeros, less than
-a block of them; what has been written once is only ever written again as the same bytes.
+Invariants: after `flush` everything appended can be read, and fewer than a block of zeros follow;
+bytes that were written once are only written again unchanged.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from magnetar.core.ports.disk import Creation, Directory, WriteMode
 
 BLOCK_BYTES: Final = 4096
 GATHER_BYTES: Final = 4 * 1024 * 1024
-"""A megabyte costs 43 us of CPU in writes of this size, in those of 1 MB twice that. What is synced
-beside them is as late with both (zeros for the journal are another matter: `journal/files.py`).
+"""A megabyte costs 43 us of CPU in writes of this size, and twice that in writes of 1 MB. Syncs of
+the journal are delayed equally by both (unlike by its zeros: `journal/files.py`).
 """
 RESERVED_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Blocks of the disk set aside at once; a small file gets as much as it has, and stays small."""
+"""The most bytes reserved ahead at once. A smaller file reserves as many bytes as it has."""
 
 
 class BlockFile:
-    """See the module's docstring. After OSError from a write nobody knows how the file ends."""
+    """See the module's docstring. After OSError from a write the end of the file is unknown."""
 
     def __init__(self, directory: Directory, name: str) -> None:
         mode = WriteMode.DIRECT if directory.direct else WriteMode.CACHED
         self._file = directory.open_for_writing(name, Creation.NEW, mode)
         self.size = 0
-        """Of all that was appended."""
+        """Bytes appended."""
         self._buffer = aligned(GATHER_BYTES)
         self._start = 0
-        """Where in the file the buffer belongs."""
+        """The buffer's offset in the file."""
         self._flushed = 0
         self._end = 0
-        """Of the file: how far whole writes reach."""
+        """The end of all whole writes, in the file."""
         self._reserved = 0
 
     def append(self, data: bytes) -> None:
@@ -57,7 +58,7 @@ class BlockFile:
                 self._start = self._flushed = self.size
 
     def flush(self) -> None:
-        """Let readers see what was appended; that does not make it durable."""
+        """Make all appends readable, which does not make them durable."""
         if self._flushed == self.size:
             return
         end = self.size - self._start
@@ -71,7 +72,7 @@ class BlockFile:
             self._start += full
 
     def _write(self, size: int) -> None:
-        """Write so much of the buffer to where it belongs."""
+        """Write the first `size` bytes of the buffer."""
         start, end = self._start, self._start + size
         while self._reserved < end:
             step = min(max(end, GATHER_BYTES), RESERVED_BYTES_MAX)
@@ -82,15 +83,15 @@ class BlockFile:
         self._end = max(self._end, end)
 
     def cut(self) -> None:
-        """End the file where what was flushed ends: no zeros behind it, and nothing reserved."""
+        """End the file at the flushed bytes: no zeros follow, and nothing stays reserved."""
         self._file.truncate(self._flushed)
 
     def give_back(self) -> None:
-        """Keep no blocks behind the end: nothing more will be written."""
+        """Free reserved blocks behind the end: nothing more is written."""
         self._file.truncate(self._end)
 
     def replace_head(self, data: bytes) -> None:
-        """Write other bytes at the beginning, when nothing more is appended."""
+        """Overwrite the beginning of the file, when nothing more is appended."""
         self._buffer[: len(data)] = data
         written = 0
         while written < len(data):

@@ -1,7 +1,7 @@
-"""Reads records back from entry logs. Any thread, several at once.
+"""Reads records from entry logs, in any number of threads.
 
-Invariant: bytes that do not look like the entry in question are `Corrupted`, never "not found":
-recovery would cut the ledger off there (BookKeeper #2908).
+Invariant: bytes that are not the requested entry raise `Corrupted`, never "not found": a recovery
+would truncate the ledger there (BookKeeper #2908).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from magnetar.core.ports.disk import Directory, ReadFile
 
 OPEN_LOGS_MAX: Final = 64
 SCAN_BYTES: Final = 256 * 1024
-"""Looked through at once: two thousand small entries take a millisecond or two."""
+"""Bytes scanned at once: two thousand small entries, in a millisecond or two."""
 
 
 def _without_pause() -> None:
-    """Where no loop waits for the interpreter."""
+    """The default pause, for callers without a loop."""
 
 
 class EntryLogReader:
@@ -38,10 +38,10 @@ class EntryLogReader:
         self._lock = lock
 
     def read(self, ledger_id: int, entry_id: int, location: int, size: int) -> Run:
-        """The run that begins with this entry, as long as `size` bytes show it, one entry at least.
+        """The run that begins with this entry, within `size` bytes, or one entry if it is longer.
 
-        Digests are not looked at here but when payloads are taken out of the run.
-        FileNotFoundError if the log has been unlinked since the location was looked up.
+        Digests are not checked here, but when payloads are taken out of the run. FileNotFoundError
+        if the log has been unlinked since the location was looked up.
         """
         log_id, offset = split(location)
         start = offset - entries.LENGTH_BYTES
@@ -59,10 +59,10 @@ class EntryLogReader:
     def read_large(
         self, ledger_id: int, entry_id: int, location: int, count: int, size: int
     ) -> LargeEntries:
-        """So many entries from this one on, each read by itself and its digest checked: as far as
-        they are here and have no more than `size` bytes, the first in any case.
+        """Up to `count` entries from this one on, each read and checked by itself: those that
+        follow in the log and fit into `size` bytes, and the first in any case.
 
-        For large ones: the bytes that are read are handed on, and nothing is copied.
+        For large entries: their bytes are not copied after the read.
         """
         log_id, offset = split(location)
         offset -= entries.LENGTH_BYTES
@@ -86,10 +86,10 @@ class EntryLogReader:
     def scan(
         self, log_id: int, breathe: Callable[[], None] = _without_pause
     ) -> Iterator[tuple[int, Run]]:
-        """All runs of a log with the location of their first entry.
+        """Yield all runs of a log, with the location of their first entry.
 
-        A log that was finished has nothing else up to its map: `Corrupted` if it does. One that was
-        cut short by a crash may end in anything.
+        A finished log has only records up to its map, and raises `Corrupted` for anything else. A
+        log that a crash cut short may end in anything.
         """
         offset = log_format.HEADER_BYTES
         map_offset = self.ledgers_map_offset(log_id)
@@ -113,14 +113,16 @@ class EntryLogReader:
             raise Corrupted(f"entry log {log_id:x}: there is no record at {offset}")
 
     def ledgers_map_offset(self, log_id: int) -> int:
-        """Where the map of ledgers is, 0 if the log was never finished."""
+        """The offset of the ledgers map, 0 if the log was never finished."""
         return self._header(log_id)[0]
 
     def ledgers(
         self, log_id: int, breathe: Callable[[], None] = _without_pause
     ) -> tuple[dict[int, int], int]:
-        """Bytes per ledger, from the map or by a scan of the whole log; and where a log that was
-        never finished goes on with what is no record, 0 if it does not.
+        """Bytes by ledger, from the map or from a scan of the whole log; and the offset at which an
+        unfinished log goes on with something else than records, 0 if it does not.
+
+        Apache does the same (`DefaultEntryLogger.getEntryLogMetadata` of 4.18).
         """
         offset, count = self._header(log_id)
         if offset:
@@ -144,7 +146,7 @@ class EntryLogReader:
         return True
 
     def bytes_at(self, log_id: int, offset: int, size: int) -> bytes:
-        """Whatever stands there, records or not."""
+        """Bytes of a log, whatever they are."""
         return self._pread(log_id, offset, size)
 
     def size(self, log_id: int) -> int:
@@ -152,7 +154,7 @@ class EntryLogReader:
             return file.size()
 
     def forget(self, log_id: int) -> None:
-        """The log is about to be removed."""
+        """Close a log that is about to be removed."""
         with self._lock:
             log = self._open.pop(log_id, None)
             if log is not None:
@@ -169,8 +171,8 @@ class EntryLogReader:
             raise Corrupted(f"entry log {log_id:x}: {error}") from error
 
     def _readable(self, log_id: int, offset: int, size: int) -> bytes:
-        """Only the head of a record where a sector behind it cannot be read: what is in that sector
-        is damaged, and not what stands before.
+        """Read bytes from a record on; if the disk fails to read them all, only the first record,
+        or only its head: an unreadable sector must not hide the intact entries before it.
         """
         try:
             return self._pread(log_id, offset, size)
@@ -193,7 +195,7 @@ class EntryLogReader:
 
     @contextmanager
     def _file(self, log_id: int) -> Iterator[ReadFile]:
-        """Open until the end of the block, even if another thread closes the log meanwhile."""
+        """The open log, which stays open in the block even if another thread forgets it."""
         with self._lock:
             log = self._log(log_id)
             log.users += 1
@@ -216,7 +218,9 @@ class EntryLogReader:
 
 
 class _OpenLog:
-    """A file and its users: the reader that keeps it open, and each read. The last one closes."""
+    """A file and the number of its users: the cache of open logs, and each read. The last one
+    closes the file.
+    """
 
     __slots__ = ("file", "users")
 
@@ -225,7 +229,7 @@ class _OpenLog:
         self.users = 1
 
     def leave(self) -> None:
-        """Under the reader's lock."""
+        """End one use. Call it under the reader's lock."""
         self.users -= 1
         if not self.users:
             self.file.close()

@@ -1,12 +1,12 @@
 """Appends records to entry logs. One thread at a time.
 
-Appends go to the disk in large pieces (`block_file.py`), so that a sync finds little to do and no
-burst of writes delays the journal's. Blocks of the disk are reserved ahead of the end: finding them
-piece by piece costs a quarter of the writing. The next start gives back what a crash left reserved.
+Appends go to the disk in large pieces (`block_file.py`), so that a sync has little to do and no
+burst of writes delays those of the journal. Blocks are reserved ahead of the end: allocating them
+piece by piece costs a quarter of the writing. The next start frees what a crash left reserved.
 
-Invariant: a log is never written again once it is finished; what was written before `sync` returned
-is durable, whichever log it is in, and after a sync that failed none succeeds; ids only grow, also
-across restarts (`lastId`, and the names in the directory).
+Invariants: a finished log is never written again; all appends before a `sync` that returned are
+durable, in whatever log they are; after a failed sync none succeeds; ids only grow, also across
+restarts (the file `lastId`, as in `DefaultEntryLogger.java`, and the names in the directory).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class EntryLogWriter:
     def __init__(self, directory: Directory, size_max: int) -> None:
         self.directory = directory
         self.log_id = -1
-        """Of the log being written, -1 if there is none."""
+        """The log that is being written, -1 if there is none."""
         self._size_max = size_max
         self._file: BlockFile | None = None
         self._visible = False
-        """Whether readers may have seen anything of the log being written."""
+        """Whether readers may have read from the current log."""
         self._ledgers: dict[int, int] = {}
         self._aside: list[BlockFile] = []
-        """Logs that ended in a failure and hold what the next sync must cover."""
+        """Logs that ended in a failed write: the next sync must cover them."""
         self._failed = False
         self._next_id = self._first_free_id()
 
@@ -52,7 +52,7 @@ class EntryLogWriter:
         return max([self._last_id(), *ids]) + 1
 
     def _last_id(self) -> int:
-        """-1 if the file is missing or makes no sense: the names of the logs say it as well."""
+        """The id in `lastId`; -1 if that is missing or damaged, since logs' names suffice."""
         try:
             last = int(read_whole(self.directory, LAST_ID), 16)
         except (FileNotFoundError, ValueError):
@@ -81,13 +81,13 @@ class EntryLogWriter:
         return location
 
     def flush(self) -> None:
-        """Let readers see what was appended; that does not make it durable."""
+        """Make all appends readable, which does not make them durable."""
         if self._file is not None:
             self._file.flush()
             self._visible = True
 
     def sync(self) -> None:
-        """Make all that was appended durable."""
+        """Make all appends durable."""
         if self._file is not None:
             self.flush()
             self._sync(self._file)
@@ -124,9 +124,10 @@ class EntryLogWriter:
         self._forget()
 
     def set_aside(self) -> None:
-        """Write no more to this log: a write failed. What it holds is synced with the next one, if
-        readers may have seen anything of it; else it is removed, or a disk that stays full would
-        get another log each second.
+        """End the current log after a failed write.
+
+        It is synced with the next one if readers may have read from it. Otherwise it is removed, or
+        a disk that stays full would get another log each second.
         """
         if self._file is not None:
             if self._visible:
@@ -138,7 +139,7 @@ class EntryLogWriter:
         self._forget()
 
     def abandon(self) -> None:
-        """Leave it all as it is: nobody relies on what was not synced."""
+        """Close all logs without a sync: what is not synced is still in the journal."""
         if self._file is not None:
             self._file.close()
         self._forget()

@@ -1,12 +1,15 @@
-"""Journal files: zeroed ahead, opened in the fastest way that is durable, used again.
+"""Journal files: zeroed ahead, opened in the fastest durable way, and reused.
+
+Apache's files grow by pre-allocated pieces (`JournalChannel.preAllocIfNeeded` of 4.18). These are
+zeroed to their end before use, because the scan of a journal relies on zeros (`format/journal.py`).
 
 Invariant: a file with a journal's name has its header, and only zeros behind its last group. So a
-file is written whole under another name, synced, then renamed, and the directory synced.
+file is written whole under another name, synced, then renamed, and the directory is synced.
 
     *.txn         journals
     spare.dirty   an old journal that is being zeroed: removed after a crash
-    spare.fresh   a journal that is being made: likewise
-    spare.<n>     header and zeros, as large as a journal may be: the next journal
+    spare.fresh   a journal that is being made: removed after a crash
+    spare.<n>     header and zeros, of the full size of a journal: the next journal
 """
 
 from __future__ import annotations
@@ -30,15 +33,15 @@ as much, of 4 MB half as much; but then one sync in a hundred took 0.5 ms longer
 FIRST_BYTES: Final = 256 * 1024
 """The size of the first file after a start, so that the start is quick."""
 GROWTH: Final = 8
-"""Each fresh file is so many times larger than the one before, up to the largest size."""
+"""The growth from one fresh file to the next, up to the largest size."""
 PIECES_MAX: Final = 1024
-"""Of one vectored write, as systems have it."""
+"""The most buffers of one vectored write: IOV_MAX of Linux and macOS."""
 SPARE: Final = "spare."
 DIRTY: Final = "spare.dirty"
 FRESH: Final = "spare.fresh"
 
 _ZEROS: Final = aligned(CHUNK_BYTES)
-"""Never written to."""
+"""A source of zeros; nothing is written into it."""
 
 
 def journals(directory: Directory) -> list[int]:
@@ -51,10 +54,10 @@ def journals(directory: Directory) -> list[int]:
 
 
 class JournalFiles:
-    """The directory of the journals: gives the writer its files and takes old ones back.
+    """The journals' directory: creates files for the writer and reuses old ones.
 
-    The journal's thread calls `create` while the checkpoint's calls `retire`: names of spares and
-    their number change together, under a lock.
+    The journal's thread calls `create` while the checkpoint's thread calls `retire`. So the names
+    of spares and their number change together, under a lock.
     """
 
     def __init__(
@@ -74,13 +77,13 @@ class JournalFiles:
         self._lock = lock
         names = {i: journal_format.file_name(i) for i in journals(directory)}
         self._sizes = {i: size_of(directory, name) for i, name in names.items()}
-        """What the inventory says, or is about to."""
+        """The contents of the inventory, or of its next version."""
         for name in sorted(directory.names()):
             if name.startswith(SPARE):
                 self._take_over(name)
 
     def _take_over(self, name: str) -> None:
-        """Keep a spare of before the start, or remove what is of no use."""
+        """Keep a spare of an earlier run, or remove a file that is of no use."""
         directory = self.directory
         if (
             name not in (DIRTY, FRESH)
@@ -93,11 +96,11 @@ class JournalFiles:
             directory.remove(name)
 
     def create(self, journal_id: int, room: int = 0, *, synced: bool) -> JournalFile:
-        """A journal that has room for a group of that size: a spare if there is one, else fresh.
+        """A journal with room for a group of that size: a spare if there is one, else a fresh one.
 
-        Durable on return. Blocks for as long as writing its zeros takes. A journal that is not
-        `synced` is written through the page cache, into room that is only reserved: of zeros that
-        are written, the system would read a page before it changes a part of it.
+        Durable on return. Blocks while zeros are written. A journal that is not `synced` is written
+        through the page cache, into blocks that are only reserved: if zeros had been written, the
+        system would have to read each page before it changes a part of it.
         """
         name = journal_format.file_name(journal_id)
         assert name not in self.directory.names(), "journal ids are never used twice"
@@ -113,7 +116,7 @@ class JournalFiles:
             self.directory.sync()
             self._list(journal_id, size)
         except OSError as error:
-            if is_full(error):  # that passes, and then the same id is created again
+            if is_full(error):  # once there is room, the same id is created again
                 self._take_back(journal_id, size)
             raise
         return JournalFile(self.directory, journal_id, size, direct=self.direct and synced)
@@ -133,14 +136,14 @@ class JournalFiles:
                 file.close()
         except OSError:
             if FRESH in self.directory.names():
-                self.directory.remove(FRESH)  # others lack the room that it would keep
+                self.directory.remove(FRESH)  # frees its blocks for other files
             raise
 
     def _zeroing(self, synced: bool) -> WriteMode:
         return WriteMode.DIRECT if self.direct and synced else WriteMode.CACHED
 
     def _take_back(self, journal_id: int, size: int) -> None:
-        """It could not be listed, so nothing was written into it: a spare is one again."""
+        """Undo `create` for a journal that could not be listed: nothing is written in it yet."""
         name = journal_format.file_name(journal_id)
         with self._lock:
             self._sizes.pop(journal_id, None)
@@ -151,7 +154,7 @@ class JournalFiles:
                 self.directory.remove(name)
 
     def discard(self, file: JournalFile) -> None:
-        """Give up a journal that holds nothing."""
+        """Remove an empty journal."""
         assert file.position == journal_format.HEADER_BYTES, "a journal that holds something"
         self._strike([file.journal_id])
         file.close()
@@ -177,7 +180,7 @@ class JournalFiles:
             return True
 
     def retire(self, journal_ids: list[int]) -> None:
-        """Journals that no replay needs: keep a few as spares, remove the others."""
+        """Reuse a few journals that no replay needs as spares, and remove the others."""
         directory = self.directory
         if journal_ids:
             self._strike(journal_ids)
@@ -203,7 +206,7 @@ class JournalFiles:
 
 
 def _write_zeroed(file: WriteFile, size: int) -> None:
-    """Zeros up to `size`, then the header; synced."""
+    """Write zeros up to `size`, then the header, and sync."""
     start = 0
     while start < size:
         start += file.pwrite(_ZEROS[: min(CHUNK_BYTES, size - start)], start)
@@ -214,9 +217,9 @@ def _write_zeroed(file: WriteFile, size: int) -> None:
 
 
 class JournalFile:
-    """One journal open for writing, by the journal's writer alone.
+    """A journal that is open for writing, used by the journal's writer alone.
 
-    It is zeroed to its end and never grows: no write waits for the file system to find room.
+    It is zeroed to its end and never grows, so no write waits for the file system to allocate.
     """
 
     def __init__(self, directory: Directory, journal_id: int, size: int, *, direct: bool) -> None:
@@ -228,12 +231,12 @@ class JournalFile:
         name = journal_format.file_name(journal_id)
         self._file = directory.open_for_writing(name, Creation.EXISTING, mode)
         self.fd = self._file.fileno()
-        """What `SubmittedWrites` call it."""
+        """The descriptor, for `SubmittedWrites`."""
         self._size = size
 
     @property
     def room(self) -> int:
-        """A group, without its padding, may have so many bytes."""
+        """The largest group, without its padding, that fits."""
         return self._size - self.position - 2 * journal_format.ALIGNMENT_BYTES
 
     @property
@@ -241,12 +244,12 @@ class JournalFile:
         return 2 * self.position >= self._size
 
     def write(self, data: memoryview) -> None:
-        """Append an aligned piece; after OSError nothing of it may be believed."""
+        """Append an aligned piece. After OSError the contents of its place are unknown."""
         write_all(self._file, data, self.position)
         self.position += len(data)
 
     def write_pieces(self, pieces: list[bytes]) -> None:
-        """Likewise, pieces that are aligned together: not for direct writes."""
+        """Append pieces of which only the whole is aligned: not for direct writes."""
         for start in range(0, len(pieces), PIECES_MAX):
             some = pieces[start : start + PIECES_MAX]
             written = self._file.pwritev(some, self.position)

@@ -1,7 +1,12 @@
-"""The end of the journal: which file it is in, and how appends become a group there.
+"""The end of the journal: its current file, and how appends become a group there.
+
+A group is what Apache calls a batch of `toFlush` (`Journal.java` of 4.18), synced at once. Apache
+may wait for more appends (`journalMaxGroupWaitMSec`); here a group is begun as soon as the one
+before it is synced, and takes what has come meanwhile.
 
 One writer uses it (`writer.py`): the journal's thread, or the loop.
-Invariant: `synced` only moves forward, and only over what is durable.
+
+Invariant: `synced` only moves forward, and only over durable bytes.
 """
 
 from __future__ import annotations
@@ -22,17 +27,17 @@ from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.threads import Thread, Threads
 
 GROUP_BYTES: Final = 1024 * 1024
-"""A group takes no further batch once it has so many."""
+"""A group of this size takes no further batch."""
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Of a batch, unless one append alone is larger: so no group comes near to what a scan takes for
-two (`journal_scan.TEAR_BYTES_MAX`).
+"""The largest batch, unless one append alone is larger. So no group comes near the size that a scan
+takes for two groups (`journal_scan.TEAR_BYTES_MAX`).
 """
 BUFFER_BYTES: Final = 1024 * 1024
 
 Item = tuple[bytes, Done | None]
 """Bytes, and what to call when they are durable or have failed."""
 Batch = tuple[list[Item], int]
-"""What one sweep of the loop appended, or a part of that, and its bytes."""
+"""The appends of one sweep of the loop, or a part of them, and their bytes."""
 
 
 class CommitGroups:
@@ -45,21 +50,21 @@ class CommitGroups:
         self.synced = journal_format.Mark(first_id, journal_format.HEADER_BYTES)
         """Everything before it survives a crash."""
         self.wait_sync = wait_sync
-        """Whether a group is over only when it is durable."""
+        """Whether a group ends only when it is durable."""
         self.count = self.bytes_written = 0
         self.seconds = Histogram.of_latency()
-        """How long each group took, to be written and synced."""
+        """The time to write and sync each group."""
         self._ended = self.synced
         """The end of the last group that was written."""
         self.buffer = aligned(BUFFER_BYTES)
-        """Of which each piece of a group is written."""
+        """Holds each piece of a group while it is written."""
         self._threads = machine.threads
         self._now = machine.clock.monotonic
         self._next = _NextFile(files, machine.threads, wait_sync=wait_sync)
         self._started = 0.0
 
     def begin(self, size: int) -> bool:
-        """A group of `size` bytes is to be written; False if `roll` must be called before it."""
+        """Begin a group of `size` bytes; False if `roll` must be called first."""
         self._started = self._now()
         self.count += 1
         self.bytes_written += size
@@ -70,7 +75,7 @@ class CommitGroups:
         return self._next.is_ready(size)
 
     def roll(self, size: int) -> None:
-        """Go on in a new file, once the old one is whole and synced. May block."""
+        """Sync the old file and go on in a new one. May block."""
         self.file.sync()
         try:
             following = self._next.take(self.file.journal_id + 1, size)
@@ -78,7 +83,7 @@ class CommitGroups:
             if is_full(error):
                 raise JournalFull(f"there is no room for the journal: {error.strerror}") from error
             raise
-        # Closing the last descriptor for writing took the file system 30 ms at times.
+        # In a thread: closing the last descriptor for writing took 30 ms at times.
         self._threads.start(self.file.close, "journal-close")
         self.file = following
         self.synced = self._ended = journal_format.Mark(
@@ -86,7 +91,7 @@ class CommitGroups:
         )
 
     def pieces(self, batches: list[Batch]) -> Iterator[memoryview]:
-        """Copy a group into the buffer; each piece must be written before the next is made."""
+        """Copy a group into the buffer, piece by piece; write each before the next is made."""
         view = self.buffer
         fill = 0
         begin = self.file.position
@@ -106,7 +111,7 @@ class CommitGroups:
             yield view[:fill]
 
     def _overflow(self, blob: bytes, fill: int) -> Generator[memoryview, None, int]:
-        """Fill the buffer with what may not fit, yielding it each time it is full."""
+        """Copy a blob into the buffer, yielding the buffer each time it is full."""
         source = memoryview(blob)
         while source:
             room = min(BUFFER_BYTES - fill, len(source))
@@ -119,7 +124,7 @@ class CommitGroups:
         return fill
 
     def end(self) -> None:
-        """The group was written."""
+        """End the group: it is written."""
         self._ended = journal_format.Mark(self.file.journal_id, self.file.position)
         if self.wait_sync:
             self.sync()
@@ -128,8 +133,8 @@ class CommitGroups:
         self.seconds.add(self._now() - self._started)
 
     def sync(self) -> None:
-        """Make durable what was written; more may be written meanwhile. Blocks, unless the file's
-        writes are durable anyway.
+        """Make all written groups durable; more may be written meanwhile. Blocks, unless the file's
+        writes are durable by themselves.
         """
         ended = self._ended
         self.file.sync()
@@ -140,8 +145,10 @@ class CommitGroups:
         return self.synced != self._ended
 
     def close(self) -> None:
-        """Blocks while the next file is being made. If a full disk lets none be struck from the
-        inventory, it stays, and the next start finds it empty.
+        """Close the current file and discard the next one. Blocks while that is being made.
+
+        If a full disk refuses to strike the next file from the inventory, it stays, and the next
+        start finds it empty.
         """
         try:
             self._next.drop()
@@ -153,11 +160,11 @@ class CommitGroups:
 
 
 class JournalFull(Exception):
-    """The disk has no room for another file. Nothing of the group is written; later ones may be."""
+    """The disk has no room for another file. The group is not written; later groups may be."""
 
 
 def failure(error: Exception) -> StorageFailed:
-    """The error of the appends in a group that failed. Unless it is `StorageFull` it is final."""
+    """The error for the appends of a failed group. It is final, unless it is `StorageFull`."""
     if isinstance(error, JournalFull):
         return StorageFull(str(error))
     if isinstance(error, OSError):
@@ -166,9 +173,9 @@ def failure(error: Exception) -> StorageFailed:
 
 
 class _NextFile:
-    """The file after the one that is written, made by a thread of its own.
+    """The file after the current one, made by a thread.
 
-    A failure to make it is met again in `take`.
+    A failure to make it is ignored: `take` tries again, and raises it.
     """
 
     def __init__(self, files: JournalFiles, threads: Threads, *, wait_sync: bool) -> None:
@@ -179,7 +186,7 @@ class _NextFile:
         self._made: JournalFile | None = None
 
     def begin(self, journal_id: int) -> None:
-        """Have it made, if it is not yet."""
+        """Begin to make it, unless that was begun."""
         if self._making is None:
             self._making = self._threads.start(partial(self._make, journal_id), "journal-next")
 
@@ -199,7 +206,7 @@ class _NextFile:
         return made or self._files.create(journal_id, size, synced=self._wait_sync)
 
     def drop(self) -> None:
-        """It will not be needed."""
+        """Discard it: it is not needed."""
         self._join()
         if self._made is not None:
             self._files.discard(self._made)

@@ -1,12 +1,11 @@
-"""The list of journals that there should be, with their sizes: one that is lost or cut is noticed.
+"""The list of journals that must exist, with their sizes: shows a lost or truncated one.
 
     inventory    hex id | space | bytes | LF, for each journal | CRC32C of that, hex | LF
 
-A journal is listed before anything is written into it, and struck before it is given up. So each
-that is listed is there, as long as the list says, or was lost. One may be there that is not listed.
+A journal is listed before anything is written into it, and struck before it is retired. So a listed
+journal exists with at least the listed size, or was lost. An unlisted journal may exist.
 
-It is a file of ours beside Apache's. Without it, or if it is damaged, journals are taken as they
-are.
+The file is ours; Apache's bookies ignore it. If it is missing or damaged, journals are not checked.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def encode(sizes: Mapping[int, int]) -> bytes:
 
 
 def decode(data: bytes) -> dict[int, int]:
-    """ValueError if it is not what `encode` made."""
+    """Parse the list; ValueError if it is damaged."""
     lines = data.split(b"\n")
     pairs = [line.split(b" ") for line in lines[:-2]]
     sizes = {int(journal_id, 16): int(size) for journal_id, size in pairs}
@@ -41,12 +40,12 @@ def decode(data: bytes) -> dict[int, int]:
 
 
 def write(directory: Directory, sizes: Mapping[int, int]) -> None:
-    """Durable on return."""
+    """Replace the list. Durable on return."""
     write_whole(directory, FILE, encode(sizes))
 
 
 def missing(directory: Directory, first_id: int) -> str:
-    """What is wrong with the journals from `first_id` on, in a sentence; nothing if all is well."""
+    """What is wrong with the journals from `first_id` on, as a sentence; empty if nothing is."""
     try:
         sizes = decode(read_whole(directory, FILE))
     except FileNotFoundError:

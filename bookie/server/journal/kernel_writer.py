@@ -1,17 +1,17 @@
-"""The journal written by the kernel: the loop submits a write, and a descriptor shows its end.
+"""Writes the journal through the kernel: the loop submits a write, a descriptor shows its end.
 
-`machine/kernel_writes.py` does that with io_submit(2).
+`machine/kernel_writes.py` uses io_submit(2).
 
     state      leaves when            for
     idle       a batch is put         WRITING, or PREPARING
     WRITING    a piece is durable     WRITING (the next piece or group), PREPARING, or idle
     PREPARING  a thread has done it   WRITING, or idle
 
-PREPARING is rare. It is for what would block: a new file that is not ready, a write for which the
-file system would wait. A thread of its own does it.
+PREPARING is rare: a thread does what would block, for a new file that is not ready, or a write for
+which the file system would wait.
 
-Invariant: the next group is begun before the one that has ended is delivered, so that the disk
-works while replies are made.
+Invariant: the next group is begun before the ended one is delivered, so that the disk works while
+replies are made.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class KernelWriter:
         self._threads = threads
         self._queue: deque[Batch] = deque()
         self._group: list[Batch] = []
-        """What is being written."""
+        """The batches that are being written."""
         self._durable: list[Batch] = []
-        """What is written and not delivered yet."""
+        """Batches that are durable and not delivered yet."""
         self._pieces: Iterator[memoryview] = iter(())
         self._piece = memoryview(b"")
         self._written = 0
         """Bytes of the piece that are durable."""
         self._broken: StorageFailed | None = None
         self._resting = trio.lowlevel.ParkingLot()
-        """Where `stop` waits for a thread that prepares."""
+        """`stop` waits here for the state PREPARING to end."""
 
     def put(self, batch: Batch) -> None:
         self._queue.append(batch)
@@ -70,11 +70,11 @@ class KernelWriter:
         self._writes.close()
 
     def ended(self) -> None:
-        """The descriptor says that a write may have ended."""
+        """Called when the descriptor is readable: a write may have ended."""
         self._go_on(self._take_result)
 
     def _go_on(self, step: Callable[[], None]) -> None:
-        """Every way into the machine of states; what came of it is delivered when it is whole."""
+        """Run one step of the state machine; deliver ended groups and errors after it."""
         refused: StorageFailed | None = None
         try:
             step()
@@ -94,7 +94,7 @@ class KernelWriter:
             self._deliver(lost, refused)
 
     def _next_group(self) -> None:
-        """Gather what waits and begin to write it."""
+        """Make a group of the waiting batches and begin to write it."""
         if self._broken is not None:
             return
         group, size = self._group, 0
@@ -124,7 +124,7 @@ class KernelWriter:
         self._write()
 
     def _write(self) -> None:
-        """Have written what is left of the piece, which is at the beginning of the buffer."""
+        """Submit the rest of the piece, which is at the beginning of the buffer."""
         file, start = self._groups.file, self._written
         try:
             self._writes.begin(file.fd, file.position, start, len(self._piece) - start)
@@ -157,13 +157,13 @@ class KernelWriter:
             self._next_group()
 
     def _prepare(self, job: Callable[[], None], then: Callable[[], None]) -> None:
-        """Do in a thread of its own what blocks, then go on here."""
+        """Run a blocking job in a thread, then go on here."""
 
         def run() -> None:
             failed: Exception | None = None
             try:
                 job()
-            except Exception as error:  # noqa: BLE001 - judged where all others are (`_go_on`)
+            except Exception as error:  # noqa: BLE001 - handled by `_go_on` like all others
                 failed = error
             self._threads.call_soon(self._prepared, failed, then)
 

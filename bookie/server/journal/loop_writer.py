@@ -1,16 +1,16 @@
-"""The journal written by the loop into the page cache, where appends do not wait for the disk.
+"""Writes the journal from the loop into the page cache, if appends do not wait for the disk.
 
     state      leaves when           for
     idle       a batch is put        idle: it is written and delivered before `put` returns;
                                      ROLLING, if the file has no room for it
     ROLLING    the next file is in   idle, once all that was put meanwhile is written
 
-A write into the page cache takes less than handing it to a thread. A thread does what would block:
-it rolls to the next file, and syncs, a second after the first write that needs it.
+A write into the page cache takes less time than handing it to a thread. A thread does what would
+block: it rolls to the next file, and syncs a second after the first unsynced write.
 
-Invariants: what is synced is whole groups; nothing is written while the thread rolls; batches are
-delivered in their order, whatever a delivery puts; after a failed write or sync nothing is written,
-or synced, any more.
+Invariants: only whole groups are synced; nothing is written while the thread rolls; batches are
+delivered in order, even if a callback puts another; after a failed write or sync nothing is written
+or synced any more.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.threads import Threads
 
 UNSYNCED_SECONDS: Final = 1.0
-"""How long what was written may be nowhere but in memory."""
+"""How long written data may be in memory only."""
 SYNC: Final = -1
 STOP: Final = -2
-"""Requests to the thread, beside rolling to a file with room for so many bytes."""
+"""Requests to the thread. A number of bytes requests a roll to a file with that much room."""
 
 
 class LoopWriter:
@@ -53,7 +53,7 @@ class LoopWriter:
         self._writing = self._rolling = self._sync_requested = False
         self._broken: StorageFailed | None = None
         self._resting = trio.lowlevel.ParkingLot()
-        """Where `stop` waits for the next file."""
+        """`stop` waits here for the next file."""
         self._stopped = trio.Event()
         self._requests = threads.queue()
         threads.start(self._run, "journal-sync")
@@ -72,9 +72,9 @@ class LoopWriter:
     # -- writing ------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """Write what waits, as far as there is room."""
+        """Write waiting batches, as far as the file has room."""
         if self._writing:
-            return  # a delivery has put more: its turn comes
+            return  # called by a callback: the loop below takes the new batch
         self._writing = True
         try:
             while self._queue and not self._rolling and self._broken is None:
@@ -130,7 +130,7 @@ class LoopWriter:
                 self._do(self._groups.sync, SYNC)
                 continue
             if request == SYNC:
-                waits = True  # for what else is to be synced soon
+                waits = True  # a moment, so that one sync covers more writes
             elif request == STOP:
                 self._do(self._groups.sync, STOP)
                 return
@@ -160,6 +160,6 @@ class LoopWriter:
             self._rolling = False
         if isinstance(failed, StorageFull):
             self._refuse(failed)
-        self._go_on()  # and if it is broken, say so
+        self._go_on()  # which also reports a failure
         if not self._rolling:
             self._resting.unpark_all()

@@ -1,9 +1,11 @@
-"""The journal written by a thread of its own, where the kernel does not write by itself.
+"""Writes the journal in a thread, where the kernel cannot write asynchronously.
 
     loop    put(batch)  ->  queue
     thread  gather up to GROUP_BYTES  ->  write  ->  sync  ->  call_soon(deliver)
 
-So a sync never waits for the loop, and the loop never for a sync.
+So a sync never waits for the loop, nor the loop for a sync. Apache's journal has two threads, one
+for writes and one for syncs (`ForceWriteThread` in `Journal.java` of 4.18), so that a group is
+written while the one before it is synced. Rule 2 of `format/journal.py` forbids that here.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class ThreadWriter:
         self._report([], self._broken, last=True)
 
     def _gather(self) -> tuple[list[Batch], bool]:
-        """Wait for one batch, then take what else is there; and whether nothing more will come."""
+        """Wait for one batch, then take the other waiting ones; returns also whether to stop."""
         queue = self._queue
         batch: Batch | None = queue.get()
         batches: list[Batch] = []

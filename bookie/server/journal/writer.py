@@ -1,16 +1,16 @@
-"""The journal as the bookie sees it: append, hand over, learn that it is durable.
+"""The journal's interface for the bookie: append, hand over, be called when it is durable.
 
     append(blob, acked) ...  hand_over()  ->  a group is written and synced  ->  acked(None) for
     each append of the group, in order
 
-The kernel writes by itself where it can (`kernel_writer.py`), else a thread (`thread_writer.py`).
-In both, what comes during one sync makes the next group. Where appends do not wait for the disk,
-the loop writes at once (`loop_writer.py`).
+The kernel writes asynchronously where it can (`kernel_writer.py`), else a thread writes
+(`thread_writer.py`). In both, the appends during one sync make the next group. Where appends do not
+wait for the disk (Apache's `journalSyncData=false`), the loop writes at once (`loop_writer.py`).
 
-Invariants: `acked(None)` is called only after the sync that covers the append, if `settings.sync`
-says so, and never from within `append`. After a failed write or sync nothing is written any more:
-the page cache may have lost what it said it had, so trying again could acknowledge what is not
-there.
+Invariants: `acked(None)` is never called from within `append`, and with `settings.sync` only after
+the sync that covers the append. After a failed write or sync nothing is written any more: the page
+cache may have dropped the data (see `EntryLogWriter._sync`), so a second sync that succeeds proves
+nothing. Apache's journal thread ends after an IOException too (`Journal.run` of 4.18).
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class JournalStatistics(Struct, frozen=True):
 
 
 class JournalWriter(Protocol):
-    """Writes groups, one after the other, and delivers each when it is durable or has failed."""
+    """Writes groups one after the other, and delivers each when it is durable or has failed."""
 
     def put(self, batch: Batch) -> None: ...
 
     async def stop(self) -> None:
-        """Write, sync and deliver what is there; nothing may be put any more."""
+        """Write, sync and deliver all batches; nothing may be put any more."""
         ...
 
 
 def _parts(items: list[Item]) -> Iterator[Batch]:
-    """Cut a long batch: what thousands of topics had waiting for a ledger comes in one sweep.
+    """Cut a long batch: thousands of topics that waited for their ledgers append in one sweep.
 
-    An item without `acked` stays with what follows: it may be the beginning of a record.
+    An item without a callback stays with its successor: it may be the first part of a record.
     """
     part: list[Item] = []
     unit: list[Item] = []
@@ -78,7 +78,7 @@ def _parts(items: list[Item]) -> Iterator[Batch]:
 
 
 class Journal:
-    """See the module's docstring. All of it is for the loop."""
+    """See the module's docstring. All methods are for the loop."""
 
     def __init__(
         self,
@@ -89,11 +89,11 @@ class Journal:
         on_full: Callable[[], None],
         machine: Machine,
     ) -> None:
-        """`on_failed`: called once, nothing is written from then on. `on_full`: called when the
-        disk had no room; what was appended is refused, later appends may not be.
+        """`on_failed` is called once: nothing is written from then on. `on_full` is called when the
+        disk has no room: the appends so far are refused, later ones may succeed.
         """
         self.queue_bytes = 0
-        """Appended and not yet acknowledged."""
+        """Bytes appended and not yet acknowledged."""
         self.failed: StorageFailed | None = None
         self._on_failed = on_failed
         self._on_full = on_full
@@ -105,8 +105,8 @@ class Journal:
         self._writer: JournalWriter
 
     def start(self, loop: EventLoop) -> None:
-        """Deliver on this loop. Where the kernel does not write by itself, a thread writes; where
-        appends do not wait for the disk, neither is needed.
+        """Choose the writer, which delivers on this loop: the loop itself where appends do not wait
+        for the disk, else the kernel where it can write asynchronously, else a thread.
         """
         groups, threads = self._groups, self._machine.threads
         self._loop = loop
@@ -122,8 +122,8 @@ class Journal:
         self._writer = ThreadWriter(groups, self._deliver, threads)
 
     def append(self, blob: bytes, acked: Done | None, apart: bytes = b"") -> bool:
-        """Take records for the next group; returns whether they are the first for it. What belongs
-        behind the blob may lie `apart` from it.
+        """Add records to the next group; returns whether they are its first. A payload that was not
+        copied into the blob is given as `apart`.
         """
         first = not self._pending
         size = len(blob) + len(apart)
@@ -136,7 +136,7 @@ class Journal:
         return first
 
     def hand_over(self) -> None:
-        """Have written what was appended since the last call: once per sweep, not per append."""
+        """Hand all appends since the last call to the writer: once per sweep, not per append."""
         if self._pending:
             batch = (self._pending, self._pending_bytes)
             self._pending = []
@@ -148,7 +148,7 @@ class Journal:
                     self._writer.put(part)
 
     async def stop(self) -> None:
-        """Write, sync and acknowledge what is there. Nothing may be appended any more."""
+        """Write, sync and acknowledge all appends. Nothing may be appended any more."""
         self.hand_over()
         await self._writer.stop()
 
@@ -169,7 +169,7 @@ class Journal:
         )
 
     def _deliver(self, batches: list[Batch], error: StorageFailed | None) -> None:
-        """After the sync."""
+        """Call the callbacks of groups that are durable or have failed."""
         if isinstance(error, StorageFull):
             self._on_full()
         elif error is not None and self.failed is None:
