@@ -1,1 +1,1 @@
-"""The machine a bookie runs on: the only modules here that call the operating system."""
+"""The bookie's ports on this system: the only modules that call the operating system."""

@@ -19,14 +19,14 @@ PROBE: Final = "probe.direct"
 
 
 class SystemDirectory:
-    """A `Directory` that is there."""
+    """A `Directory` that exists."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     @cached_property
     def direct(self) -> bool:
-        """Tried with a file of its own: what a file system says of itself is no promise."""
+        """Whether direct, synced writes work: tried, since accepted flags prove nothing."""
         if not (DIRECT and DSYNC):
             return False
         try:
@@ -42,7 +42,7 @@ class SystemDirectory:
         try:
             zeros = aligned(1024)
             file.pwrite(zeros, 0)
-            # The second write is aligned to 512 bytes and to no more: some disks want 4,096.
+            # The second write is aligned to 512 bytes only: some disks require 4,096 (open(2)).
             file.pwrite(zeros[:512], 512)
         finally:
             file.close()
@@ -90,7 +90,7 @@ def _make(path: str) -> SystemDirectory:
         try:
             os.mkdir(path)
         except FileExistsError:
-            if not os.path.isdir(path):  # else another process was quicker
+            if not os.path.isdir(path):  # else another process has just made it
                 raise
         _sync_names(above or os.curdir)
     return SystemDirectory(path)

@@ -1,9 +1,9 @@
 """Files of this system, behind the ports `ReadFile` and `WriteFile`.
 
-What is called often is not wrapped: `pread`, `pwrite` and their vectored forms are `os`'s own
-functions with the descriptor filled in, so that a port costs no call.
+Frequent calls are not wrapped: `pread`, `pwrite` and their vectored forms are functions of `os`
+with the descriptor bound, so that the port costs no extra call.
 
-Invariant: what `sync` has returned for is on the disk, not on its way there.
+Invariant: after `sync` returns, all bytes written before are on the disk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MODE: Final = {
 
 
 def sync_descriptor(fd: int) -> None:
-    """Make a file's bytes durable with what this system has for it."""
+    """Make a file's bytes durable with the right call of this system."""
     if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone stops at the drive's cache (fsync(2))
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     elif hasattr(os, "fdatasync"):
@@ -65,7 +65,7 @@ def _open_to_read(path: str, direct: int) -> int:
     except OSError:
         if not direct:
             raise
-    # A file system without direct I/O says EINVAL (open(2)); whatever else it was is met again.
+    # A file system without direct I/O fails with EINVAL (open(2)). Any other error occurs again.
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -91,7 +91,7 @@ class SystemWriteFile:
 
     def allocate(self, size: int) -> None:
         os.ftruncate(self._fd, size)
-        if hasattr(os, "posix_fallocate"):  # macOS finds the blocks as they are written
+        if hasattr(os, "posix_fallocate"):  # missing on macOS, which allocates when writing
             os.posix_fallocate(self._fd, 0, size)
 
     def sync(self) -> None:

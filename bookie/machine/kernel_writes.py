@@ -1,14 +1,14 @@
-"""Writes that Linux does by itself: submitted with io_submit(2), their end shown by an eventfd(2).
+"""Asynchronous writes of Linux: submitted with io_submit(2), their end signalled by an eventfd(2).
 
 A write to a file opened with O_DIRECT and O_DSYNC is durable when it ends, and no thread waits for
-it: nothing is handed to one and back, and the interpreter's lock is not fought for. A lone small
+it: nothing is passed between threads, and none competes for the interpreter lock. A single small
 write costs the process 30 us of CPU in all, with a thread more than 110
 (`docs/decisions/0007-the-journal-without-a-thread.md`).
 
-Invariant: one write at a time; the buffer belongs to the kernel until `ended` says so.
+Invariant: one write at a time; the buffer belongs to the kernel until `ended` returns its result.
 
-Linux on the machines below has it; elsewhere, or where it is forbidden, `open_kernel_writes` gives
-None, and the journal has its thread.
+Linux has it on the machines below. Elsewhere, or where it is forbidden (by seccomp, for example),
+`open_kernel_writes` returns None, and the journal uses a thread.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KernelWrites:
         """Readable when a write may have ended."""
         self.busy = False
         self._buffer = ctypes.c_char.from_buffer(buffer)
-        """Holds the memory for as long as the kernel may write it out."""
+        """Keeps the memory alive while the kernel may read it."""
         self._address = ctypes.addressof(self._buffer)
         self._call = system.syscall
         _, self._destroy, self._get, self._submit = _NUMBERS[platform.machine()]
@@ -57,10 +57,10 @@ class KernelWrites:
         self._event = ctypes.create_string_buffer(_EVENT.size)
 
     def begin(self, fd: int, offset: int, start: int, size: int) -> None:
-        """Write `size` bytes of the buffer from `start` on. OSError if it cannot even begin.
+        """Submit a write of `size` bytes of the buffer from `start` on. OSError if that fails.
 
-        BlockingIOError, here or from `ended`: the file system would have to wait for something
-        first, so nothing is written; a thread should write it.
+        BlockingIOError, here or from `ended`, means that the file system would have to wait, so
+        nothing is written; a thread should write instead.
         """
         assert not self.busy, "one write at a time"
         _CONTROL_BLOCK.pack_into(
@@ -76,7 +76,7 @@ class KernelWrites:
         self.busy = True
 
     def ended(self) -> int | None:
-        """How many bytes the write wrote, once it has ended; None before. OSError if it failed."""
+        """The bytes written, once the write has ended; None before. OSError if it failed."""
         try:
             os.eventfd_read(self.descriptor)
         except BlockingIOError:
@@ -100,25 +100,25 @@ class KernelWrites:
         return int(result)
 
     def wait(self) -> None:
-        """Block for a while, or until a write has ended."""
+        """Block until a write has ended, or for `WAIT_MS`."""
         poller = select.poll()
         poller.register(self.descriptor, select.POLLIN)
         poller.poll(WAIT_MS)
 
     def close(self) -> None:
-        """Waits for a write that is under way."""
+        """Release the context, which waits for a write in flight (io_destroy(2))."""
         self._call(ctypes.c_long(self._destroy), self._context)
         os.close(self.descriptor)
 
 
 def _error(number: int) -> OSError:
-    if number == errno.EOPNOTSUPP:  # a file system that cannot say whether it would wait
+    if number == errno.EOPNOTSUPP:  # a file system without RWF_NOWAIT
         number = errno.EAGAIN
     return OSError(number, os.strerror(number))
 
 
 def open_kernel_writes(buffer: memoryview) -> KernelWrites | None:
-    """None where the system has no such thing, or forbids it."""
+    """The writes of one buffer; None where the system lacks or forbids them."""
     if sys.platform != "linux" or platform.machine() not in _NUMBERS:
         return None
     setup = _NUMBERS[platform.machine()][0]

@@ -1,4 +1,4 @@
-"""Memory for direct I/O. Touches no disk."""
+"""Memory for direct I/O."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import mmap
 
 
 def aligned(size: int) -> memoryview:
-    """Zeros that begin at a page, as direct I/O needs them."""
+    """Zeroed memory aligned to a page: direct I/O requires aligned buffers (open(2), O_DIRECT)."""
     return memoryview(mmap.mmap(-1, size))

@@ -1,11 +1,11 @@
-"""RocksDB behind the port `Database`: its options, and its errors in our words.
+"""RocksDB behind the port `Database`: its options, and the translation of its errors.
 
-The binding raises plain `Exception` and nothing finer, and an iterator that meets a damaged block
-only says that it is at its end. Both stop here.
+The binding raises plain `Exception` only, and an iterator that meets a damaged block just ends, as
+at the last key (RocksDB's Iterator requires a check of `status()`). Both are hidden here.
 
-Invariant: what could not be read is never taken for what is not there. A full disk is an `OSError`
-with its own number (RocksDB goes on by itself once there is room), as any other trouble of the disk
-is; bytes that fail their check are `Corrupted`.
+Invariant: a read that fails is never taken for a missing key. A full disk is an `OSError` with
+ENOSPC (RocksDB resumes by itself once there is space); other errors of the disk are an `OSError`
+with EIO; bytes with a wrong checksum are `Corrupted`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from magnetar.core.ports.database import DatabaseBatch
 from magnetar.core.ports.disk import Directory
 
 _DAMAGE: Final = ("Corruption", "No such file", "does not exist")
-"""What RocksDB says of files that make no sense or are not there, and of nothing else."""
+"""Words in RocksDB's messages about damaged or missing files, and in no others."""
 KEYS_PER_LOOK: Final = 2000
-"""A millisecond or two of reading through."""
+"""Keys read in one step of `read_through`: a millisecond or two."""
 
 
 def _options(cache: Cache, write_buffer_bytes: int) -> Options:
-    """Small, and in a format that BookKeeper's own RocksDB reads."""
+    """Options for small databases, in a format that BookKeeper's RocksDB can read."""
     table = BlockBasedOptions()
     table.set_block_cache(cache)
     table.set_block_size(16 * 1024)
@@ -51,7 +51,8 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_write_buffer_size(write_buffer_bytes)
-    # A full buffer that waits for the one before it would stall `write`, and with it everybody.
+    # Several buffers: a full one that waits for the flush of another would stall `write`, and with
+    # it the loop.
     options.set_max_write_buffer_number(4)
     options.set_max_background_jobs(2)
     options.set_max_open_files(256)
@@ -168,7 +169,7 @@ class RocksDatabase:
         self._rocks.close()
 
     def _check(self, cursor: RdictIter) -> None:
-        """Is this the end, or could it not read on?"""
+        """Raise the error that ended an iterator, if any."""
         try:
             cursor.status()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The machine this process runs on."""
+"""All ports of `core/ports/machine.py` on this system."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from magnetar.core.ports.machine import Machine
 
 
 def system_machine() -> Machine:
-    """With threads that report to the loop that runs now."""
+    """The ports on this system; their threads report to the running loop."""
     return Machine(SystemDisk(), RocksDatabases, SystemClock(), SystemThreads(), secrets.randbits)

@@ -13,11 +13,11 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 _never: Final = threading.Event()
-"""Waiting for it lets other threads run, for as long as is said."""
+"""Never set: waiting for it with a timeout lets other threads run."""
 
 
 class SystemWorkers:
-    """`Workers` of trio's pool."""
+    """`Workers` in trio's thread pool."""
 
     def __init__(self, count: int, *, abandon: bool) -> None:
         self._limiter = trio.CapacityLimiter(count)
@@ -32,7 +32,9 @@ class SystemWorkers:
 
 
 class SystemThreads:
-    """`Threads` beside the loop in which this was made; without a loop, what needs none works."""
+    """`Threads` for the loop that creates them. Without a loop, `call_soon` and `call_and_wait` do
+    not work.
+    """
 
     def __init__(self) -> None:
         self._token = trio.lowlevel.current_trio_token() if trio.lowlevel.in_trio_run() else None

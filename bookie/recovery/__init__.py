@@ -1,1 +1,1 @@
-"""What the bookie does about damage: finds it, rebuilds what can be, says what cannot."""
+"""Damage: finding it, rebuilding what can be rebuilt, reporting what is lost."""

@@ -1,16 +1,16 @@
-"""Before the bookie starts: are its indexes there, are they the ones that were written?
+"""The check of the indexes before a start: do they exist, and are they the ones that were written?
 
     cannot be opened, or read where it begins and ends    worn
     without a mark                                        worn, unless no version has put one yet
     with a mark before lastMark                           worn: an older copy, or not all of it
     with a mark in a journal that is not there            worn: another bookie's
 
-That costs a start three looks into each index. A worn index is thrown away and rebuilt from entry
-logs and journal. RocksDB itself refuses to open when a file that it knows of is missing or
-has another length; what has rotted inside one shows when it is read, at the latest by the reading
-in the background (`wear.py`), and is rebuilt at the next start.
+That takes three look-ups in each index. A worn index is discarded and rebuilt from entry logs and
+journal. RocksDB itself refuses to open if a file is missing or has another length than it recorded.
+Damage inside a file is found when it is read, at the latest by the background reading (`wear.py`),
+and is rebuilt at the next start.
 
-Invariant: nothing is believed of an index that this has not looked at.
+Invariant: no index is used before this check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Index(Protocol):
-    """Either of the two."""
+    """Either index."""
 
     def mark(self) -> Mark | None: ...
 
@@ -46,8 +46,8 @@ AnyIndex = TypeVar("AnyIndex", bound=Index)
 def open_index(
     name: str, make: Callable[[Directory], AnyIndex], directories: Directories, *, marked: bool
 ) -> tuple[AnyIndex, bool]:
-    """The index, and whether it must be rebuilt, in which case it is empty. `marked`: a version
-    that puts marks has run here. Blocks: for a thread.
+    """The index, and whether it must be rebuilt, in which case it is empty. `marked`: whether a
+    version that writes marks has run here. Blocks: for a thread.
     """
     ledgers = directories.ledgers
     mark = read_last_mark(directories)
@@ -70,9 +70,9 @@ def open_index(
 
 
 def throw_away(parent: Directory, name: str) -> None:
-    """At once: the note that an index is worn must not go before the rest of it."""
+    """Remove an index in one step: the note that it is worn must not go before the rest of it."""
     old = name + ".worn"
-    if old in parent.names():  # of an attempt that was cut short
+    if old in parent.names():  # left by an attempt that was cut off
         parent.remove(old)
     if name in parent.names():
         parent.rename(name, old)
@@ -81,15 +81,15 @@ def throw_away(parent: Directory, name: str) -> None:
 
 
 def _close(index: Index) -> None:
-    """An error on closing adds nothing: the index is known to be damaged."""
+    """Close a damaged index, whatever error that raises."""
     try:
         index.close()
-    except Exception as error:  # noqa: BLE001 -- RocksDB's own are nothing more particular
+    except Exception as error:  # noqa: BLE001 -- RocksDB raises no narrower class
         log.info("the index does not close cleanly: %s", error)
 
 
 def _absence(directories: Directories, name: str, last_mark: Mark | None) -> str:
-    """A bookie that has not started yet has no index."""
+    """Why a missing index must be rebuilt; empty before a bookie's first start."""
     started = last_mark is not None or log_ids(directories.ledgers)
     return f"the index {name} is missing" if started else ""
 
@@ -97,7 +97,7 @@ def _absence(directories: Directories, name: str, last_mark: Mark | None) -> str
 def _wear(
     index: Index, name: str, directories: Directories, last_mark: Mark | None, *, marked: bool
 ) -> str:
-    """What is wrong with it, in a sentence; nothing if all is well."""
+    """What is wrong with an index, as a sentence; empty if nothing is."""
     try:
         mark, last = index.mark(), index.last_ledger()
     except (Corrupted, ValueError) as error:
@@ -110,6 +110,6 @@ def _wear(
     if mark < last_mark:
         return f"the index {name} is older than lastMark: {mark} is before {last_mark}"
     if mark > last_mark and mark.journal_id not in journals(directories.journal):
-        # A crash leaves one that is ahead, and the journal up to there.
+        # A crash may leave a mark ahead of lastMark, but then that journal exists.
         return f"the index {name} belongs to another journal, {mark.journal_id:x}"
     return ""

@@ -1,7 +1,7 @@
-"""Opens the ledger storage: each index is checked, and rebuilt where it must be.
+"""Opens the ledger storage: each index is checked, and rebuilt if it is worn.
 
-Invariant: once an index has been opened, the ids that were ever created are noted, and with them
-that indexes have marks (`inspection.py`).
+Invariant: after a start the file of ledger ids exists, which also shows that indexes have marks
+(`inspection.py`).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 async def open_storage(
     machine: Machine, directories: Directories, metadata: MetadataStore, settings: BookieSettings
 ) -> tuple[LedgerStorage, int]:
-    """With all that the journal holds in it; and the id of the last journal, -1 if none."""
+    """The ledger storage, after a replay; and the id of the last journal, -1 if there is none."""
     try:
         return await _open(machine, directories, metadata, settings)
     except Corrupted as error:
-        # An index that looked sound turned out to be rotten when it was read, and the note says so.
-        # RocksDB does not let go of it in this process.
+        # An index that passed its check was found damaged when it was read, and has its note. It
+        # cannot be rebuilt now, because RocksDB does not release it in this process.
         if not any(wear.reason(directories.ledgers, name) for name in INDEXES):
             raise
         raise Corrupted(f"{error}; start once more: then it is rebuilt as well") from error
@@ -69,7 +69,7 @@ async def _open(
 def _open_parts(
     machine: Machine, directories: Directories, settings: BookieSettings
 ) -> tuple[LedgerStorage, bool]:
-    """And whether an index is empty and must be rebuilt."""
+    """The storage's parts, and whether an index is empty and must be rebuilt."""
     databases = machine.databases(settings.block_cache_bytes)
     ids = LedgerIds(directories, machine.threads)
     check = partial(open_index, directories=directories, marked=ids.known)
@@ -90,7 +90,8 @@ def _open_parts(
 
 
 async def _rebuild(storage: LedgerStorage, metadata: MetadataStore) -> Rebuild:
-    from magnetar.bookie.recovery.rebuild import Rebuild  # hardly ever needed
+    # Imported here, because it is rarely needed and costs each start time and memory.
+    from magnetar.bookie.recovery.rebuild import Rebuild
 
     named = await metadata_loop.last_entries(metadata)
     storage.ids.saw(max(named, default=-1))
@@ -98,9 +99,11 @@ async def _rebuild(storage: LedgerStorage, metadata: MetadataStore) -> Rebuild:
 
 
 def _fill(storage: LedgerStorage, rebuild: Rebuild | None, settings: BookieSettings) -> int:
-    """Replay the journal on top: all of it if an index was worn, or if lastMark, which has no
-    checksum, differs from the mark of the index. From the middle of a record nothing would be
-    read, and to replay more than necessary is harmless.
+    """Rebuild, then replay the journal: all of it if an index was worn, or if lastMark, which has
+    no checksum, differs from the mark of the index.
+
+    A damaged lastMark may point into the middle of a record, where nothing could be read. Replaying
+    too much is harmless.
     """
     mark = storage.locations.mark()
     agreed = mark is None or mark == read_last_mark(storage.directories)

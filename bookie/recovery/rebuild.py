@@ -1,14 +1,18 @@
-"""Indexes made again from the entry logs, for the ledgers that the metadata names.
+"""Rebuilding the indexes from the entry logs, for the ledgers that the metadata names.
 
-Locations are rebuilt completely. Of a row of the ledgers index only that there is the ledger: its
-fence and its key stand in no entry, so a ledger without a row counts as fenced, with the key that
-all our ledgers have. (No writer appends to a ledger of before the start, so nothing is lost.) The
-journal is replayed on top, as at every start.
+Apache has an offline command for each index: `LocationsIndexRebuildOp.java` and
+`LedgersIndexRebuildOp.java` of BookKeeper 4.18.
 
-Entries that the metadata or their neighbours promise and that are nowhere are noted as lost, so
-that reading one says so, and never "no such entry".
+Locations are rebuilt completely. Rows of the ledgers index cannot be, because no entry has a fence
+or a key: a ledger without a row counts as fenced, with the key that all our ledgers have. (No
+writer appends to a ledger from before the start, so this refuses nothing.) The journal is replayed
+afterwards, as at every start.
 
-Invariant: an index is marked whole, by the mark in it, only when it is; to begin again is harmless.
+An entry that must exist, according to the metadata or its neighbours, and is not found, is noted as
+lost: reading it raises `Corrupted` and not "no such entry".
+
+Invariant: an index gets its mark only when it is complete, so a rebuild that was cut off is begun
+again.
 """
 
 from __future__ import annotations
@@ -28,14 +32,14 @@ log = logging.getLogger(__name__)
 
 BATCH_ENTRIES: Final = 20_000
 LOST_NOTED_MAX: Final = 1_000_000
-"""Of one ledger: more than that are lost without a note each."""
+"""The most entries of a ledger that are noted as lost."""
 
 Ledgers = Mapping[int, int]
-"""Those that the metadata names, and their last entry; -1 if they are empty or not closed."""
+"""The last entry of each ledger in the metadata; -1 if it is empty or not closed."""
 
 
 class Rebuild:
-    """One rebuilding: `from_logs`, then the replay of the journal, then `note_lost`."""
+    """One rebuild: `from_logs`, then the replay of the journal, then `note_lost`."""
 
     def __init__(self, storage: LedgerStorage, ledgers: Ledgers, master_key: bytes) -> None:
         self._storage = storage
@@ -44,9 +48,9 @@ class Rebuild:
         self._placed: list[Placed] = []
         self._waiting = 0
         self._damaged: dict[tuple[int, int], int] = {}
-        """Entries without their digest, and where: damaged, unless they stand whole elsewhere."""
+        """Locations of entries with a wrong digest: damaged, unless an intact copy is found."""
         self._unsure: list[int] = []
-        """Entry logs with records that may be forged: see `salvage.py`."""
+        """Entry logs with records that may be contents of a message: see `salvage.py`."""
         self._seen: set[int] = set()
         self.entries = self.lost = 0
 
@@ -89,7 +93,7 @@ class Rebuild:
                 )
 
     def _read_unsure(self, log_id: int) -> None:
-        """Where everything that is sure is in the index: what else there is, where nothing is."""
+        """Add uncertain records of entries that have no certain one, which are all indexed now."""
         locations = self._storage.locations
         for found in records(self._storage.reader, log_id, self._storage.breathe):
             if not isinstance(found, Salvaged) or found.sure:
@@ -104,7 +108,7 @@ class Rebuild:
                     self.entries += 1
 
     def _take(self, location: int, run: Run) -> None:
-        if run.ledger_id not in self._ledgers:  # deleted: the collector knows what to do
+        if run.ledger_id not in self._ledgers:  # deleted: the collector removes its records
             return
         self._seen.add(run.ledger_id)
         self.entries += run.count
@@ -120,13 +124,13 @@ class Rebuild:
         self._placed, self._waiting = [], 0
 
     def _make_rows(self, ledger_ids: Iterable[int]) -> None:
-        """A ledger without a row would be forgotten by the collector, and stay in the index."""
+        """Give each ledger a row: the collector finds ledgers by their rows."""
         rows = self._storage.ledgers
         fenced = LedgerRow(self._master_key, fenced=True)
         rows.put((i, fenced) for i in sorted(ledger_ids) if rows.find(i) is None)
 
     def note_lost(self) -> None:
-        """When the journal has been replayed as well: what is still missing is lost. Blocks."""
+        """Note entries that are still missing after the replay as lost. Blocks: for a thread."""
         for ledger_id in sorted(self._ledgers):
             self._note_lost(ledger_id, self._ledgers[ledger_id])
         make_durable(self._storage)

@@ -1,17 +1,18 @@
-"""Repair of a damaged journal: a start with what of it can still be read.
+"""Repair of a damaged journal: a start with the records that can still be read.
 
-Damaged means that lastMark or a journal is missing, cut, or makes no sense. Everything before
-lastMark is in the entry logs. So only what stands behind it can be lost, and of that only the
-damaged bytes: records carry their ids and a digest, and are searched for behind damage as in entry
-logs.
+A journal is damaged if lastMark or a file is missing, truncated or unreadable. Everything before
+lastMark is in the entry logs. So only records behind it can be lost, and of those only the damaged
+ones: entries have ids and a digest, and are searched for behind damage as in entry logs.
 
-`accept` notes the indexes as worn, so that the next start compares what is there with what the
-metadata promises, and notes as lost what is nowhere. lastMark goes back to the oldest journal there
-is, since to replay more than necessary is harmless. Then each damaged journal is replaced by one
-with the records that could be found; the old file is kept as `*.damaged`.
+`accept` notes the indexes as worn, so that the next start compares the stored entries with the
+metadata, and notes missing ones as lost. lastMark goes back to the oldest journal, since replaying
+too much is harmless. Then each damaged journal is replaced by one with the records found in it; the
+old file is kept as `*.damaged`.
 
-Invariant: `examine` changes nothing; a repair that is cut short can be begun again, and after each
-step of it a start loses nothing that could be read.
+Apache's bookie can only skip such a journal (`skipReplayJournalInvalidRecord`, BookKeeper 4.18).
+
+Invariant: `examine` changes nothing; a repair that is cut off can be begun again, and after each of
+its steps a start loses nothing that is readable.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.disk import Directory, ReadFile
 
 TAIL_BYTES: Final = 4096
-"""Of zeros behind what was found, as the end of a journal has them."""
+"""Zeros behind the records, as at the end of any journal."""
 COMPARE_BYTES: Final = 1024 * 1024
-"""Of two files, read at a time."""
+"""Bytes of two files read at a time."""
 
 
 class BookieFinding(Struct, frozen=True):
-    """What is the matter, in sentences; none if all is well."""
+    """What is wrong with a journal, in sentences; none if nothing is."""
 
     troubles: list[str]
     broken: list[int]
@@ -49,7 +50,7 @@ class BookieFinding(Struct, frozen=True):
 
 
 def examine(directories: Directories) -> BookieFinding:
-    """Blocks."""
+    """Find what is wrong, without changing anything. Blocks."""
     journal, ledgers = directories.journal, directories.ledgers
     troubles: list[str] = []
     broken: list[int] = []
@@ -99,9 +100,9 @@ def _reading(file: ReadFile) -> Read:
 
 
 def accept(directories: Directories, found: BookieFinding, master_key: bytes, now_ms: int) -> int:
-    """Go on with what there is; how many entries the damaged journals still had. Blocks.
+    """Repair the journal; returns the number of entries found in damaged files. Blocks.
 
-    The mark first: in a journal that is rewritten nothing is where it was.
+    lastMark is written first, because offsets change in a file that is rewritten.
     """
     journal = directories.journal
     ids = files.journals(journal)
@@ -129,7 +130,7 @@ def note_wear(directories: Directories, reason: str) -> None:
 
 
 def _keep(directory: Directory, name: str) -> None:
-    """Under another name as well, and never over what was kept before."""
+    """Keep a file under another name, and never replace one that was kept before."""
     names = (name + ".damaged" + (f".{i}" if i else "") for i in itertools.count())
     for kept in names:
         if kept not in directory.names():
@@ -163,7 +164,7 @@ def _salvaged(directory: Directory, name: str) -> Iterator[Run]:
 
 
 def _journal(runs: list[Run], master_key: bytes) -> bytes:
-    """A journal with these records, each ledger's key before them."""
+    """The bytes of a journal with these records, behind the keys of their ledgers."""
     parts = [journal_format.HEADER]
     parts += [
         journal_format.key_note(ledger_id, master_key) for ledger_id in {r.ledger_id for r in runs}

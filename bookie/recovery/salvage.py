@@ -1,16 +1,16 @@
-"""All records of one entry log, past whatever is damaged in it.
+"""All intact records of one entry log, also behind damaged parts.
 
-Theory. Records have no marks between them, only a length. Mostly that of a damaged one still leads
-to the next, which its digest proves. Otherwise the next one is searched for: wherever bytes look
-like the head of a record, its digest decides. What lies between is a gap.
+Records have no separators, only a length. The length of a damaged record usually still leads to the
+next one, and the digest of that one proves it. Otherwise the next record is searched for: wherever
+bytes look like the head of a record, its digest decides. The bytes in between are a gap.
 
-A producer chooses the bytes of a message, and they may be those of a record, digest and all: an
-entry log that is sent as a message has many. So nothing is searched for inside a record whose
-length leads on, and what is found by a search, and all behind it, is not `sure`: it must never take
-the place of what was found in order.
+A message may contain the bytes of a record with a right digest: an entry log that is sent as a
+message has many. So nothing is searched for inside a record whose length leads on. A record that is
+found by a search, and all records behind it, are not `sure`: they must never replace a record that
+was found in order.
 
-A record whose digest is wrong is reported as such: its ids may be right, and then its readers must
-learn that it is damaged rather than that it does not exist.
+A record with a wrong digest is reported as damaged: if its ids are right, its readers must get
+"damaged" and not "no such entry".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from magnetar.bookie.server.entry_log.reader import EntryLogReader
 from magnetar.core.kernel.errors import Corrupted
 
 WINDOW_BYTES: Final = 4 * (entries.ENTRY_BYTES_MAX + entries.LENGTH_BYTES)
-"""Any record that begins in the first quarter of it is whole in it."""
+"""A record that begins in the first quarter of a window ends in the window."""
 FIRST_WINDOW_BYTES: Final = 1024 * 1024
 HEAD_BYTES: Final = entries.RECORD_OVERHEAD_BYTES
 
@@ -36,11 +36,11 @@ _HEAD: Final = (
     rb"(?=\x00[\x00-\x50](?!\x00\x00)[\s\S]{2}\x00\x00[\s\S]{6}\x00\x00[\s\S]{6})"
     rb"|(?=\x00[\x01-\x50]\x00\x00\x00\x00[\s\S]{6}\x00\x00[\s\S]{6})"
 )
-"""A length that may be, and two ids below 2^48. Compiled when it is needed (`re` keeps it)."""
+"""A plausible length, and two ids below 2^48. Compiled at the first use (`re` caches it)."""
 
 
 class Salvaged(Struct, frozen=True):
-    """A run of records, each with its digest, and the location of its first entry."""
+    """A run of intact records, and the location of its first entry."""
 
     location: int
     run: Run
@@ -48,7 +48,7 @@ class Salvaged(Struct, frozen=True):
 
 
 class Damaged(Struct, frozen=True):
-    """A record that does not have its digest; if that is all, these are its ids."""
+    """A record with a wrong digest, and its ids, which may be damaged too."""
 
     location: int
     ledger_id: int
@@ -56,7 +56,7 @@ class Damaged(Struct, frozen=True):
 
 
 class Gap(Struct, frozen=True):
-    """Bytes in which there is no record."""
+    """Bytes without a record."""
 
     log_id: int
     start: int
@@ -66,7 +66,7 @@ class Gap(Struct, frozen=True):
 def records(
     reader: EntryLogReader, log_id: int, breathe: Callable[[], None]
 ) -> Iterator[Salvaged | Damaged | Gap]:
-    """In the order in which they lie there."""
+    """Yield the parts of a log in their order."""
 
     def read(offset: int, size: int) -> bytes:
         breathe()
@@ -82,7 +82,7 @@ def records_in(
     end: int,
     window_bytes: int = FIRST_WINDOW_BYTES,
 ) -> Iterator[Salvaged | Damaged | Gap]:
-    """Likewise, of any file. Zeros are no gap: room that was never written."""
+    """Yield the parts of any file. Zeros are not a gap: those bytes were never written."""
     window, sure = window_bytes, True
     while offset < end and (data := read(offset, min(window, end - offset))):
         last = offset + len(data) >= end
@@ -120,8 +120,8 @@ def _is_zero(data: bytes, start: int, end: int) -> bool:
 
 
 def _where_it_leads(data: bytes, position: int, *, last: bool) -> int | None:
-    """Where the length of a damaged record leads, if a record with its digest begins there, or the
-    `last` data ends; 0 if not, None if more data is needed to tell.
+    """The end of a damaged record by its length, if an intact record begins there or the `last`
+    data ends there; 0 if not, None if more data is needed to decide.
     """
     if not last and position + HEAD_BYTES > len(data):
         return None
@@ -141,7 +141,7 @@ def _where_it_leads(data: bytes, position: int, *, last: bool) -> int | None:
 
 
 def _stop(data: bytes, position: int) -> int:
-    """The end of a record by its length; 0 if it can have no such length."""
+    """The end of a record by its length; 0 if the length is impossible."""
     length = int.from_bytes(data[position : position + entries.LENGTH_BYTES], "big")
     if not entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX:
         return 0
@@ -153,7 +153,7 @@ def _location(log_id: int, offset: int) -> int:
 
 
 def _end(reader: EntryLogReader, log_id: int) -> int:
-    """Where the map begins, if there is one that can be believed."""
+    """The offset of the ledgers map, or the log's size if there is no valid one."""
     size = reader.size(log_id)
     try:
         offset = reader.ledgers_map_offset(log_id)
@@ -163,8 +163,8 @@ def _end(reader: EntryLogReader, log_id: int) -> int:
 
 
 def _next_record(data: bytes, start: int, *, last: bool) -> int:
-    """Where from `start` on the next record with its digest begins. A head whose record is not
-    whole in the data may be one, unless it is the `last` data that there is.
+    """The start of the next intact record from `start` on. A head whose record goes beyond the data
+    may be one, unless the data is the `last`.
     """
     for found in re.compile(_HEAD).finditer(data, start):
         begin = found.start()

@@ -1,13 +1,14 @@
-"""Reads entry logs through in the background, slowly, and reports rot before a reader meets it.
+"""Reads entry logs slowly in the background, and reports damage before a reader meets it.
 
-Theory. Everything on the disk is compared with its digests, past the page cache: the cache may hide
-rot beneath it, and what readers have in it must stay. A log is whole records with nothing in
-between, so where they do not follow each other is a hole; which entries were in it only the index
-knows, which is read once for each log with holes. A log that the index names and that is missing is
-found in the same way, before each round.
+Every record on the disk is compared with its digest. Reads bypass the page cache, which may hide
+damage on the disk, and must keep the pages that readers use. A log consists of records without
+gaps, so a gap between whole records is a hole. Only the index knows which entries were in it; it is
+read once for each log with holes. Missing logs are found in the same way, before each round.
 
-An entry is reported if the index still has it there, and its ledger still exists: compaction and
-garbage collection go on meanwhile, and rot of what nobody needs is not worth a report.
+An entry is reported if the index still locates it there and its ledger still exists: compaction and
+garbage collection go on meanwhile, and damage of unneeded bytes deserves no report.
+
+Apache's `InterleavedLedgerStorage.localConsistencyCheck` (4.18) starts from the index instead.
 
 Invariant: each range of entries is reported once. Nothing is repaired or changed here.
 """
@@ -39,25 +40,25 @@ from magnetar.core.ports.metadata_store import MetadataStore
 log = logging.getLogger(__name__)
 
 WINDOW_BYTES: Final = 64 * 1024
-"""Looked through at once, which takes a millisecond or two where entries are small."""
+"""Bytes checked at once: a millisecond or two with small entries."""
 PAGE_BYTES: Final = 4096
 START_SECONDS: Final = 10.0
 REST_SECONDS: Final = 6 * 3600.0
-"""Between two rounds: a small server reads nothing for most of the day."""
+"""The pause between two rounds: a small server reads nothing for most of the day."""
 LOOK_SECONDS: Final = 0.02
 PLACE: Final = "scrubbed"
-"""The file with the id of the log that was read through last."""
+"""The file with the id of the last log that was read through."""
 UNREADABLE: Final = b"\xff"
-"""Stands for each byte that the disk does not give."""
+"""Replaces each byte that the disk cannot read."""
 _FAR: Final = 1 << 63
 OWNER: Final = "pulsar/managed-ledger"
 
 Hole = tuple[int, int]
-"""Locations, from the first to the one behind the last."""
+"""Locations: the first, and the one behind the last."""
 
 
 class ScrubberStatistics(Struct, frozen=True):
-    """A snapshot; counted since the start."""
+    """A snapshot of counts since the start."""
 
     bytes: int
     rounds: int
@@ -75,7 +76,7 @@ class Scrubber:
         finished: Callable[[], Awaitable[list[int]]],
         bytes_per_second: int,
     ) -> None:
-        """`finished`: logs that are not written any more, whose every entry is indexed."""
+        """`finished` returns the logs that are not written any more and are indexed completely."""
         self._storage = storage
         self._metadata = metadata
         self._finished = finished
@@ -88,7 +89,7 @@ class Scrubber:
         return ScrubberStatistics(self._bytes, self._rounds, len(self._reported), self._entries)
 
     async def run(self) -> None:
-        """Until cancelled; at a rate of 0 nothing is read."""
+        """Run until cancelled; at a rate of 0 nothing is read."""
         if not self._rate:
             return
         await trio.sleep(START_SECONDS)
@@ -97,7 +98,7 @@ class Scrubber:
             await trio.sleep(REST_SECONDS)
 
     async def round(self) -> None:
-        """Each log once, from where the round before a restart had come to."""
+        """Read each log once, going on where the round before a restart stopped."""
         await self._report(await self._select(self._is_missing))
         logs = await self._finished()
         behind = [log_id for log_id in logs if log_id > self._place()]
@@ -131,7 +132,7 @@ class Scrubber:
         return self._storage.reader.size(log_id)
 
     async def _pace(self, file: _PastTheCache) -> None:
-        """Wait for as long as what was read since the last time may take."""
+        """Wait for as long as the bytes read since the last call may take."""
         size, file.bytes = file.bytes, 0
         self._bytes += size
         await trio.sleep(size / max(self._rate, 1))
@@ -148,7 +149,10 @@ class Scrubber:
         return await self._run(self._select_blocking, matches)
 
     def _select_blocking(self, matches: Callable[[int], bool]) -> list[tuple[int, int, int]]:
-        """Ranges (ledger, first, last) of what the index has, and still has, at such locations."""
+        """Ranges (ledger, first, last) of entries that the index has at matching locations.
+
+        A location is looked up again before it counts: the first pass over the index is slow.
+        """
         known: dict[int, bool] = {}
 
         def in_such_a_log(location: int) -> bool:
@@ -189,7 +193,7 @@ class Scrubber:
             )  # fmt: skip
 
     def _pause(self) -> None:
-        """Between two parts of the index, of a millisecond or two each."""
+        """Pause between two parts of the index, of a millisecond or two each."""
         self._storage.machine.threads.pause(LOOK_SECONDS)
 
     # -- where it was -------------------------------------------------------------------------
@@ -208,7 +212,7 @@ class Scrubber:
 
 
 class _Walk:
-    """Through the records of one log, a window at a time."""
+    """A pass through the records of one log, a window at a time."""
 
     def __init__(self, log_id: int, end: int, file: _PastTheCache) -> None:
         self.holes: list[Hole] = []
@@ -221,7 +225,7 @@ class _Walk:
         )
 
     def step(self) -> bool:
-        """On until something was read; False at the end. In a thread."""
+        """Go on until bytes were read; False at the end. In a thread."""
         for one in self._found:
             if isinstance(one, Salvaged):
                 start = (one.location & 0xFFFFFFFF) - entries.LENGTH_BYTES
@@ -233,7 +237,7 @@ class _Walk:
         return False
 
     def _note(self, start: int) -> None:
-        """Whole records go on there."""
+        """Note a hole before `start`, where whole records go on."""
         if start > self._last:
             first = (self._log_id << 32) | (self._last + entries.LENGTH_BYTES)
             self.holes.append((first, first + start - self._last))
@@ -244,7 +248,7 @@ class _Walk:
 
 
 class _PastTheCache:
-    """A file, read from the disk itself where the system can do that."""
+    """A file that is read with direct I/O where the system can do that."""
 
     def __init__(self, directory: Directory, name: str) -> None:
         self.bytes = 0

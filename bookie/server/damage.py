@@ -1,9 +1,9 @@
-"""How far damage reaches round an entry that cannot be read.
+"""The range of damaged entries around one that cannot be read.
 
-Each entry is looked at by itself, for good ones may lie between damaged ones; that is quick, and
+Each entry is read by itself, because intact ones may lie between damaged ones. That is quick, and
 done once for each range. Blocks: for a thread.
 
-Invariant: an entry is only called damaged after it was looked for where the index says.
+Invariant: an entry counts as damaged only after a read at the location in the index.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.core.kernel.errors import Corrupted, StorageFailed
 
 LOOK_BYTES: Final = 4096
-"""Read at first: most entries are whole in it."""
+"""Bytes read at first: most entries fit into them."""
 LOOKS_PER_BREATH: Final = 50
 
 
 class DamagedRange:
-    """Entries of one ledger that cannot be read, and follow each other."""
+    """A range of consecutive unreadable entries of one ledger."""
 
     def __init__(
         self,
@@ -28,14 +28,14 @@ class DamagedRange:
         ledger_id: int,
         is_cached: Callable[[int], bool],
     ) -> None:
-        """`is_cached`: whether the entry is in memory, on its way to ledger storage."""
+        """`is_cached` returns whether an entry is in the write cache."""
         self._storage = storage
         self._ledger_id = ledger_id
         self._is_cached = is_cached
         self._looks = 0
 
     def around(self, entry_id: int, last: int) -> tuple[int, int]:
-        """The first and the last of them, of which `entry_id` is one; `last` ends the ledger."""
+        """The first and last entry of the range around `entry_id`; `last` ends the ledger."""
         first = end = entry_id
         while first > 0 and not self.is_readable(first - 1):
             first -= 1
@@ -52,7 +52,7 @@ class DamagedRange:
         if location is None:
             if self._is_cached(entry_id):
                 return True
-            # what left the cache between the two looks is in the index by now
+            # It may have moved from the cache to the index between the two look-ups.
             location = storage.locations.find(ledger_id, entry_id)
         if location is None:
             return False

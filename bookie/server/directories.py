@@ -1,4 +1,4 @@
-"""The bookie's directories: Apache's layout below one root, claimed by one process.
+"""The bookie's directories: Apache's layout below one root, locked by one process.
 
 Below the root are `lock`, `journal/current/` (VERSION, *.txn) and `ledgers/current/` (VERSION,
 *.log, lastId, lastMark, and the databases locations/ and ledgers/).
@@ -26,7 +26,7 @@ INDEXES: Final = (LOCATIONS, LEDGER_ROWS)
 
 
 class Directories(Struct, frozen=True):
-    """Where things are."""
+    """The root and the two directories with files."""
 
     root: Directory
     journal: Directory
@@ -34,7 +34,7 @@ class Directories(Struct, frozen=True):
 
 
 def make_directories(root: Directory) -> Directories:
-    """Those below `root`, made if they are not there."""
+    """The directories below `root`, created if missing."""
     return Directories(
         root,
         root.directory("journal").directory("current"),
@@ -44,7 +44,7 @@ def make_directories(root: Directory) -> Directories:
 
 @contextmanager
 def claim(disk: Disk, path: str) -> Iterator[Directories]:
-    """The directories below `path`, which no other process uses until the block ends."""
+    """The directories below `path`, locked against other processes until the block ends."""
     root = disk.directory(path)
     with ExitStack() as stack:
         try:
@@ -57,7 +57,9 @@ def claim(disk: Disk, path: str) -> Iterator[Directories]:
 
 
 def read_last_mark(directories: Directories) -> Mark | None:
-    """From where the journal must be replayed; None in a directory that never had a bookie."""
+    """The mark from which on the journal must be replayed (`Journal.LastLogMark` of BookKeeper
+    4.18); None before a bookie's first start.
+    """
     try:
         return decode_mark(read_whole(directories.ledgers, LAST_MARK))
     except FileNotFoundError:
@@ -67,5 +69,5 @@ def read_last_mark(directories: Directories) -> Mark | None:
 
 
 def write_last_mark(directories: Directories, mark: Mark) -> None:
-    """Durable on return."""
+    """Replace lastMark. Durable on return."""
     write_whole(directories.ledgers, LAST_MARK, mark.encode())

@@ -1,9 +1,10 @@
-"""Room on the disk: looks now and then, and says whether anything may be written.
+"""Free space on the disk: checked now and then, decides whether writes are accepted.
 
-Invariant: between the low mark and the threshold the answer stays what it was, so that it does not
-flap while something is being cleaned up. Nor does it where a write finds no room below the low mark
-(on a small disk a file of the journal is more than that leaves; a quota is no part of the figures):
-then it stays "no" until there is more room than there was, or is tried again ever more rarely.
+Invariant: between the low mark and the threshold the decision does not change, so that it does not
+flap while space is being freed (Apache's `diskUsageLwmThreshold`, `LedgerDirsMonitor.java`, 4.18).
+Nor does it flap if a write finds no space although usage is below the low mark: on a small disk a
+journal file may be larger than the rest, and figures do not show quotas. Then writes are refused
+until more space is free than was at that time, or tried again at growing intervals.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ log = logging.getLogger(__name__)
 
 
 def is_full(error: OSError) -> bool:
-    """Whether it is for lack of room only: that passes."""
+    """Whether the disk is only full, which may pass."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 ROOM_BYTES: Final = 16 * 1024 * 1024
-"""So much more than there was when a write found no room is room again."""
+"""The growth of free space, since a write found none, after which writes are accepted again."""
 LOOKS_MAX: Final = 16
-"""Between two tries where there is not so much: almost three minutes by default."""
+"""The most checks between two tries without that growth: almost three minutes by default."""
 
 
 class DiskWatch:
-    """Remembers the last look and what follows from it."""
+    """The last check and the decision after it."""
 
     def __init__(self, disk: Disk, directory: Directory, threshold: float, low_mark: float) -> None:
         self._disk = disk
@@ -39,11 +40,11 @@ class DiskWatch:
         self.usage = disk.usage(directory)
         self.writable = self.usage.used_part <= threshold
         self._free_when_full = -1
-        """What was free when a write found no room; -1 if none has."""
+        """Free bytes when a write found no space; -1 if none did."""
         self._looks = self._looks_left = 0
 
     def ran_out(self) -> None:
-        """A write found no room, whatever the threshold says: nothing more until there is some."""
+        """Refuse writes: one found no space, whatever the usage is."""
         if self.writable or self._free_when_full < 0:
             self._looks = self._looks_left = min(2 * self._looks + 1, LOOKS_MAX)
         self.writable = False
@@ -59,7 +60,7 @@ class DiskWatch:
         return self._looks_left <= 0
 
     def look(self) -> None:
-        """Look again, and report a change."""
+        """Check the disk, and log a change of the decision."""
         if self.check():
             log.warning(
                 "the disk is %.0f%% full: %s",
@@ -68,7 +69,7 @@ class DiskWatch:
             )
 
     def check(self) -> bool:
-        """Look again; returns whether `writable` changed."""
+        """Check the disk; returns whether `writable` changed."""
         self.usage = self._disk.usage(self._directory)
         before = self.writable
         if self.usage.used_part > self._threshold:

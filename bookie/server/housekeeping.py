@@ -1,6 +1,6 @@
-"""The bookie's own tasks: hand appends over, write checkpoints, collect garbage, watch the disk.
+"""The bookie's own tasks: handing over appends, checkpoints, garbage collection, disk checks.
 
-Invariant: an error that a task cannot handle is reported once, as fatal; no task dies silently.
+Invariant: an error that a task cannot handle is reported once, as fatal; no task ends silently.
 """
 
 from __future__ import annotations
@@ -20,53 +20,53 @@ from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
 
 LOOK_SECONDS: Final = 0.02
-"""Between two looks into an index, of a millisecond or two each: 100,000 entries in a second."""
+"""The pause between two steps of reading an index, of a millisecond or two: 100,000 entries/s."""
 
 log = logging.getLogger(__name__)
 
 
 def _look(looks: Iterator[int]) -> int | None:
-    """In a thread; None at the end, or where it cannot be read on."""
+    """Read an index on, in a thread; None at the end, or after an error."""
     try:
         return next(looks, None)
     except Corrupted:
-        return None  # the index has said so
+        return None  # the index has logged it
     except OSError as error:
         log.error("an index cannot be read through: %s", error)
         return None
 
 
 class Flusher:
-    """Hands appends to the journal at the latest when the loop has turned once.
+    """Hands appends to the journal within one turn of the loop.
 
-    In a group of the event loop it comes too late and finds nothing to do; for all others (a task
-    that saves a cursor) it is what hands the append over.
+    It serves appends outside the link's groups, such as those of a task that saves a cursor. The
+    link hands its own over by `flush_group`.
     """
 
     def __init__(self, journal: Journal) -> None:
         self._held = False
-        """The loop has promised to hand over before it turns."""
+        """Whether `flush_group` will be called before the loop turns."""
         self._journal = journal
         self._woken = False
         self._parked = trio.lowlevel.ParkingLot()
         self._later: deque[Callable[[], None]] = deque()
 
     def begin_group(self) -> None:
-        """The caller calls `flush_group` before the loop turns: no task has to be woken."""
+        """Wake no task until `flush_group`, which the caller must call before the loop turns."""
         self._held = True
 
     def flush_group(self) -> None:
-        """Hand over what was appended since the last time."""
+        """Hand all appends since the last call to the journal."""
         self._held = False
         self._journal.hand_over()
 
     def wake(self) -> None:
-        """Something was appended, and nothing was before."""
+        """Called after the first append that waits: wake the task if it is needed."""
         if not self._held:
             self._wake()
 
     def later(self, call: Callable[[], None]) -> None:
-        """Call soon, on the loop, not now."""
+        """Call a function soon on the loop, not at once."""
         self._later.append(call)
         self._wake()
 
@@ -76,8 +76,8 @@ class Flusher:
 
     async def run(self) -> None:
         while True:
-            # A wake-up during this work (a call appends, a hand-over is refused) finds no task
-            # parked, and comes only once: without the flag its append would wait for the next.
+            # A wake-up during this work (a call appends, a hand-over is refused) finds no parked
+            # task and is not repeated. Without the flag its append would wait for the next one.
             self._woken = False
             while self._later:
                 self._later.popleft()()
@@ -87,7 +87,7 @@ class Flusher:
 
 
 class BookieHousekeeping:
-    """Runs what goes by the clock, and reports a disk that fails once."""
+    """Runs the periodic tasks, and reports a failing disk."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class BookieHousekeeping:
         scrub: Callable[[], Awaitable[None]],
         failed: Callable[[str], None],
     ) -> None:
-        """`scrub`: read entry logs through until cancelled."""
+        """`scrub` reads entry logs through until cancelled."""
         self._scrub_logs = scrub
         self._settings = settings
         self._storage = checkpointer.storage
@@ -134,7 +134,7 @@ class BookieHousekeeping:
             self._failed(f"collecting garbage failed: {error}")
 
     async def _read_indexes(self) -> None:
-        """Once after a start: rot is reported, and noted so that the next start rebuilds."""
+        """Read both indexes once after a start: damage is logged and noted (`index/wear.py`)."""
         for index in (self._storage.locations, self._storage.ledgers):
             with closing(index.read_through()) as looks:
                 count: int | None = 0

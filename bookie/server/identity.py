@@ -1,7 +1,8 @@
-"""The check that a directory is this bookie's: each has its cookie (`format/cookie.py`).
+"""The check that directories are this bookie's: each has its cookie (`format/cookie.py`).
 
-Invariant: a bookie starts only where every directory has its own cookie, or where none has one and
-nothing else is there either. An empty disk under a known name would deny entries it once had.
+Invariant: a bookie starts only if every directory has this bookie's cookie, or if none has a cookie
+and all are empty. An empty disk under the name of a known bookie would answer "no such entry" for
+entries that it had acknowledged. Apache: `LegacyCookieValidation.checkCookies` of 4.18.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from magnetar.core.ports.disk import Directory
 
 
 def is_empty(directories: Directories) -> bool:
-    """No cookie, and nothing that a bookie has stored."""
+    """Whether there is no cookie and no file that a bookie has stored."""
     return not (
         any(map(_has_cookie, (directories.journal, directories.ledgers)))
         or journals(directories.journal)
@@ -43,7 +44,7 @@ def check(directories: Directories, cookie: Cookie) -> None:
     if missing == [directories.journal] and not (
         journals(directories.journal) or LAST_MARK in directories.ledgers.names()
     ):
-        # A first start that was cut short between the two cookies.
+        # A first start was cut off between writing the two cookies.
         write_whole(directories.journal, VERSION_FILE, cookie.encode().encode())
         missing = []
     if missing:

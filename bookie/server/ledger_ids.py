@@ -1,13 +1,14 @@
-"""The highest ledger id that was ever created here, which the bookie knows without the metadata.
+"""The highest ledger id ever created here, known without the metadata store.
 
 Ids come from a counter in the metadata store. If that is set back (an old backup, damage that an
-operator accepted), new ledgers would get the entries of old ones. So the bookie has its own count,
-and takes no new ledger at or below it. The file is in both directories, like the cookie, and is
-written for a thousand ids at once: a crash leaves some of them unused.
+operator accepted), new ledgers would have the entries of old ones. So the bookie has its own count,
+and refuses to create a ledger at or below it; Apache's bookies have nothing like it. The file is in
+both directories, like the cookie. It is written for a thousand ids at once, some of which a crash
+leaves unused.
 
     highestLedger    decimal id | LF | CRC32C of that, hex | LF
 
-Invariant: no ledger was ever made above what the file says; nothing is made at or below it.
+Invariant: no ledger was ever created above the id in the file.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def encode(highest: int) -> bytes:
 
 
 def decode(data: bytes) -> int:
-    """ValueError if it is not what `encode` made."""
+    """Parse the file; ValueError if it is damaged."""
     text, _, _ = data.partition(b"\n")
     highest = int(text)
     if encode(highest) != data:
@@ -46,12 +47,12 @@ def decode(data: bytes) -> int:
 
 
 def places(directories: Directories) -> tuple[Directory, Directory]:
-    """Each has a copy of the file."""
+    """The directories with a copy of the file."""
     return directories.ledgers, directories.journal
 
 
 def read(directories: Directories) -> int | None:
-    """What the copies say, the higher one; None if there is none that can be believed."""
+    """The higher of the two copies; None if there is no intact one."""
     found = []
     for directory in places(directories):
         try:
@@ -64,32 +65,32 @@ def read(directories: Directories) -> int | None:
 
 
 class LedgerIds:
-    """Which ids are taken. All of it is for the loop."""
+    """The ids that are taken. All methods are for the loop."""
 
     def __init__(self, directories: Directories, threads: Threads) -> None:
         found = read(directories)
         self.known = found is not None
         """False at a bookie's first start, or if both copies are gone."""
         self.highest = -1 if found is None else found
-        """Made, or perhaps made before a crash."""
+        """The highest id that was created, or may have been before a crash."""
         self._directories = directories
         self._threads = threads
         self._written = -1
-        """What the files say."""
+        """The id in the files."""
         self._lock = trio.Lock()
 
     async def note(self) -> None:
-        """Have files, from now on."""
+        """Write the files if there are none."""
         if not self.known:
             await self._write(self.highest)
             self.known = True
 
     def saw(self, ledger_id: int) -> None:
-        """There is something of that ledger, whatever the files say."""
+        """Count an id that is in use, whatever the files say."""
         self.highest = max(self.highest, ledger_id)
 
     async def take(self, ledger_id: int) -> None:
-        """`AlreadyExists` unless the id is new; durable when this returns."""
+        """Take a new id, durably; `AlreadyExists` if it is not new."""
         if ledger_id <= self.highest:
             raise AlreadyExists(f"ledger ids up to {self.highest} have been taken, {ledger_id} too")
         self.highest = ledger_id
@@ -108,12 +109,12 @@ class LedgerIds:
             self._written = highest
 
     async def close(self) -> None:
-        """Nothing was taken beyond `highest`: the next start need not skip what was reserved."""
+        """Give back reserved ids, so that the next start does not skip them."""
         if self._written > self.highest:
             await self._write(self.highest)
 
 
 def write(directories: Directories, highest: int) -> None:
-    """Blocks: for a thread."""
+    """Write both copies. Blocks: for a thread."""
     for directory in places(directories):
         write_whole(directory, FILE, encode(highest))

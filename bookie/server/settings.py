@@ -1,4 +1,4 @@
-"""What can be set on a bookie. Defaults fit a server that lives in 100 MB of memory."""
+"""The settings of a bookie. Defaults fit a server with 100 MB of memory."""
 
 from msgspec import Struct
 
@@ -11,26 +11,27 @@ class BookieSettings(Struct, frozen=True):
     bookie_id: str = "embedded"
     """Its name in ledger metadata and in its cookie."""
     sync: bool = True
-    """Sync before acknowledging; else acknowledge after the write and sync each second."""
+    """Sync before acknowledging; else acknowledge after the write, and sync each second (Apache's
+    `journalSyncData`)."""
 
     journal_size_max_bytes: int = 64 * MIB
-    """Of a journal file; the first ones after a start are smaller."""
+    """The largest journal file; the first ones after a start are smaller."""
     journal_spares_max: int = 2
-    """Old journal files kept, zeroed, to be written again."""
+    """Old journal files that are zeroed and reused."""
     journal_queue_bytes_max: int = 16 * MIB
-    """Waiting for the sync: beyond it `congested`."""
+    """Bytes that wait for their sync; beyond it the store is `congested`."""
     burst_bytes_max: int = 48 * MIB
-    """What may come in spite of that, for it was on its way already; of entries twice as much, as
-    they are larger than what they hold. Beyond it appends fail."""
+    """Bytes of messages that may still arrive while `congested`, because they were on their way.
+    Entries, with their overhead, may have twice as many. Beyond that appends fail."""
 
     write_cache_bytes: int = 32 * MIB
-    """Both halves together. A full half is written out; both full: `congested`."""
+    """The bytes of both halves. A full half is written out; if both are full: `congested`."""
     read_cache_bytes: int = 16 * MIB
-    """Runs read from entry logs, the oldest go first."""
+    """The bytes of runs read from entry logs; the oldest are evicted."""
     read_chunk_bytes: int = 256 * 1024
-    """Read from an entry log at once when a ledger is read in order."""
+    """Bytes read at once from an entry log when a ledger is read in order."""
     block_cache_bytes: int = 8 * MIB
-    """RocksDB's, for both indexes."""
+    """RocksDB's block cache, for both indexes."""
     read_threads_max: int = 4
 
     checkpoint_interval_seconds: float = 10.0
@@ -43,10 +44,10 @@ class BookieSettings(Struct, frozen=True):
     major_compaction_interval_seconds: float = 86_400.0
 
     disk_usage_threshold: float = 0.95
-    """Above this part of the disk nothing is written."""
+    """The used part of the disk above which nothing is written."""
     disk_usage_low_mark: float = 0.94
-    """Below it, writing goes on."""
+    """The used part below which writing goes on."""
     disk_check_interval_seconds: float = 10.0
 
     scrub_bytes_per_second: int = MIB
-    """Of entry logs, read through for rot; 0: not at all."""
+    """The rate at which entry logs are read to find rot; 0: not at all."""

@@ -9,7 +9,7 @@ from magnetar.core.ports.disk import Creation, Directory, WriteFile
 
 
 def read_whole(directory: Directory, name: str) -> bytes:
-    """`FileNotFoundError` if there is none."""
+    """The contents; `FileNotFoundError` if there is no such file."""
     file = directory.open(name)
     try:
         return file.pread(file.size(), 0)
@@ -18,7 +18,7 @@ def read_whole(directory: Directory, name: str) -> bytes:
 
 
 def size_of(directory: Directory, name: str) -> int:
-    """`FileNotFoundError` if there is none."""
+    """The size; `FileNotFoundError` if there is no such file."""
     file = directory.open(name)
     try:
         return file.size()
@@ -40,7 +40,7 @@ def write_whole(directory: Directory, name: str, data: bytes) -> None:
 
 
 def write_all(file: WriteFile, data: bytes | memoryview, offset: int) -> None:
-    """All of it, however little the system takes at a time: write(2) may stop short."""
+    """Write all bytes: write(2) may write fewer than it is given."""
     rest = memoryview(data)
     while rest:
         written = file.pwrite(rest, offset)

@@ -1,10 +1,10 @@
-"""Large entries out of an entry log, each by itself, with their digests looked at. Pure.
+"""Large entries from an entry log, as separate payloads with checked digests. Pure.
 
-Where entries are large, to check and copy them is most of the cost of reading. The thread that
-reads them does it while they are in the processor's cache, and a later read returns them as they
-are. Small entries stay in their run, where they take no object each.
+Checking and copying is most of the cost of reading large entries. The reading thread does it while
+they are in the processor's cache, and a later read returns them as they are. Small entries stay in
+their run, where they need no object each.
 
-Invariant: every payload had its digest.
+Invariant: the digest of every payload was right.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import msgspec
 from magnetar.bookie.format.entries import Run
 
 LARGE_BYTES: Final = 16 * 1024
-"""Of an entry, in the mean of its run."""
+"""The mean size of entries from which on a run is split."""
 OBJECT_BYTES: Final = 50
 
 
 class LargeEntries(msgspec.Struct, frozen=True, gc=False):
-    """Payloads of one ledger with consecutive ids, one at least."""
+    """Payloads of one ledger with consecutive ids, at least one."""
 
     ledger_id: int
     first: int
@@ -36,7 +36,7 @@ class LargeEntries(msgspec.Struct, frozen=True, gc=False):
         return sum(map(len, self.payloads)) + OBJECT_BYTES * len(self.payloads) + 200
 
     def payload_bytes(self, entry_id: int) -> int:
-        """How large one entry is."""
+        """The size of one entry's payload."""
         return len(self.payloads[entry_id - self.first])
 
     def checked_payloads(self, first: int, last: int, bytes_max: int) -> list[bytes]:
@@ -51,7 +51,7 @@ class LargeEntries(msgspec.Struct, frozen=True, gc=False):
 
 
 def split_large(run: Run) -> Run | LargeEntries:
-    """The run's entries, if they are large; `Corrupted` if the first does not have its digest."""
+    """Split a run if its entries are large; `Corrupted` if the first has a wrong digest."""
     if len(run.blob) < LARGE_BYTES * run.count:
         return run
     found = run.checked_payloads(run.first, run.last, len(run.blob))

@@ -1,7 +1,8 @@
-"""Runs read from entry logs, and what was read ahead behind them; the oldest go.
+"""Runs read from entry logs, with the entries read ahead; the oldest are evicted.
 
-Invariants: never more than its bytes, save for the newest run alone; of one ledger no two runs
-begin with the same entry. Where runs overlap, the one that begins last answers: a miss, at worst.
+Invariants: the cache exceeds its limit only if it holds one run alone; no two runs of a ledger
+begin with the same entry. Where runs overlap, the one that begins last is searched, which may miss
+an entry.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _first = attrgetter("first")
 
 
 class ReadCache:
-    """Runs by ledger, in the order of their entries: a few large ones, or of a ledger that was
-    written in between others as many as there are bytes for.
+    """Runs by ledger, in the order of their entries: a few long ones, or many short ones of a
+    ledger whose entries lie between those of others.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -26,15 +27,17 @@ class ReadCache:
         self._bytes_max = bytes_max
         self._ledgers: dict[int, list[Run | LargeEntries]] = {}
         self._order: OrderedDict[int, Run | LargeEntries] = OrderedDict()
-        """By identity, oldest first. A plain dict would be slow to tell its oldest."""
+        """By identity, oldest first. Finding the oldest is slow in a plain dict: it skips the slots
+        of deleted keys.
+        """
 
     def put(self, run: Run | LargeEntries) -> None:
         runs = self._ledgers.setdefault(run.ledger_id, [])
         at = bisect_left(runs, run.first, key=_first)
         while at < len(runs) and runs[at].last <= run.last:
-            self._leave(runs.pop(at))  # it has nothing that this one has not
+            self._leave(runs.pop(at))  # the new run has all of its entries
         if at < len(runs) and runs[at].first == run.first:
-            return  # the other way round
+            return  # the old run has all entries of the new one
         runs.insert(at, run)
         self._order[id(run)] = run
         self.bytes += run.memory_bytes
@@ -53,7 +56,7 @@ class ReadCache:
             self.drop(run)
 
     def drop(self, run: Run | LargeEntries) -> None:
-        """Forget one that was found."""
+        """Remove one run."""
         self._leave(run)
         runs = self._ledgers[run.ledger_id]
         del runs[bisect_left(runs, run.first, key=_first)]

@@ -1,7 +1,10 @@
 """Entries that are in the journal and not yet in an entry log: one half fills, one is written out.
 
-Invariant: only the loop changes a half. The one being written out is not changed by anybody, so the
-checkpoint's thread may read it; the loop drops it when its entries can be found elsewhere.
+Apache's bookie has two `WriteCache` objects for the same (`swapWriteCache` of
+`SingleDirectoryDbLedgerStorage.java`, 4.18).
+
+Invariant: only the loop changes a half, and never the leaving one, so that the checkpoint's thread
+can read it. The loop drops that half when its entries are in an entry log.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ class Half:
         self.bytes = 0
         self.entries = 0
         self.overlapping = False
-        """Whether an entry may be here twice (a recovery wrote it again)."""
+        """Whether an entry may be here twice, because a recovery wrote it again."""
 
     def put(self, run: Run) -> None:
         runs = self.runs.get(run.ledger_id)
@@ -61,7 +64,7 @@ class Half:
 
 
 class WriteCache:
-    """Two halves. See the module's docstring."""
+    """The two halves."""
 
     def __init__(self, half_bytes: int) -> None:
         self.half_bytes = half_bytes
@@ -69,7 +72,7 @@ class WriteCache:
         self.leaving: Half | None = None
 
     def put(self, run: Run) -> bool:
-        """Returns whether this half is full now."""
+        """Add a run; returns whether the half is full now."""
         self.filling.put(run)
         return self.filling.bytes >= self.half_bytes
 
@@ -86,13 +89,13 @@ class WriteCache:
         return last
 
     def swap(self) -> Half:
-        """Begin to write out: the full half leaves, an empty one fills."""
+        """Begin to write out: the full half becomes the leaving one, an empty one fills."""
         assert self.leaving is None, "one half is being written out already"
         self.leaving, self.filling = self.filling, Half()
         return self.leaving
 
     def drop(self) -> None:
-        """The leaving half can be found elsewhere."""
+        """Drop the leaving half: its entries are in an entry log."""
         self.leaving = None
 
     @property
@@ -109,5 +112,5 @@ class WriteCache:
         return self.filling.bytes >= self.half_bytes
 
     def is_over(self, burst_bytes: int) -> bool:
-        """More than that has come since: connections did not wait."""
+        """Whether more than `burst_bytes` have been added to a full half."""
         return self.filling.bytes >= self.half_bytes + burst_bytes

@@ -1,1 +1,1 @@
-"""The indexes: where entries are, and what is known of each ledger."""
+"""The indexes: the locations of entries, and a row for each ledger."""

@@ -1,8 +1,8 @@
-"""What the bookie knows of each ledger: its key, whether it is fenced. RocksDB with Apache's rows.
+"""The ledgers index: each ledger's key, and whether it is fenced. RocksDB with Apache's rows.
 
-Rows (`format/ledger_row.py`) are small and change rarely: they are
-read when a ledger is first touched, kept while it is in use, and written by checkpoints; until
-they are synced the journal has them.
+Rows (`format/ledger_row.py`) are small and change rarely. They are read when a ledger comes into
+use, stay in memory while it is in use, and are written by checkpoints. Until they are synced, the
+journal has them.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class LedgersIndex:
             self._database.write(batch)
 
     def put_mark(self, mark: Mark) -> None:
-        """All before it in the journal is here once the next `sync` is done."""
+        """Store the mark up to which the next `sync` covers the journal."""
         batch = self._database.batch()
         batch.put(key(MARK_LEDGER), encode_mark_row(mark))
         self._database.write(batch)
 
     def mark(self) -> Mark | None:
-        """The last that was put; None before the first, as in an index that has been lost."""
+        """The last mark; None in an index without one, which is new or was lost."""
         row = self.find(MARK_LEDGER)
         return None if row is None else decode_mark(row.master_key)
 
@@ -65,7 +65,7 @@ class LedgersIndex:
         self._database.delete(key(ledger_id))
 
     def sync(self) -> None:
-        """What was put or forgotten is durable when this returns."""
+        """Make all changes durable."""
         self._database.flush()
 
     def last_ledger(self) -> int:
@@ -79,12 +79,12 @@ class LedgersIndex:
         for found_key, _ in self._database.from_key(key(0)):
             ledger_id = ledger_id_of(found_key)
             if ledger_id < 0:
-                break  # read as unsigned they come last
+                break  # RocksDB compares bytes as unsigned, so negative keys come last
             found.append(ledger_id)
         return found
 
     def read_through(self) -> Generator[int, None, None]:
-        """Every block, bit by bit; `Corrupted` if one has rotted."""
+        """Read every block, in small steps; `Corrupted` if one has rotted."""
         return self._database.read_through()
 
     def close(self) -> None:

@@ -1,18 +1,17 @@
-"""Where entries are: RocksDB with Apache's keys and values (`format/locations.py`).
+"""The locations index: RocksDB with Apache's keys and values (`format/locations.py`).
 
-RocksDB's binding holds the interpreter lock while it writes, and for as long as that takes: through
-the write of its log, through the syncs of a table that is taken in, through a pause that RocksDB
-imposes. On a busy disk the whole server would stand still with it. So what is written goes into
-memory only, without a log, and `sync` has it written out, which lets go of the lock. Nothing is
-lost by that: until lastMark has moved, the journal holds it all.
+RocksDB's binding holds the interpreter lock during a write: while RocksDB writes its log, syncs an
+ingested table, or throttles writers. On a busy disk the whole server would stop. So writes go to
+memory only, without a write-ahead log, and `sync` flushes them, which releases the lock. Nothing
+can be lost: until lastMark moves, the journal has everything.
 
-How far the journal is indexed stands in a file beside RocksDB's own, with the sequence number that
-RocksDB had reached by then: an index that has not got so far is not the one that was written. It is
-no key, since one that is in every table makes each overlap each other: entries that come in order,
-whose tables are only moved from level to level, would all be compacted, for a tenth of a busy
+The mark up to which the index covers the journal is in a file beside RocksDB's own, with the
+sequence number that RocksDB had then: an index with a lower number is not the one that was written.
+It is not a key, because a key in every table would make all tables overlap. Tables of ordered
+entries, which only move from level to level, would then all be compacted, for a tenth of a busy
 server's CPU.
 
-Invariant: nothing reaches the disk but by `sync`, so its caller decides what must be there before.
+Invariant: only `sync` writes to the disk, so its caller decides what must be durable before.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from magnetar.core.ports.database import DatabaseBatch, Databases
 from magnetar.core.ports.disk import Directory
 
 BATCH_PUTS_MAX: Final = 200
-"""A batch of this size holds the interpreter's lock for 0.1 ms."""
+"""A batch of this size holds the interpreter lock for 0.1 ms."""
 MEMORY_PUTS_MAX: Final = 150_000
-"""Then what is in memory is synced: it never fills up, which RocksDB would answer by itself. It is
-more than a half of the write cache has in messages of 100 bytes, so that a mark syncs first.
+"""After this many puts the memory is synced, before it fills up, when RocksDB would stall writers.
+A half of the write cache with messages of 100 bytes has fewer entries, so a mark syncs first.
 """
 MEMORY_BYTES: Final = 16 * 1024 * 1024
-"""Room for twice as many locations, of 50 bytes each."""
+"""Twice the memory of `MEMORY_PUTS_MAX` locations, of 50 bytes each."""
 BREATHE_PUTS: Final = 2000
-"""Between two pauses of the thread that writes, so that the loop runs."""
+"""Puts between two pauses of the writing thread, in which the loop runs."""
 
 MARK: Final = "mark"
 
@@ -86,7 +85,7 @@ class LocationIndex:
         return -1 if found is None else int(ids_of(found[0])[0])
 
     def put(self, placed: Sequence[Placed], breathe: Breathe, full: Callable[[], None]) -> None:
-        """Store where entries are; not durable before `sync`, which `full` must come to call."""
+        """Store locations; not durable before `sync`, which `full` must call."""
         batch = self._database.batch()
         count = 0
         for run, location in placed:
@@ -111,13 +110,11 @@ class LocationIndex:
             assert not self._unsynced, "memory that is full was not synced"
 
     def put_mark(self, mark: Mark) -> None:
-        """All before it in the journal is here once the next `sync` is done."""
+        """Set the mark up to which the next `sync` covers the journal."""
         self._unsynced_mark = mark
 
     def mark(self) -> Mark | None:
-        """The last that was synced; None before the first, as in an index that has been lost, all
-        of it or the end.
-        """
+        """The last synced mark; None in an index that is new, or has lost all or its last part."""
         try:
             found = read_whole(self._directory, MARK)
         except FileNotFoundError:
@@ -134,7 +131,7 @@ class LocationIndex:
         self._database.write(batch)
 
     def put_lost(self, ledger_id: int, entry_ids: Iterable[int]) -> None:
-        """Entries that were there and cannot be found any more: reading one says so."""
+        """Mark entries as lost: reading one raises `Corrupted`."""
         batch = self._database.batch()
         for entry_id in entry_ids:
             batch.put(key(ledger_id, entry_id), value(LOST))
@@ -145,7 +142,7 @@ class LocationIndex:
             self._database.write(batch)
 
     def sync(self) -> None:
-        """What was put is durable when this returns."""
+        """Make all changes durable."""
         sequence = self._database.sequence()
         self._database.flush()
         self._unsynced = 0
@@ -167,7 +164,7 @@ class LocationIndex:
             yield int(entry_id), location_of(stored)
 
     def any_in(self, log_id: int, offset: int, breathe: Breathe) -> bool:
-        """Whether any entry at all is in that log, at that offset or behind it. Looks at all."""
+        """Whether any entry is in that log, at or behind that offset. Reads the whole index."""
         first, last = (log_id << 32) | offset, (log_id << 32) | 0xFFFFFFFF
         for count, (_, stored) in enumerate(self._database.from_key(b"")):
             if first <= location_of(stored) <= last:
@@ -179,7 +176,7 @@ class LocationIndex:
     def entries_at(
         self, matches: Callable[[int], bool], breathe: Breathe
     ) -> Iterator[tuple[int, int]]:
-        """(ledger id, entry id) of all that are at such locations, in order. Looks at all."""
+        """(ledger id, entry id) of entries whose location matches. Reads the whole index."""
         for count, (found, stored) in enumerate(self._database.from_key(b"")):
             if matches(location_of(stored)):
                 yield ids_of(found)
@@ -187,7 +184,7 @@ class LocationIndex:
                 breathe()
 
     def read_through(self) -> Generator[int, None, None]:
-        """Every block, bit by bit; `Corrupted` if one has rotted."""
+        """Read every block, in small steps; `Corrupted` if one has rotted."""
         return self._database.read_through()
 
     def close(self) -> None:

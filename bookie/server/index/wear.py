@@ -1,10 +1,10 @@
-"""A note beside an index that it is worn: rot that shows while the bookie runs.
+"""A note in an index's directory that it is worn: damage found while the bookie runs.
 
-A worn index answers some questions and refuses others, each with `Corrupted`. It cannot be rebuilt
-while it is in use, so the bookie goes on, logs the matter once, and leaves the note for the next
-start, which rebuilds the index.
+A worn index answers some look-ups and raises `Corrupted` for others. It cannot be rebuilt while it
+is in use. So the bookie goes on, logs the damage once, and leaves the note; the next start rebuilds
+the index.
 
-Invariant: the note goes with the index, when that is thrown away to be rebuilt.
+Invariant: the note is removed with the index, when that is discarded to be rebuilt.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ FILE: Final = "WORN"
 
 
 def note(index: Directory, sentence: str) -> None:
-    """Durable on return."""
+    """Write the note. Durable on return."""
     write_whole(index, FILE, sentence.encode())
 
 
 def reason(parent: Directory, name: str) -> str:
-    """What the note of an index says; nothing if there is none."""
+    """The text of an index's note; empty if there is none."""
     if name not in parent.names():
         return ""
     try:
@@ -38,7 +38,7 @@ def reason(parent: Directory, name: str) -> str:
 
 
 def reporter(index: Directory) -> Callable[[str], None]:
-    """What a database calls when rot shows: the first call is logged and leaves a note."""
+    """A callback for damage: the first call logs it and writes the note."""
     reported: list[str] = []
 
     def report(sentence: str) -> None:
