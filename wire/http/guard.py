@@ -6,7 +6,7 @@ in two ways:
 - *DNS rebinding.* The page's own host name is made to resolve to 127.0.0.1, so that the browser
   takes this server for the page's and lets the page read and write everything. The `Host` header
   still names the page's host, so requests are served under known names only. An address is always
-  fine, since no attacker can have a page on an address of ours.
+  accepted, since no attacker can serve a page from this server's address.
 - *Cross-site writes.* Without a preflight (CORS), a browser sends any other site a POST that an
   HTML form could have sent, and only hides the answer from the page. It reveals that in `Origin`
   and `Sec-Fetch-Site`; and such a body has one of the three types that forms have. Admin clients
@@ -32,8 +32,8 @@ FORM_TYPES: Final = frozenset(
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
 )
 OWN_SITES: Final = frozenset(["same-origin", "none"])
-"""`Sec-Fetch-Site` of a page of ours, and of a URL typed into the address bar. `same-site` is
-not ours: to a browser all ports of a host are one site."""
+"""`Sec-Fetch-Site` of this server's pages, and of a URL typed into the address bar. `same-site` is
+missing, because all ports of a host are one site (W3C Fetch Metadata)."""
 PROOF: Final = "x-requested-with"
 """A header that no form can send, for tools that cannot set a JSON content type."""
 ANYONES: Final = frozenset(["/healthz", "/readyz"])
@@ -53,7 +53,7 @@ class HostNames(Struct, frozen=True):
     Nobody can own one in the public DNS, so no foreign page has one."""
 
     def include(self, host: str) -> bool:
-        """Whether a `Host` header, with or without a port, is one of ours."""
+        """Whether a `Host` header, with or without a port, names this server."""
         name = _name(host)
         if _is_address(name) or name == "localhost" or name.endswith(".localhost"):
             return True

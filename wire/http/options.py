@@ -1,7 +1,7 @@
-"""What an operator can set for HTTP, and what the composition root passes in.
+"""The options of the HTTP front: operator's settings, and functions of other rooms.
 
-HTTP may not know the Pulsar wire, the link or the storage tier; what it needs from them comes as
-functions.
+HTTP may not import the Pulsar wire, the link or the storage tier. The composition root passes in
+the functions of theirs that it calls.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Redirects of requests whose topic another broker owns: to the same path at the owner's address.
 
-Pulsar's brokers do likewise (`PulsarWebResource.validateBundleOwnership` of 4.2), and their clients
+Pulsar's brokers do the same (`PulsarWebResource.validateBundleOwnership` of 4.2), and their clients
 and tools follow: 307 keeps the method and the body (RFC 9110, 15.4.8).
 """
 

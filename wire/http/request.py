@@ -33,7 +33,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}|9223372036854775807", re.ASCII)  # the last 
 BODY_SECONDS_MAX: Final = 20.0
 """Time for a complete body to arrive; after that, 408."""
 DISCONNECTED: Final = 499
-"""Status for a client that disconnected before its request was complete; nobody sees it."""
+"""The status of a request whose client has disconnected: nginx's 499. No client sees it."""
 
 
 class AdminRequest:

@@ -145,7 +145,7 @@ async def _topic(broker: Broker) -> PersistentTopic:
     catalog = broker.catalog
     if not await catalog.has_namespace(TOPIC.namespace):
         tenant = Tenant(allowed_clusters=[catalog.cluster])
-        with suppress(AlreadyExists):  # somebody may use it for something else as well
+        with suppress(AlreadyExists):  # the tenant may have other uses
             await catalog.put_tenant(TOPIC.tenant, tenant, create=True)
         await catalog.create_namespace(TOPIC.namespace, NamespacePolicies())
     topic = await broker.topic(TOPIC, by_order=True)

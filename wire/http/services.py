@@ -1,4 +1,4 @@
-"""What all HTTP connections of a broker share. Light: it is imported at start-up."""
+"""The state that all HTTP connections of a broker share. Light: it is imported at start-up."""
 
 from __future__ import annotations
 

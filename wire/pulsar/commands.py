@@ -1,9 +1,10 @@
 """Commands in: protobuf to events. The hot forms are read by `hot`, everything else here.
 
-`decode` knows every command that a client may send, the hot ones too: whatever legal encoding `hot`
-does not recognise ends up here with the same result. What only a broker says is refused.
+`decode` knows every command of PulsarApi.proto that a client may send, the hot ones too: any legal
+encoding that `hot` does not recognise is read here, with the same result. Commands that only a
+broker sends are refused.
 
-Invariant: nothing but `WireError` is raised, whatever the bytes are; no protobuf object leaves.
+Invariant: only `WireError` is raised, whatever the bytes are; no protobuf object leaves.
 (Numbers become our enums without a check: protobuf drops those that its own enums do not have.)
 """
 
@@ -96,7 +97,7 @@ def _flow(command: pb.CommandFlow) -> events.Flow:
 
 
 LEGACY_METHODS: Final = {0: "none", 1: "ycav1", 2: "athenz"}
-"""What clients older than auth_method_name say."""
+"""The enum `auth_method` of clients older than `auth_method_name` (CommandConnect)."""
 
 
 def _connect(command: pb.CommandConnect) -> events.Connect:

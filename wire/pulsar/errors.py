@@ -56,7 +56,7 @@ send everything again, so a handler with another reason closes the producer inst
 
 
 def code_of(error: errors.BrokerError) -> pb.ServerError:
-    """The wire's code for an error of ours."""
+    """The code on the wire (`ServerError` in PulsarApi.proto) for an error of the core."""
     for kind in type(error).__mro__:
         if kind in CODES:
             return CODES[kind]

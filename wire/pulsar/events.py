@@ -1,8 +1,8 @@
-"""What can happen on a Pulsar connection: frozen values, in our words.
+"""Events of a Pulsar connection, as frozen values.
 
-Hot ones first (a whole run of messages is one event), then one for each other command a client may
-send. What they are made of (`MessageId`, modes, features) is in `values.py` and known here by the
-same names.
+The hot ones come first (a whole run of messages is one event), then one for each other command that
+a client may send. Their parts (`MessageId`, modes, features) are in `values.py`, and have the same
+names here.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Acks(Struct, frozen=True, gc=False):
 
 
 class Flow(Struct, frozen=True, gc=False):
-    """A consumer takes so many more messages."""
+    """A consumer permits this many more messages."""
 
     consumer_id: int
     permits: int
@@ -206,7 +206,7 @@ class Subscribe(Struct, frozen=True):
 
 
 class CloseProducer(Struct, frozen=True):
-    """Detach, once what was sent is stored."""
+    """Detach a producer once its messages are stored."""
 
     request_id: int
     producer_id: int
@@ -237,7 +237,7 @@ class Seek(Struct, frozen=True):
 
 
 class Redeliver(Struct, frozen=True):
-    """Send again what is not acknowledged: these ids, or (none given) everything."""
+    """Redeliver unacknowledged messages: those with these ids, or all if none is given."""
 
     consumer_id: int
     ids: tuple[MessageId, ...] = ()

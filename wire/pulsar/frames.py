@@ -1,12 +1,13 @@
-"""The outer grammar: where a frame begins and ends, and what lies beside its command.
+"""The outer grammar: the bounds of a frame, and the tail behind its command.
 
     frame    = u32 size of all that follows, u32 size of the command, command, [tail]
     tail     = [0e 02, u32 size, broker metadata]  [0e 01, u32 CRC32-C]  u32 size, metadata, payload
 
-Only SEND and MESSAGE have a tail. The checksum covers everything behind it. What is not here: the
-commands themselves (`hot`, `commands`) and the metadata's fields (`metadata`).
+Only SEND and MESSAGE have a tail. The checksum covers everything behind it. Broker metadata
+(PIP-70) stands before the checksum, so that a broker can add it without computing that again. The
+commands themselves are in `hot` and `commands`, the metadata's fields in `metadata`.
 
-Invariant: a size is compared with its limit, and with the bytes that are there, before it is used.
+Invariant: a size is compared with its limit and with the available bytes before it is used.
 """
 
 from struct import Struct as Layout
@@ -17,7 +18,7 @@ from magnetar.core.kernel.errors import WireError
 
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 FRAME_SLACK_BYTES: Final = 10 * 1024
-"""What a frame may hold beside the largest message."""
+"""Bytes of a frame beside the largest message (`Commands.MESSAGE_SIZE_FRAME_PADDING` in Java)."""
 
 BROKER_PART: Final = b"\x0e\x02"
 CHECKSUM_PART: Final = b"\x0e\x01"
@@ -73,7 +74,7 @@ def tail_to_store(tail: bytes) -> bytes:
 
 
 def checksum_fits(tail: bytes) -> bool:
-    """Whether a stored tail is what its producer sent."""
+    """Whether the checksum of a stored tail is right."""
     (expected,) = SIZE.unpack_from(tail, 2)
     return bool(crc32c(memoryview(tail)[CHECKED_BYTES:]) == expected)
 

@@ -1,9 +1,10 @@
-"""The whole of a message's metadata, for code that looks into an entry: peek, export, conversion.
+"""All fields of a message's metadata, for code that shows or converts entries.
 
-Nothing on the hot path comes here; the few fields that dispatch acts on have their own reader in
-`core.entry.pulsar.metadata`.
+It is not used on the hot path: `core.entry.pulsar.metadata` reads the few fields that dispatch
+needs.
 
-Invariant: presence is kept where it means something (`batch_size`, keys, `deliver_at_time`).
+Invariant: an absent field stays distinct from a default where that has a meaning (`batch_size`,
+keys, `deliver_at_time`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from magnetar.wire.pulsar.strict import parse
 
 
 class Metadata(Struct, frozen=True):
-    """What a producer says about a message, or about all messages of a batch."""
+    """The metadata of a message, or of a batch (MessageMetadata in PulsarApi.proto)."""
 
     producer_name: str
     sequence_id: int
@@ -38,7 +39,7 @@ class Metadata(Struct, frozen=True):
     """The protocol's number: 0 none, 1 LZ4, 2 ZLIB, 3 ZSTD, 4 SNAPPY."""
     uncompressed_size: int = 0
     encryption_keys: tuple[str, ...] = ()
-    """Names only: what they hold is not for us."""
+    """The names of the keys; the encrypted keys themselves are for consumers only."""
     schema_version: bytes | None = None
     uuid: str | None = None
     chunk_id: int = 0

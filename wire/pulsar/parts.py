@@ -1,6 +1,6 @@
-"""Parts of commands: what several of them carry, from protobuf to our values. Pure.
+"""Decoding of parts that several commands share, from protobuf to values. Pure.
 
-Invariant: no protobuf object leaves, and nothing takes more than a time linear in its bytes.
+Invariant: no protobuf object leaves, and no call takes more than linear time in its bytes.
 """
 
 from __future__ import annotations

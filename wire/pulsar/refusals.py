@@ -54,7 +54,7 @@ def _coded(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
 
 def _txn_failed(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
     def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
-        # Java finds who waits by the high half, so a failed NEW_TXN names its coordinator there.
+        # Java finds the coordinator by the high half, so a failed NEW_TXN has it too.
         most, least = (event.coordinator_id, 0) if isinstance(event, events.NewTxn) else event.txn
         return frame(
             kind,

@@ -1,4 +1,4 @@
-"""Replies out: what a broker says beside receipts and messages, as whole frames.
+"""Encoding of a broker's replies, other than receipts and messages, as whole frames.
 
 Two rules of stock clients shape every function here. Required fields, and optional ones that
 clients read without looking (`response` of lookups: `internal/lookup_service.go` of the Go client
@@ -81,7 +81,7 @@ def connected(
 
 
 def auth_challenge(server_version: str, protocol_version: int, method: str, data: bytes) -> bytes:
-    """Prove who you are, or that you still are."""
+    """AUTH_CHALLENGE: requests authentication data, at first or again (PIP-30, PIP-55)."""
     challenge = pb.AuthData(auth_method_name=method, auth_data=data)
     return frame(
         Type.AUTH_CHALLENGE,
@@ -109,7 +109,7 @@ def error(request_id: int, code: pb.ServerError, text: str) -> bytes:
 
 
 def partitioned_metadata(request_id: int, partitions: int) -> bytes:
-    """So many partitions; 0 for a topic that has none."""
+    """The number of partitions; 0 for a topic without."""
     return frame(
         Type.PARTITIONED_METADATA_RESPONSE,
         pb.CommandPartitionedTopicMetadataResponse(
@@ -316,7 +316,7 @@ def consumer_stats(request_id: int, figures: ConsumerFigures) -> bytes:
 
 
 def schema_taken(request_id: int, version: bytes = b"") -> bytes:
-    """The schema may be used. An empty version says that the topic has none to refer to."""
+    """The schema is accepted. An empty version means that the topic has no schema to refer to."""
     return frame(
         Type.GET_OR_CREATE_SCHEMA_RESPONSE,
         pb.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version),

@@ -1,9 +1,10 @@
-"""Protobuf, with the checks that its Python runtime leaves to its users.
+"""Protobuf parsing, with the checks that its Python runtime leaves to callers.
 
-`FromString` accepts a message without its required fields, and gives text that is not UTF-8 as
-bytes. Neither may reach us.
+`FromString` accepts a message without its required fields, and returns text that is not UTF-8 as
+bytes.
 
-Invariant: what `parse` returns is complete, and its text is text; or `WireError` is raised.
+Invariant: a message returned by `parse` has all required fields, and its texts are `str`; otherwise
+`WireError` is raised.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What events and replies are made of: ids, modes, what a peer can do.
+"""Values in events and replies: ids, modes, features of a peer.
 
-Ids that the protocol carries as unsigned 64 bits, and where clients mean -1 by the highest of them,
-are signed here: "earliest" is `MessageId(-1, -1)`. Transactions are named by (most significant
-bits, least significant bits), as Pulsar prints them. Bit masks of batch indexes are plain integers:
-bit i is 1 while index i is NOT yet acknowledged.
+Ids are uint64 in PulsarApi.proto, where clients send the highest value for -1. Here they are
+signed: "earliest" is `MessageId(-1, -1)`. A transaction's id is (most significant bits, least
+significant bits), as Pulsar prints it. Bit masks of batch indexes (PIP-54) are plain integers: bit
+i is 1 while index i is NOT yet acknowledged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MessageId(Struct, frozen=True):
 
 
 class Features(Struct, frozen=True):
-    """What the peer says it can do."""
+    """The features that a peer declares (FeatureFlags in PulsarApi.proto)."""
 
     auth_refresh: bool = False
     broker_entry_metadata: bool = False

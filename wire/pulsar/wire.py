@@ -165,7 +165,7 @@ class PulsarWire:
         )
 
     def take_events(self) -> list[events.Event]:
-        """What has happened since the last call."""
+        """Events since the last call."""
         taken, self._events = self._events, []
         return taken
 

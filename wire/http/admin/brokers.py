@@ -191,7 +191,7 @@ def _figures(topic: Topic) -> dict[str, Any]:
 
 
 async def nothing_measured(_ask: AdminRequest) -> list[Any]:
-    """Metrics of a Java process, which this is not; ours are at `/metrics`."""
+    """Metrics of a Java process: none. This server's are at `/metrics`."""
     return []
 
 

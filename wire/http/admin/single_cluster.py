@@ -1,7 +1,7 @@
 """Features for several clusters, brokers or bookies, which this single server does not have.
 
-Reads are answered as if nothing were configured. Writes are refused with a reason, so that nobody
-believes they had an effect.
+Reads are answered as if nothing were configured. Writes are refused with a reason, because they
+would have no effect.
 """
 
 from __future__ import annotations

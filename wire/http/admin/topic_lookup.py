@@ -1,4 +1,4 @@
-"""The loaded topics that a path names, or the status that says why there are none."""
+"""The loaded topics of a path, or the error status if there are none."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is served beside admin REST: lookup, health, metrics, the landing page."""
+"""Paths other than admin REST: lookup, health, metrics, the landing page."""

@@ -1,7 +1,7 @@
 """`/`: a page for people who open the server in a browser, and the same as JSON for other clients.
 
-It shows only what anybody who can connect could find out anyway: no topic names, no figures. The
-page loads nothing else.
+It shows only what any client can find out by connecting: no topic names, no figures. The page loads
+nothing else.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class ConnectionLimit:
         self._logged_at = -inf
 
     async def admit(self, stream: Any, serve: Callable[[Any], Awaitable[None]]) -> None:
-        """Serve a connection if there is room, else refuse it; in any case close it in the end."""
+        """Serve a connection below the limit, refuse any other, and close it afterwards."""
         if self.served < self._count_max:
             self.served += 1
             try:

@@ -1,7 +1,7 @@
 """The memory limit of all HTTP clients together: for request bodies and for answers.
 
 HTTP is for administration: its bodies and most answers are small, and small ones are not counted.
-Larger ones are admitted while there is room; after that a request gets 503 and may try again. So
+Larger ones are admitted up to the limit; beyond it a request gets 503 and may be retried. So
 clients that stop in the middle of a body, or do not read their answers, take a bounded part of the
 server's memory, and small requests are always served.
 

@@ -1,7 +1,7 @@
 """The longest time that a step of an HTTP request blocked the loop.
 
-A request that computes without a break delays everybody, producers and consumers
-included. The link measures its own sweeps; this module measures every step of a request, from the
+A request that computes without a break delays all other work, that of producers and consumers too.
+The link measures its own sweeps; this module measures every step of a request, from the
 moment the loop resumes it until it yields.
 
 Not measured: the web server's own work (parsing a request, sending).

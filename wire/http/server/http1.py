@@ -10,7 +10,7 @@ Differences from Hypercorn's own connection:
 - A target in absolute form is accepted, as RFC 9112 3.2.2 demands; its host counts, not `Host`.
 - `Connection: close` takes effect also after an answer that is sent in pieces.
 - Content-Length and Transfer-Encoding together are refused. RFC 9112 6.3 lets the second win, but a
-  proxy before us may have used the first: then one request is smuggled inside another.
+  proxy in front may have used the first: then one request is smuggled inside another.
 - A connection ends when its client disconnects: Hypercorn's would wait for another request until
   the idle timeout, and take up a place in the connection limit.
 """

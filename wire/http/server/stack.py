@@ -132,7 +132,7 @@ def _path(request: Request) -> str:
 
 
 async def _failed(_request: Request, _error: Exception) -> Response:
-    """The answer to a bug of ours: Starlette raises the error again, and the server logs it."""
+    """The answer to a bug: Starlette raises the error again, and the server logs it."""
     return refusal(500, "this server failed; its log says why")
 
 

@@ -1,20 +1,20 @@
-"""The hot path by hand: SEND, SEND_RECEIPT, MESSAGE, ACK and FLOW, a run at a time.
+"""Hand-written codecs of SEND, SEND_RECEIPT, MESSAGE, ACK and FLOW, for a run at a time.
 
-Theory. Frames of one producer (or acks of one consumer) in one buffer look alike: the same sizes,
+Frames of one producer (or acks of one consumer) in one buffer look alike: the same sizes,
 tags and ids; only sequence ids, checksums and payloads differ. So the shape of a frame is learned
 once, and each further frame costs one `unpack_from`, one comparison with the shape, and the copy
-and check of what is inside. In the other direction everything but entry ids is a constant of the
-run, and the pieces are joined in C.
+and check of its payload. In the other direction everything but entry ids is constant in a run, and
+the pieces are joined in C.
 
 Rules:
-- A reader recognises the regular encoding only, the one in which every stock client writes. For
-  anything else (other field order, rare fields, a bad checksum, an impossible size) it returns
-  nothing and takes nothing: `commands` then does the frame with protobuf, and judges it.
+- A reader recognises only the regular encoding, which every stock client writes. For anything else
+  (another order of fields, rare fields, a bad checksum, an impossible size) it returns nothing and
+  consumes nothing: `commands` then decodes the frame with protobuf, or refuses it.
 - A run is returned as soon as a frame does not belong to it.
-- No object per message but the payload and its sequence id; no state between calls.
+- A message costs no objects but its payload and its sequence id; no state lives between calls.
 
-Everything here is a function of plain values. Those that run for each message have a compiled twin
-with the same signature in `compiled/`, and which one is taken is settled below (see `core.native`).
+All functions take plain values. Those that run for each message have a compiled twin with the same
+signature in `compiled/`; the choice is made below (see `core.native`).
 `bench/codec.py` measures both. Begin with `sends`; the others are variations.
 """
 

@@ -1,8 +1,8 @@
-"""ACK and FLOW by hand: what consumers say all the time.
+"""Hand-written decoding of ACK and FLOW, the frequent commands of consumers.
 
-Grouped acks are mostly long sequences of consecutive entry ids, all of one size. Those are not
-decoded: the bytes that consecutive ids would have are made, and compared. Ids of one size in any
-other order are decoded as a table, a column at a time.
+Grouped acks are mostly long sequences of consecutive entry ids, all of one size. These are not
+decoded: the bytes of consecutive ids are generated and compared. Ids of one size in any other order
+are decoded as a table, column by column.
 
 Invariant: `ranges` holds exactly the ids of the command (as a set), as protobuf would read them.
 """
@@ -145,7 +145,7 @@ def _entries_alike(data: bytes, first: tuple[int, int, int], limit: int) -> list
 def _count_consecutive(data: bytes, first: tuple[int, int, int], entry: int, limit: int) -> int:
     """How many ids are those of consecutive entries, beginning with `entry`.
 
-    What the bytes would be is made for up to 128 ids at once, and compared.
+    The bytes of up to 128 consecutive ids are generated at once, and compared.
     """
     at, entry_at, behind = first
     prefix = data[at:entry_at]
@@ -202,7 +202,7 @@ def parse_flow(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Flow
         return offset, None
     size, command_bytes = SIZES.unpack_from(data, offset)
     end = offset + 4 + size
-    # A regular one is short, so one byte says how long the inner message is.
+    # A regular one is short, so the length of the inner message is one byte.
     if (
         end > len(data)
         or size != command_bytes + 4

@@ -1,14 +1,14 @@
-"""Messages that no consumer can read: batches whose messages are not all there or end elsewhere
-than they say, and what is compressed and cannot be undone.
+"""Finds messages that no consumer can read: batches with missing or overlong messages, and payloads
+that cannot be uncompressed.
 
-A broker need not look, and Apache's does not. But a consumer takes an entry apart as its metadata
-says: C++'s (and so Python's) reads beyond its memory or crashes, Go's panics, Java's drops the
-connection and comes back for the same entry again and again (3.13, 0.18 and 4.0, tried). What is
-encrypted cannot be looked into, nor can a part of a large message; and what is much uncompressed,
-by itself or for its size, would hold up the loop.
+Apache's broker does not check this. But consumers parse an entry as its metadata describes it: the
+C++ client (and so Python's) reads beyond its memory or crashes, Go's panics, and Java's drops the
+connection and receives the same entry again and again (3.13, 0.18 and 4.0, tried). Encrypted
+payloads and chunks of large messages are not checked, because they cannot be; nor are payloads that
+are large once uncompressed, by themselves or for their size, because that would block the loop.
 
-Invariant: what stock clients send is never called malformed; nor is anything whose metadata is not
-understood here. `suspects` and `holds` have compiled twins.
+Invariant: nothing that a stock client sends is called malformed, nor is anything whose metadata is
+not understood here. `suspects` and `holds` have compiled twins.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from magnetar.core.native import quickest
 
 HOME: Final = "magnetar.wire.pulsar.hot.compiled.reading"
 UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024
-"""What has more is stored as it came: twice what stock clients put into a batch by themselves."""
+"""Larger payloads are not checked: twice the size of a batch by the defaults of stock clients."""
 UNCOMPRESSED_BYTES_MIN: Final = 4 * 1024
 UNCOMPRESSED_RATIO: Final = 16
-"""What has more than that, and more than so many times what came, is stored as it came, too: a
-hundred bytes may claim 256 KiB, and thousands of such messages are received at once.
+"""A payload that claims more than that, and more than this many times its compressed size, is not
+checked either: a hundred bytes may claim 256 KiB, and thousands of such messages may come at once.
 """
 CHECKSUM_PART: Final = b"\x0e\x01"
 CHECKSUM_BYTES: Final = 6
@@ -36,7 +36,7 @@ ENCRYPTION_KEYS: Final = 13 << 3 | 2
 COMPRESSION: Final = 8 << 3
 UNCOMPRESSED_SIZE: Final = 9 << 3
 COUNT: Final = 11 << 3
-"""Tag of how many messages are in a batch; none is in what is no batch."""
+"""The tag of `num_messages_in_batch` in MessageMetadata: only batches have it."""
 CHUNKS: Final = 27 << 3
 PAYLOAD_SIZE: Final = 3 << 3
 """Of what is said about one message."""
@@ -116,7 +116,7 @@ def _about(tail: bytes, begin: int, end: int) -> tuple[int, int, int] | None:
 
 
 def py_holds(data: bytes, at: int, count: int) -> bool:
-    """Whether so many messages are there; what is behind them is nobody's concern."""
+    """Whether a batch has that many messages; bytes behind them do not matter."""
     for _ in range(count):
         if len(data) - at < 4:
             return False

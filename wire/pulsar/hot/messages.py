@@ -1,6 +1,6 @@
-"""MESSAGE by hand: consecutive entries for one consumer.
+"""Hand-written encoding of MESSAGE: consecutive entries for one consumer.
 
-Invariant: what a consumer gets is what the producer sent, byte for byte, behind a header of ours.
+Invariant: a consumer receives the producer's bytes unchanged, behind the header of MESSAGE.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def _shape_of(head: bytes) -> _Shape | None:
     (command_bytes,) = SIZE.unpack_from(head)
     producer_end = len(head) - 1
     rest_bytes = 4 + command_bytes - len(head)
-    # One byte says how long the inner message is, and the command ends with it.
+    # The length of the inner message is one byte, and the command ends with that message.
     if (
         head[4:7] != SEND_HEAD
         or head[7] > 127

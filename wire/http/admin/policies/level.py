@@ -1,7 +1,7 @@
 """REST paths of one level, namespaces or topics: get, set and remove each of its policies.
 
 `?applied=true` returns the value in force for a topic, whichever level sets it. GET of a policy
-that is not set is 204, unless its declaration says what to show.
+that is not set is 204, unless its declaration has a value for that.
 
 Invariant: a new value is in the catalog before the answer, and reaches loaded topics right after.
 """
