@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Caller:
-    """One connection: who is at its other end, and what may be packed for it.
+    """The client of one connection: its address, its principal, and whether it is still connected.
 
-    Invariant: `closed` wakes everything that waits, which finds it `gone`.
+    Invariant: `closed` wakes every wait of this connection, after `gone` is set.
     """
 
     __slots__ = ("_wakeups", "connection", "endpoint", "gone", "listener", "principal", "proof")
@@ -31,36 +31,36 @@ class Caller:
     def __init__(self, connection: Connection, endpoint: Endpoint, listener: str) -> None:
         self.connection = connection
         self.endpoint = endpoint
-        """The address that clients of this listener are given for us."""
+        """Our address for clients of this listener, as Metadata returns it (KIP-103)."""
         self.listener = listener
         self.gone = False
         self.principal = ANYBODY
         self.proof: Conversation | None = None
-        """By which it becomes somebody, while that goes on."""
+        """The SASL exchange while it is in progress; it ends with a principal."""
         self._wakeups: set[Wakeup] = set()
 
     @property
     def host(self) -> str:
-        """Its address without the port."""
+        """The client's address without the port."""
         return self.connection.host
 
     def is_here(self, _now: float) -> bool:
-        """Whether its connection is still open."""
+        """Whether the connection is still open."""
         return not self.gone
 
     def relieved(self) -> None:
-        """It has taken what was sent: who held back looks again."""
+        """The client has received earlier responses: wake the waits for room."""
         for wakeup in self._wakeups:
             wakeup.wake()
 
     def closed(self) -> None:
-        """Its connection is gone."""
+        """The connection is gone."""
         self.gone = True
         self.relieved()
 
     @contextmanager
     def wakeup(self) -> Iterator[Wakeup]:
-        """For somebody who waits: woken when the connection is gone, or has room."""
+        """A wakeup for one wait: set when the connection is gone or has room."""
         made = Wakeup()
         self._wakeups.add(made)
         try:
@@ -79,12 +79,9 @@ class RequestContext(Struct, frozen=True):
     caller: Caller
 
 
-Reply = "Response | list[bytes] | None"
-"""A response, the pieces of one that is encoded already, or None for none."""
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]
-"""Answers one kind of request, later.
+"""Answers one kind of request.
 
-Most are called now and run later. One that is plain, and returns what is to be awaited, does
-something at once: so it can see to it that two of a kind are done in their order, whichever
-connections they came from.
+Most handlers are coroutines, which run in a task later. A plain function that returns an awaitable
+runs its first part at once, in the order of arrival over all connections.
 """

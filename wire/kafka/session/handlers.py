@@ -1,7 +1,7 @@
-"""Who answers which kind of request, for all connections of one front.
+"""The table of request handlers, which all connections of one front share.
 
-Each handler gets the request as it was decoded and its context (`context.py`); what it needs of the
-server is named in its constructor, and is put together here and nowhere else.
+A handler gets the decoded request and its context (`context.py`). Its constructor names the
+services that it uses; they are passed here and nowhere else.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RequestHandlers:
             **_of_configs(services),
             **_of_transactions(services),
         }
-        """By kind of request. Produce is not among them: see `produce`."""
+        """By API key. Produce is not in this table: see `produce`."""
 
     def produce(self, caller: Caller, replies: Replies) -> ProduceHandler:
         """That of one connection."""

@@ -1,6 +1,7 @@
-"""Requests whose turn has not come, in order; and whether they are produces alone.
+"""The queue of one connection's requests that have not started.
 
-One receive may bring thousands, and each asks for it: so it is counted, not searched.
+It counts the requests that are no produces: one read may bring thousands of requests, and each
+needs to know whether the queue has produces only.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """See the module's docstring. Invariant: `_others` of `requests` are no produces."""
+    """See the module's docstring. Invariant: `_others` of the `requests` are no produces."""
 
     __slots__ = ("_others", "requests")
 
     def __init__(self) -> None:
         self.requests: deque[KafkaRequest] = deque()
-        """Public, because each request that comes or goes looks whether there are any."""
+        """Public: the session reads it with every request, so it has no method in between."""
         self._others = 0
 
     @property
@@ -33,7 +34,7 @@ class Pending:
         self._others += request.key != PRODUCE
 
     def take(self) -> KafkaRequest:
-        """The first one: its turn has come."""
+        """Remove and return the first request."""
         request = self.requests.popleft()
         self._others -= request.key != PRODUCE
         return request

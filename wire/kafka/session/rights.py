@@ -1,10 +1,11 @@
-"""The right that each request needs, and to what: checked before anything is done.
+"""The rights that each request needs, checked before it starts.
 
-Names are those that clients use; a topic that is named by its id alone appears as the id in hex. So
-far everything is allowed (`core/broker/access.py`). A forbidden request ends its connection; there
-will be answers for single topics once something is refused.
+Operations and resources are those of Kafka's ACLs (KIP-11; `KafkaApis.scala` of 4.3 has the checks
+of each request). Names are the client's; a topic that is named by its id alone (KIP-516) appears as
+the id in hex. So far everything is allowed (`core/broker/access.py`). A forbidden request ends its
+connection; error codes for single topics come with the first refusal.
 
-Invariant: every request that is served has its row here, and is checked once.
+Invariant: every served request has a row here, and is checked once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from magnetar.wire.kafka.messages.configs import ConfigResourceType
 
 
 class Right(NamedTuple):
-    """A kind of request: what it wants to do, and the names of what it does that to."""
+    """The action of one kind of request, and the resources that a request names."""
 
     action: Action
     kind: ResourceType
@@ -28,7 +29,7 @@ class Right(NamedTuple):
 
 def check(access: Access, who: str, key: int, request: Request | None) -> None:
     """Return if the request is allowed, else raise `Unauthorized`."""
-    if key not in RIGHTS or request is None:  # allowed to all, before authentication
+    if key not in RIGHTS or request is None:  # `HELLO`: allowed before authentication
         return
     for right in (RIGHTS[key], *OTHERS.get(key, ())):
         for name in right.names(request):
@@ -36,7 +37,7 @@ def check(access: Access, who: str, key: int, request: Request | None) -> None:
 
 
 def check_named(access: Access, who: str, key: int, name: str) -> None:
-    """The resource of a request that names one."""
+    """Check a request that names one resource."""
     right = RIGHTS[key]
     access.check(who, right.action, right.kind, name)
 
@@ -65,7 +66,7 @@ def _name_of(topic: Any) -> str:
 
 
 def _one(field: str) -> Callable[[Any], Iterable[str]]:
-    """One name; where there is none, nothing is done to anything."""
+    """One name; a request without it touches no such resource."""
 
     def names(request: Any) -> Iterable[str]:
         name = getattr(request, field)
@@ -105,7 +106,9 @@ _MEMBER: Final = Right(_READ, _GROUP, _one("group_id"))
 _IN_TRANSACTION: Final = Right(_WRITE, _TRANSACTION, _one("transactional_id"))
 
 HELLO: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE))
-"""Requests that need no right: they come before authentication."""
+"""Requests that need no right. Kafka accepts no others before authentication
+(`SaslServerAuthenticator.handleKafkaRequest` of 4.3).
+"""
 
 RIGHTS: Final[Mapping[int, Right]] = {
     ApiKey.PRODUCE: Right(_WRITE, _TOPIC, _topics("topic_data")),
@@ -155,11 +158,11 @@ RIGHTS: Final[Mapping[int, Right]] = {
     ApiKey.LIST_CONFIG_RESOURCES: Right(_DESCRIBE, _CLUSTER, _cluster),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Right(_DESCRIBE, _TOPIC, _topics("topics")),
 }
-"""By the kind of request."""
+"""By API key."""
 
 OTHERS: Final[Mapping[int, tuple[Right, ...]]] = {
     ApiKey.DESCRIBE_CONFIGS: (Right(_DESCRIBE, _GROUP, _resources(of_groups=True)),),
     ApiKey.ALTER_CONFIGS: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
 }
-"""The other resources that a request names, if they are of several kinds."""
+"""Further rights of requests that name resources of several kinds (groups since KIP-848)."""

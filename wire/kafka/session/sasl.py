@@ -1,7 +1,8 @@
 """SaslHandshake and SaslAuthenticate: authentication by a mechanism of core.
 
-Where there is no mechanism (so far there is none), a client that asks for one is refused, so that
-it learns that this server cannot authenticate it. Clients need not authenticate.
+SaslHandshake names the mechanism (KIP-43); SaslAuthenticate carries its tokens, and returns an
+error code with a message (KIP-152). So far core has no mechanism: a handshake gets
+UNSUPPORTED_SASL_MECHANISM and an empty list of mechanisms. Clients need not authenticate.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class SaslHandlers:
         self._access = access
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.SASL_HANDSHAKE: self.on_sasl_handshake,
             ApiKey.SASL_AUTHENTICATE: self.on_sasl_authenticate,

@@ -1,14 +1,16 @@
-"""The session of one connection: what keeps the order of its requests, and begins each.
+"""The session of one connection: starts its requests, and keeps their order.
 
-`handlers.py` has the handler of each kind of request. Kafka promises that the requests of a
-connection are processed one after the other, and some clients count on it: a request begins when
-all before it are answered, as a task of its own. Only a produce need not wait for the produces
-before it: it is plain where its topics are loaded, batches go to storage in the order they
-came, and its response is packed when they are stored. While it has to load a topic, what comes
-behind it waits (`hold_for`). A fetch of what is at hand is plain, too, and answered at once.
+`handlers.py` has the handler of each kind of request. Kafka processes the requests of a connection
+one after the other, and clients rely on it (`SocketServer.scala` of 4.3 mutes the channel of a
+request until its response is sent). So a request starts, as a task of its own, after all earlier
+requests are answered. A produce does not wait for earlier produces: clients have up to five under
+way (`max.in.flight.requests.per.connection`). If its topics are loaded, it is a plain call; batches
+go to storage in the order of arrival, and the response is packed after they are stored. While a
+produce loads a topic, later requests wait (`hold_for`). A fetch of cached entries is a plain call
+as well.
 
-Invariants: every request is answered once, or the connection ends; at most one of a connection is
-under way that is not a produce; after `closed` nothing is packed.
+Invariants: every request is answered once, or the connection ends; at most one request of a
+connection that is no produce is under way; after `closed` nothing is packed.
 """
 
 from __future__ import annotations
@@ -37,27 +39,32 @@ Reply = Response | list[bytes] | None
 """A response, the pieces of one that is encoded already, or None for none."""
 
 IDLE_SECONDS: Final = 600.0
-"""Clients close connections that they have not used for nine minutes themselves."""
-WAITING_MAX: Final = 64
-"""Requests of one connection: at so many it is not read, at half of them it is again."""
-WEIGHED_BYTES_MIN: Final = 64 * 1024
-"""Larger requests count until they are answered, which may be long: see `_weigh`."""
-LATER_BYTES_MAX: Final = 128 * 1024
-"""Of the produces of one connection that wait for one that takes its time: at so many it is not
-read, at half of them it is again. They count as on their way to storage, where too much holds up
-everybody who writes.
+"""`connections.max.idle.ms` of Kafka's broker. The clients' default of the same name is nine
+minutes, so normally the client closes first.
 """
-WORDS_WEIGHT: Final = 8
-"""So many times its size a request takes that was taken apart: more than that takes malice."""
-ASKED_BYTES: Final = 1024
-"""And so many more, however small it is."""
+WAITING_MAX: Final = 64
+"""Unanswered requests of one connection. At this number reading pauses, at half of it reading
+resumes. Kafka's broker has a limit of all connections instead (`queued.max.requests`).
+"""
+WEIGHED_BYTES_MIN: Final = 64 * 1024
+"""Requests of this size and more count as memory until they are answered: see `weigh`."""
+LATER_BYTES_MAX: Final = 128 * 1024
+"""Bytes of one connection's produces that wait for an earlier, slow produce. At this number reading
+pauses, at half of it reading resumes. These bytes count as on their way to storage, and too many
+there delay every writer.
+"""
+DECODED_WEIGHT: Final = 8
+"""Memory of a decoded request, as a multiple of its size. Only a crafted request needs more."""
+REQUEST_BYTES: Final = 1024
+"""Memory that every request needs besides, whatever its size."""
 WEIGHTS: Final[Mapping[int, int]] = {
     ApiKey.FETCH: 2,
     ApiKey.JOIN_GROUP: 1,
     ApiKey.SYNC_GROUP: 1,
 }
-"""Of those that wait for long: Fetch names few topics with many partitions; of JoinGroup and
-SyncGroup most of what is large stays as it is."""
+"""The multiple for requests that wait for long. Fetch names few topics with many partitions. The
+large fields of JoinGroup and SyncGroup are bytes, which decoding leaves as they are.
+"""
 
 
 class KafkaSession:
@@ -83,20 +90,20 @@ class KafkaSession:
         self.wire = wire
         self._produce = handlers.produce(caller, self)
         self._weight = [0, 0]
-        """Of the large requests that are not answered, and of produces that wait: see `_weigh`."""
+        """Weight of the large unanswered requests, and of the waiting produces: see `weigh`."""
         self._busy = False
-        """A task answers a request, or loads the topics of a produce: what comes later waits."""
+        """A task answers a request or loads the topics of a produce; later requests wait."""
         self._busy_at = -1
-        """The API of the request that was begun last: of the one that a task answers, if any is."""
+        """The API key of the request that was started last."""
         self._later = Pending()
         self._acting = False
 
     # -- requests -----------------------------------------------------------------------------
 
     def handle(self, request: KafkaRequest) -> None:
-        """Act on one request, or do so later."""
+        """Start a request, or queue it behind those that are under way."""
         if self.wire.waiting >= WAITING_MAX:
-            self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
+            self.connection.pause(PAUSE_PUBLISHES)  # requests of the same read still follow
         later = bool(self._later.requests) or not self._may_begin(request)
         counts = later or (request.size >= WEIGHED_BYTES_MIN and request.key != PRODUCE)
         if counts and not self.weigh(request):
@@ -107,18 +114,19 @@ class KafkaSession:
             self._begin(request)
 
     def weigh(self, request: KafkaRequest) -> bool:
-        """Count a request that is not done with at once, until it is answered. False: there is no
-        memory for it, and its connection ends, since a pause would not make it hold less.
+        """Count the memory of a request until it is answered. If there is no memory for it, end the
+        connection, since a pause would free nothing, and return False.
 
-        A produce that waits for our work on produces before it counts as on its way to storage,
-        which it soon is. Behind what may wait for long, a fetch for one, it is like any other.
+        A produce that waits for earlier produces only counts as on its way to storage, where it
+        soon is. A produce behind a request that may wait for long, such as Fetch, counts like any
+        other request.
         """
         if request.key == PRODUCE and self._working_at_produces:
             request.weight, request.storing = request.size, True
             self.connection.storing(request.weight)
         else:
-            factor = 1 if request.key == PRODUCE else WEIGHTS.get(request.key, WORDS_WEIGHT)
-            weight = request.size * factor + ASKED_BYTES
+            factor = 1 if request.key == PRODUCE else WEIGHTS.get(request.key, DECODED_WEIGHT)
+            weight = request.size * factor + REQUEST_BYTES
             if not self.connection.has_room_for(weight):
                 text = f"a request of {request.size} bytes, for which there is no memory"
                 self.connection.complain("requests too large", f"closed: {text}")
@@ -132,14 +140,14 @@ class KafkaSession:
 
     @property
     def _working_at_produces(self) -> bool:
-        """All that is under way, and waits, are produces."""
+        """Whether the request under way and all waiting requests are produces."""
         at_one = self._busy and self._busy_at == PRODUCE
         return (at_one or not self._busy) and self._later.only_produces
 
     def _relieve(self, request: KafkaRequest) -> None:
-        """It is answered."""
+        """Free the memory of an answered request."""
         self._weight[request.storing] -= request.weight
-        if request.storing:  # it may have been refused
+        if request.storing:  # no proof of progress: it may have been refused
             self.connection.stored(request.weight, proves=False)
         else:
             self.connection.has_answered(request.weight)
@@ -174,7 +182,7 @@ class KafkaSession:
             self.connection.end(f"API {request.key} is not served")
 
     def _handled(self, request: KafkaRequest) -> Awaitable[Reply]:
-        """From here on its handler alone has the request, and lets it go when it likes."""
+        """Call the handler, and drop our reference: the handler alone decides how long it lives."""
         context = RequestContext(
             request.key, request.version, request.correlation_id, request.client_id, self.caller
         )
@@ -183,7 +191,7 @@ class KafkaSession:
         return reply
 
     def hold_for(self, work: Awaitable[None]) -> None:
-        """What comes from now on waits until that is done."""
+        """Run work as a task; later requests wait until it is done."""
         self._busy = True
         self._handlers.spawn(self._done, work)
 
@@ -207,7 +215,7 @@ class KafkaSession:
 
     def _act_on_later(self) -> None:
         if self._acting:
-            return  # what is begun here may be answered at once
+            return  # a request that starts here may be answered before `_begin` returns
         self._acting = True
         try:
             while self._later.requests and self._may_begin(self._later.requests[0]):
@@ -221,12 +229,12 @@ class KafkaSession:
             self._acting = False
 
     def _give_up(self) -> None:
-        """A mistake of ours costs one connection."""
+        """End the connection after a defect of this server; other connections go on."""
         self._later.clear()
         self.connection.end("this server failed")
 
     def answer(self, request: KafkaRequest, response: Reply) -> None:
-        """Pack the response, or that there is none."""
+        """Pack the response. None is for a produce with acks=0, which has no response."""
         if not self.caller.gone:
             if request.weight:
                 self._relieve(request)
@@ -234,7 +242,7 @@ class KafkaSession:
             self._answered()
 
     def answer_packed(self, request: KafkaRequest, packed: bytes) -> None:
-        """Likewise, a response that is packed."""
+        """Send a response that is encoded already."""
         if not self.caller.gone:
             if request.weight:
                 self._relieve(request)
@@ -250,7 +258,7 @@ class KafkaSession:
     # -- back-pressure ------------------------------------------------------------------------
 
     def _read_on(self) -> None:
-        """If half of the requests that there may be are answered."""
+        """Resume reading after the number of unanswered requests has halved."""
         if self.connection.paused & PAUSE_PUBLISHES and 2 * self.wire.waiting <= WAITING_MAX:
             self.connection.resume(PAUSE_PUBLISHES)
 
@@ -258,14 +266,16 @@ class KafkaSession:
 
     @property
     def silence_seconds_allowed(self) -> float:
-        """Clients have no word for asking whether we live. Who waits for us may do so for ever."""
+        """Kafka has no ping. A connection with an unanswered request may be silent without limit: a
+        JoinGroup waits up to the rebalance timeout, which the client chooses (KIP-62).
+        """
         return math.inf if self.wire.waiting else IDLE_SECONDS
 
     def quiet(self) -> None:
-        """There is nothing to ask: the next look ends the connection."""
+        """Kafka has no ping to send: the next check ends the connection."""
 
     def relieved(self) -> None:
-        """The client has taken what was sent."""
+        """The client has received earlier responses: there is room for more."""
         self.caller.relieved()
 
     def closed(self, reason: str) -> None:

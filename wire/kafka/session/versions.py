@@ -1,4 +1,7 @@
-"""The first words: which APIs there are."""
+"""ApiVersions: the API keys and versions that this server has.
+
+It is the first request of a connection, and allowed before authentication (KIP-35).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from magnetar.wire.kafka.messages.basics import (
 from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 NAMED_VERSION: Final = 3
+"""From this version on a client sends its name and version (KIP-511)."""
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", re.ASCII)
+"""As `ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN` of Kafka 4.3."""
 
 SERVED: Final[Mapping[int, tuple[int, int]]] = {
     # 0 to 2 are refused, but listed: older librdkafka looks for 0, and compresses nothing where
@@ -72,9 +77,10 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
-"""What we say that we serve; nothing without a handler is among it.
+"""The lowest and the highest version of each API; every one has a handler.
 
-The keys of telemetry (KIP-714) are left out: clients push only to a broker that advertises them.
+A client falls back only if a key is absent, for example from DescribeCluster to Metadata. The keys
+of telemetry (KIP-714) are left out: clients push only to a broker that advertises them.
 """
 
 
@@ -93,14 +99,14 @@ async def on_api_versions(
 
 
 def _refusal(version: int, request: ApiVersionsRequest | None) -> int:
-    """A version that we do not know is answered all the same, with the versions that we do: the
-    client asks again on the same connection (KIP-511). From 3 on a client has a name.
+    """The error code. An unknown version gets the list of versions as well, encoded as in
+    version 0: the client repeats its request on the same connection (KIP-511).
     """
     if request is None:
         return UNSUPPORTED_VERSION
-    said = (request.client_software_name, request.client_software_version)
-    named = version < NAMED_VERSION or all(_NAME.fullmatch(name) for name in said)
-    return NONE if named else INVALID_REQUEST
+    names = (request.client_software_name, request.client_software_version)
+    valid = version < NAMED_VERSION or all(_NAME.fullmatch(name) for name in names)
+    return NONE if valid else INVALID_REQUEST
 
 
 HANDLERS: Final[Mapping[int, Handler]] = {ApiKey.API_VERSIONS: on_api_versions}

@@ -6,7 +6,7 @@ import trio
 
 
 class Wakeup:
-    """Woken by plain calls, as often as they like."""
+    """A wait that plain calls end; a call before the wait counts."""
 
     __slots__ = ("_event",)
 
@@ -17,7 +17,7 @@ class Wakeup:
         self._event.set()
 
     async def wait(self, deadline: float) -> bool:
-        """Whether there were any news since the last time; False when the time is over."""
+        """Wait for a `wake` since the last wait; False if the deadline came first."""
         with trio.move_on_at(deadline) as waiting:
             await self._event.wait()
         self._event = trio.Event()

@@ -1,7 +1,6 @@
-"""One batch on its way to storage: whether its transaction lets it in, and what hears that it is
-stored. What is in it has been checked before.
+"""The append of one checked batch: the check of its transaction, and the report of its outcome.
 
-Invariant: `tell` is called once, when it is certain where the batch is, or that it is not stored.
+Invariant: `report` is called once, after the batch is stored or has failed.
 """
 
 from __future__ import annotations
@@ -31,16 +30,23 @@ if TYPE_CHECKING:
 def check_transaction(
     coordinator: TransactionCoordinator, log: PartitionLog, header: BatchHeader
 ) -> None:
-    """Whether a batch of one is, and a batch of none is not, in one that goes on."""
-    number = header.producer_id
+    """Raise `KafkaRefusal` unless the batch fits its producer's open transaction, or its absence.
+
+    A transactional batch needs an open transaction that has the partition: otherwise a late batch
+    would hang a transaction that nobody ends (KIP-890, part 1). Versions before 12 of Produce do
+    not add the partition themselves. INVALID_PRODUCER_EPOCH makes the client abort and go on;
+    PRODUCER_FENCED would be fatal (KIP-588, `ProducerAppendInfo.checkProducerEpoch` of 4.3).
+    """
+    producer_id = header.producer_id
     if header.attributes & TRANSACTIONAL:
-        if coordinator.admits(number, header.producer_epoch, log.topic.name.full):
+        if coordinator.admits(producer_id, header.producer_epoch, log.topic.name.full):
             return
-        found = coordinator.of_writer(number)
-        if found is not None and found.epoch != header.producer_epoch:
-            raise KafkaRefusal(INVALID_PRODUCER_EPOCH, "somebody else has taken over")
+        transaction = coordinator.of_writer(producer_id)
+        if transaction is not None and transaction.epoch != header.producer_epoch:
+            raise KafkaRefusal(INVALID_PRODUCER_EPOCH, "the producer has another epoch by now")
         raise KafkaRefusal(INVALID_TXN_STATE, "the partition is in no transaction of this producer")
-    if number in log.topic.ledger.transactions.open:
+    if producer_id in log.topic.ledger.transactions.open:
+        # as `ProducerAppendInfo.appendDataBatch` of 4.3 does
         raise KafkaRefusal(INVALID_TXN_STATE, "this producer has a transaction open here")
 
 
@@ -54,7 +60,7 @@ class BatchAppend(ABC):
         self.header = header
         self.now_ms = now_ms
         self.remembered: BatchMetadata | None = None
-        """By its producer's numbers, if it has any."""
+        """The batch in its producer's state, if it has a producer id (KIP-98)."""
 
     @abstractmethod
     def report(self, code: int, offset: int) -> None:

@@ -1,4 +1,4 @@
-"""What Produce needs of the server and of one connection, on the way of its batches to storage."""
+"""The services of the server and of one connection that Produce uses."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 
 class Replies(Protocol):
-    """The line of one connection's requests: what a produce does to its place in it."""
+    """The session of one connection, as far as Produce uses it."""
 
     def answer(self, request: KafkaRequest, response: Response | list[bytes] | None) -> None:
-        """Pack the response, or that there is none."""
+        """Pack the response. None is for acks=0, which has no response."""
         ...
 
     def answer_packed(self, request: KafkaRequest, packed: bytes) -> None:
-        """Answer with a response that is packed already."""
+        """Send a response that is encoded already."""
         ...
 
     def hold_for(self, work: Awaitable[None]) -> None:
-        """What comes from now on waits until that is done."""
+        """Run work as a task; later requests wait until it is done."""
         ...
 
     def weigh(self, request: KafkaRequest) -> bool:
-        """Count a request that is not done with at once; False if there is no memory for it."""
+        """Count the memory of a request until it is answered; False if there is none."""
         ...
 
 

@@ -1,13 +1,13 @@
-"""Produce: batches are checked and stored, as they came or as their log has them compressed.
+"""Produce: checks batches and stores them, recompressed if the topic has `compression.type` set.
 
-What takes longer than the loop has time for (much that is compressed, or is to be) is looked
-through in a thread; a few at a time, since each may have 64 MiB in hand, and connections in turn
-(`inspectors.py`).
+Large compressed batches, and batches to compress, are checked in a thread, since they would hold up
+the loop. Few threads run at a time, as each may hold 64 MiB, and connections take turns
+(`partition/inspectors.py`).
 
-Most requests are of one kind, and never come here (`single_batch.py`).
+Most requests have a common shape, which `single_batch.py` serves.
 
-Invariant: batches of one partition go to storage in the order they came on a connection; a response
-says of each partition where its batch is stored, or why it is not, when that is certain.
+Invariant: batches of one partition go to storage in the order in which a connection sent them; a
+response has the offset or the error of each partition, and is sent after all are certain.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 
 ZSTD: Final = 4
 ZSTD_VERSION: Final = 7
-"""Before it, clients could not read what is compressed with it."""
+"""Older versions may not carry zstd, since consumers of their time cannot read it (KIP-110)."""
 ACKS: Final = (-1, 0, 1)
 AT_ONCE_MAX: Final = 500
-"""Partitions of one request: more of them are found and judged with rests in between."""
+"""Partitions of one request; a task with checkpoints looks up and checks more of them."""
 UNKNOWN: Final = (KafkaRefusal(NOT_LEADER), KafkaRefusal(NOT_LEADER))
 
 
 def on_produce(handler: ProduceHandler, frame: KafkaRequest) -> None:
-    """Store what can be stored at once; where a topic has to be loaded first, or a batch takes its
-    time, later ones wait.
+    """Store the batches at once if all topics are loaded and all batches are cheap to check;
+    otherwise do so in a task, for which later requests wait.
     """
     handler.connection.will_write()
     request = frame.request
@@ -80,7 +80,7 @@ async def _load(producing: Producing) -> None:
 
 
 class Judged(NamedTuple):
-    """A batch that may be stored, by these rules."""
+    """A batch that may be stored, and the rules that it was checked by."""
 
     rules: ProduceRules
     batch: bytes | memoryview
@@ -88,8 +88,8 @@ class Judged(NamedTuple):
 
 
 def _bare(refused: KafkaRefusal) -> KafkaRefusal:
-    """Without the frames it comes from: they hold megabytes, and would until the next collection
-    of garbage, which is rare.
+    """Drop the traceback: its frames hold megabytes until the next garbage collection, which is
+    rare.
     """
     refused.__context__ = refused.__cause__ = None
     return refused.with_traceback(None)
@@ -119,21 +119,19 @@ class Producing:
         self._request = request
         self._by_id = frame.version >= BY_ID_VERSION
         self._found: list[PartitionLog | KafkaRefusal] = []
-        """Partitions in the order of the request, or why they are not to be had."""
+        """The log of each partition in the order of the request, or its error."""
         self._judged: list[Judged | KafkaRefusal] = []
-        """And what becomes of the batch for each."""
+        """The checked batch of each partition, or its error."""
         self._response = ProduceResponse(responses=[])
         self._now_ms = 0
         self._left = 1
-        """Batches without a result, and one for handing them over."""
+        """Batches without a result, plus one until all were handed to storage."""
         self._size = 0
 
-    # -- where it goes ------------------------------------------------------------------------
+    # -- look-up and checks -------------------------------------------------------------------
 
     def look(self) -> bool:
-        """Find all partitions, if they are loaded, and judge the batches, if that does not take
-        long. Plain call.
-        """
+        """Look up the partitions and check the batches, if all are loaded and cheap. Plain call."""
         if sum(len(topic.partition_data) for topic in self._request.topic_data) > AT_ONCE_MAX:
             return False
         logs = self._handler.logs
@@ -156,7 +154,7 @@ class Producing:
         return True
 
     async def load(self) -> None:
-        """Load what is not loaded."""
+        """Look up the partitions, and load those that are not loaded."""
         logs = self._handler.logs
         self._found.clear()
         async for topic in Cooperative(self._request.topic_data):
@@ -173,8 +171,8 @@ class Producing:
                     self._found.append(KafkaRefusal(code_of(error)))
 
     async def prepare(self) -> None:
-        """Judge the batches, and bring those that came otherwise into the form that their logs are
-        to have.
+        """Check the batches, in a thread where that takes long, and recompress them if their topic
+        says so.
         """
         self._judged.clear()
         self._now_ms = self._handler.clock.wall_ms()
@@ -191,7 +189,7 @@ class Producing:
     def _at_once(
         self, log: PartitionLog, batch: bytes | memoryview
     ) -> Judged | KafkaRefusal | None:
-        """What becomes of a batch, if that is quickly decided."""
+        """The checked batch or its error; None if the check takes long."""
         rules = log.rules()
         if rules.codec is not None or not for_the_loop(batch):
             return None
@@ -247,27 +245,29 @@ class Producing:
             partition_response.error_code, reason = code_and_message(refused)
             partition_response.error_message = reason or None
             if isinstance(refused, BadRecords):
+                # clients of Produce 8 and later can name the bad records (KIP-467)
                 partition_response.record_errors = [
                     RefusedRecord(batch_index=place, batch_index_error_message=reason)
                     for place, reason in refused.faults
                 ]
-            refused.__traceback__ = None  # in whose frames it is itself: see `_bare`
+            refused.__traceback__ = None  # its frames refer to it: see `_bare`
         return partition_response
 
     def _checked(
         self, log: PartitionLog, judged: Judged | KafkaRefusal
     ) -> tuple[bytes | memoryview, BatchHeader]:
-        """What may be stored there."""
+        """The batch and its header; raises if it may not be stored now."""
         if log.topic.fenced:
-            raise KafkaRefusal(NOT_LEADER)  # unloaded a moment ago: the client looks for it again
+            raise KafkaRefusal(NOT_LEADER)  # unloaded since the look-up: the client retries
         log.topic.check_producer()
         rules = log.rules()
         if rules.insync > 1 and self._request.acks == -1:
-            raise KafkaRefusal(NOT_ENOUGH_REPLICAS, "there is one replica, and more are wanted")
+            # only acks=all is bound to it (`Partition.appendRecordsToLeader` of 4.3)
+            raise KafkaRefusal(NOT_ENOUGH_REPLICAS, "min.insync.replicas is more than one replica")
         if isinstance(judged, KafkaRefusal):
             raise judged
         if judged.rules is not rules:
-            raise KafkaRefusal(NOT_LEADER)  # other rules than a moment ago: likewise
+            raise KafkaRefusal(NOT_LEADER)  # the rules have changed since: the client retries
         _, batch, header = judged
         if header.attributes & CODEC == ZSTD and self._frame.version < ZSTD_VERSION:
             raise KafkaRefusal(UNSUPPORTED_COMPRESSION, "zstd needs a newer Produce")
@@ -285,7 +285,7 @@ class Producing:
         part = Part(self, partition_response, log, header, self._now_ms)
         if header.producer_id >= 0:
             part.remembered, before = log.producers.admit(header, self._now_ms)
-            if before:
+            if before:  # a duplicate succeeds with its first offset, as in Kafka
                 if part.remembered.offset >= 0:
                     partition_response.base_offset, partition_response.log_start_offset = (
                         part.remembered.offset,
@@ -302,13 +302,13 @@ class Producing:
         part.begin(self._handler, batch)
 
     def one_less(self) -> None:
-        """One more batch has its result; after the last of them, answer."""
+        """Count a result; after the last one, answer."""
         self._left -= 1
         if self._left:
             return
         self._handler.connection.stored(self._size)
         if self._request.acks != 0:
-            # it is not read for so long: who knows it does not wonder
+            # we read no requests for that long; a client of KIP-219 sends none meanwhile
             self._response.throttle_time_ms = round(
                 self._handler.publish_throttle.wait_seconds * 1000
             )
@@ -318,11 +318,13 @@ class Producing:
             for topic in self._response.responses
             for part in topic.partition_responses
         ):
-            self._handler.connection.end("a batch that wants no answer was not stored")
+            # without a response, this is the only way to report an error: so does
+            # `KafkaApis.handleProduceRequest` of 4.3
+            self._handler.connection.end("a batch with acks=0 was not stored")
 
 
 class Part(BatchAppend):
-    """One batch, and what is said of its partition."""
+    """The append of one batch of a request, and the response of its partition."""
 
     __slots__ = ("partition_response", "producing")
 

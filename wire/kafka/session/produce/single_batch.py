@@ -1,7 +1,7 @@
 """The fast path of Produce: one batch for one partition, in a request shape seen before.
 
-It does what `Producing` does for any request, but makes no request and no response object. Anything
-unusual is left to `Producing` before anything has happened.
+It does what `Producing` does for any request, without objects for request and response. An unusual
+request goes to `Producing`, before this module has changed anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WAITING_ACKS: Final = (-1, 1)
 
 
 def begin(handler: ProduceHandler, request: RepeatedProduce) -> bool:
-    """Store it, if nothing is out of the ordinary; whether it was."""
+    """Store the batch if nothing about it is unusual; return whether it did."""
     shape, batch = request.shape, request.records
     logs = handler.logs
     if shape.name:
@@ -51,7 +51,7 @@ def begin(handler: ProduceHandler, request: RepeatedProduce) -> bool:
             if before:
                 return False
     except (BrokerError, KafkaRefusal):
-        return False  # it is said the long way, which finds the same
+        return False  # `Producing` finds the same error, and reports it
     handler.connection.storing(single.size)
     single.begin(handler, batch)
     request.let_go()
@@ -59,7 +59,7 @@ def begin(handler: ProduceHandler, request: RepeatedProduce) -> bool:
 
 
 class Single(BatchAppend):
-    """And its answer."""
+    """The append of the one batch, and the response to its request."""
 
     __slots__ = ("handler", "request", "size")
 
