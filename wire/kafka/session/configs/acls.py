@@ -1,7 +1,7 @@
-"""ACLs: there are none, and everything is allowed.
+"""DescribeAcls, CreateAcls and DeleteAcls (KIP-140): there are no ACLs, and everything is allowed.
 
-A Kafka broker without an authorizer answers SECURITY_DISABLED, and so does this server: tools then
-tell their users that security is off. Without these requests they would end with a stack trace.
+As a Kafka broker without an authorizer, this server answers SECURITY_DISABLED (`AclApis.scala` of
+4.3). Tools then report that security is off; without these requests they end with a stack trace.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from magnetar.wire.kafka.messages.acls import (
 )
 from magnetar.wire.kafka.session.context import Handler, RequestContext
 
-REASON: Final = "No Authorizer is group_configs."
+REASON: Final = "No Authorizer is configured."
 
 
 async def on_describe_acls(

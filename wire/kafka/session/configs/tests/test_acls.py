@@ -23,7 +23,7 @@ async def test_security_is_off(stage: Stage, version: int) -> None:
     asked = DescribeAclsRequest(resource_type_filter=1, resource_name_filter=None, **ANY)
     told = await client.hears(asked, version)
     assert (told.error_code, told.resources) == (SECURITY_DISABLED, [])
-    assert told.error_message == "No Authorizer is group_configs."
+    assert told.error_message == "No Authorizer is configured."
     rule = AclCreation(
         resource_type=2,
         resource_name="t",
