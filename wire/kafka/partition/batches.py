@@ -1,8 +1,11 @@
-"""Whether a record batch may be stored. Pure; its layout: `core/entry/kafka/record_batch.py`.
+"""Validation of record batches before they are stored. Pure.
 
-Invariant: a batch is stored as it came, but for the time and the compression where these are the
-broker's to say, and a last timestamp that is not its records'; its base offset and leader epoch,
-which no checksum covers, are written when it leaves again.
+`core/entry/kafka/record_batch.py` has their layout. The rules are those of `LogValidator` and
+`ProduceRequest.validateRecords` of Kafka 4.3.
+
+Invariant: a batch is stored as it came, with three exceptions: its time if the topic has
+LogAppendTime, its compression if the topic has a codec, and a last timestamp that differs from its
+records. Base offset and leader epoch, which the checksum does not cover, are written on Fetch.
 """
 
 from __future__ import annotations
@@ -35,30 +38,32 @@ from magnetar.wire.kafka.errors import (
 from magnetar.wire.kafka.partition.contents import bad, described, spread
 
 RECORD_ERRORS_MAX: Final = 1_000
-"""So many bad records of one batch are named."""
+"""Bad records of one batch that an error names."""
 ANY_TIME: Final = (1 << 63) - 1
 AT_ONCE_BYTES_MAX: Final = 256 * 1024
-"""Records that have more, uncompressed, are not for the loop to look through."""
+"""Uncompressed size of records; larger batches are checked in a thread."""
 AT_ONCE_BYTES_MIN: Final = 32 * 1024
 AT_ONCE_RATIO: Final = 16
-"""Nor is what has more than that, and more than so many times what came: many a small batch would
-hold up the loop for long.
+"""A batch that expands to more than the first, and by more than the second, is checked in a thread
+too: many such small batches would hold up the loop.
 """
 EXPANDED_BYTES_MIN: Final = 16 * 1024 * 1024
 EXPANDED_RATIO: Final = 256
-"""What has more than that, and more than so many times what came, is too large: what it costs to
-look through a batch is in proportion to what it cost to send it. Java's producers divide it; those
-of librdkafka count `message.max.bytes` before they compress.
+"""A batch that expands to more than the first, and by more than the second, is refused, so that the
+cost of a check stays in proportion to the cost of sending. The code is MESSAGE_TOO_LARGE, on which
+Java's producers split a batch (KIP-126); librdkafka counts `message.max.bytes` uncompressed.
 """
 PACKED_AT_ONCE_BYTES_MAX: Final = 32 * 1024
-"""Of what is compressed: more than that rarely has so few."""
+"""Compressed size; larger batches rarely expand to few enough bytes for the loop."""
 ATTRIBUTES_AT: Final = record_batch.CHECKED_AT
 NO_KEY: Final = "Compacted topic cannot accept message without key in topic partition"
+"""As `LogValidator.validateKey` words it."""
 BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
+"""As `LogValidator.processRecordErrors` words it."""
 
 
 class BadRecords(KafkaRefusal):
-    """Records for which their whole batch is refused: their places in it, and what is wrong."""
+    """A batch is refused for some of its records: their indexes, and the faults (KIP-467)."""
 
     def __init__(self, faults: Sequence[tuple[int, str]], code: int = INVALID_RECORD) -> None:
         place, reason = faults[0]
@@ -75,8 +80,8 @@ def checked(
 ) -> tuple[bytes | memoryview, BatchHeader]:
     """The batch to store, and its header.
 
-    Raises `KafkaRefusal` for a batch that may not be stored, and `Oversized` if its records are
-    compressed and have more bytes than that, or than the loop has time for.
+    Raises `KafkaRefusal` for a batch that may not be stored, and `Oversized` if its compressed
+    records expand to more than `size_max` bytes, or if that is 0, to more than the loop may check.
     """
     _check_size(batch, rules)
     header = sound(batch) or _checked_header(batch)
@@ -93,7 +98,7 @@ def checked(
         _refuse_bad(records, at, header, rules, now_ms)
     if high != header.last_timestamp:
         if not -INT64_MAX <= high <= INT64_MAX:
-            raise KafkaRefusal(INVALID_TIMESTAMP, "a record has a time that no clock shows")
+            raise KafkaRefusal(INVALID_TIMESTAMP, "a record has a time out of range")
         return record_batch.dated(batch, high)
     return batch, header
 
@@ -101,10 +106,10 @@ def checked(
 def prepared(
     batch: bytes | memoryview, rules: ProduceRules, now_ms: int
 ) -> tuple[bytes | memoryview, BatchHeader]:
-    """As `checked`, and compressed as its log wants it. Takes its time: not for the loop."""
+    """As `checked`, and recompressed with the topic's codec. Slow: call it in a thread."""
     try:
         batch, header = checked(batch, rules, now_ms, _expanded_max(batch))
-    except Oversized as error:  # to this code Java's clients divide a batch
+    except Oversized as error:  # Java's producer splits the batch (KIP-126)
         raise KafkaRefusal(MESSAGE_TOO_LARGE, str(error)) from None
     if rules.codec is None or header.attributes & CODEC == rules.codec:
         return batch, header
@@ -114,7 +119,7 @@ def prepared(
 
 
 def _expanded_max(batch: bytes | memoryview) -> int:
-    """How many bytes its records may have uncompressed."""
+    """The limit of the uncompressed records of a batch, in bytes."""
     return min(max(len(batch) * EXPANDED_RATIO, EXPANDED_BYTES_MIN), RECORDS_BYTES_MAX)
 
 
@@ -129,7 +134,7 @@ def for_the_loop(batch: bytes | memoryview) -> bool:
 
 
 def py_sound(batch: bytes | memoryview) -> BatchHeader | None:
-    """Its header, if a producer may send it anywhere; None if `check` has something to say."""
+    """The header of a batch; None if `check` refuses it."""
     try:
         return _checked_header(batch)
     except KafkaRefusal:
@@ -149,7 +154,7 @@ def _checked_header(batch: bytes | memoryview) -> BatchHeader:
 
 
 def check(batch: bytes | memoryview, header: BatchHeader) -> None:
-    """Whether a producer may send it anywhere. Its records are another matter."""
+    """Check the header of a batch, independent of the topic; `spread` checks the records."""
     if header.magic != record_batch.MAGIC:
         raise KafkaRefusal(
             INVALID_RECORD, f"a batch of version {header.magic}, not {record_batch.MAGIC}"
@@ -163,13 +168,12 @@ def check(batch: bytes | memoryview, header: BatchHeader) -> None:
     if header.attributes & record_batch.CONTROL:
         raise KafkaRefusal(INVALID_RECORD, "control batches are for brokers to write")
     if header.attributes & record_batch.LOG_APPEND_TIME:
-        raise KafkaRefusal(INVALID_TIMESTAMP, "the time of appending is for the broker to say")
+        # `LogValidator.validateTimestamp`: only the broker sets LogAppendTime
+        raise KafkaRefusal(INVALID_TIMESTAMP, "only the broker sets LogAppendTime")
     if header.producer_id >= 0 and (header.first_sequence < 0 or header.producer_epoch < 0):
-        raise KafkaRefusal(
-            INVALID_RECORD, "a producer with an id has an epoch, and numbers batches"
-        )
+        raise KafkaRefusal(INVALID_RECORD, "a producer id needs an epoch and a sequence number")
     if header.producer_id < 0 and header.attributes & record_batch.TRANSACTIONAL:
-        raise KafkaRefusal(INVALID_RECORD, "a transaction is a producer's that has an id")
+        raise KafkaRefusal(INVALID_RECORD, "a transaction needs a producer id")
 
 
 def _check_size(batch: bytes | memoryview, rules: ProduceRules) -> None:
@@ -179,7 +183,7 @@ def _check_size(batch: bytes | memoryview, rules: ProduceRules) -> None:
 
 def _undone(batch: bytes | memoryview, codec: int, size_max: int) -> bytes:
     if codec not in CODECS:
-        raise KafkaRefusal(UNSUPPORTED_COMPRESSION, f"nobody knows codec {codec}")
+        raise KafkaRefusal(UNSUPPORTED_COMPRESSION, f"unknown codec {codec}")
     try:
         payload = memoryview(batch)[HEADER_BYTES:]
         return decompress_records(payload, codec, size_max or _at_once_max(batch))
@@ -192,7 +196,7 @@ def _undone(batch: bytes | memoryview, codec: int, size_max: int) -> bytes:
 def _refuse_bad(
     records: bytes | memoryview, at: int, header: BatchHeader, rules: ProduceRules, now_ms: int
 ) -> None:
-    """Say which records there is something to say of, if there are any."""
+    """Raise `BadRecords` with the faults of single records, if there are any."""
     faults: list[tuple[int, str]] = []
     code = INVALID_RECORD
     base = header.first_timestamp
@@ -225,7 +229,10 @@ def _bounded(delta_ms: int) -> int:
 
 
 def _bad_time(time_ms: int, rules: ProduceRules, now_ms: int) -> str:
-    """What is wrong with a record's time, if it is for the producer to say."""
+    """The fault of a record's time against `message.timestamp.before.max.ms` and `after.max.ms`.
+
+    Both are limits of CreateTime only (KIP-937).
+    """
     if rules.append_time or time_ms == NO_TIME:
         return ""
     if time_ms - now_ms > rules.after_ms:

@@ -1,14 +1,14 @@
-"""Whether what stands behind the header of a batch is what the header says. Pure.
+"""Validation of the records behind the header of a batch. Pure.
 
-Consumers take a batch apart only when they read it, and the checksum vouches for what a producer
-sent, not for its sense: one record that lies, and Kafka's clients stop at its offset for ever. So
-all are walked through before they are stored, as Kafka's broker does (`LogValidator`,
-`DefaultRecord.readFrom` of 4.3). Beyond that the offsets inside have to count from 0: Kafka mends
-or stores those that do not, and clients read some of such records twice, or never.
+The checksum proves that a batch arrived as sent, but not that its records are well-formed. One
+malformed record stops Kafka's consumers at its offset for ever. So every record is parsed before it
+is stored, as in Kafka's broker (`LogValidator`, `DefaultRecord.readFrom` of 4.3). We are stricter
+in one point: the offset deltas have to count from 0. Kafka rewrites or stores others, and clients
+then read some records twice or never.
 
-Invariant: what is in order here is read by `record_batch.records_of`. `spread` and `bad` have
+Invariant: `record_batch.records_of` can read records without a fault here. `spread` and `bad` have
 compiled twins: a batch may have a hundred thousand records of which the last is bad, so only the
-bad ones are looked at one by one.
+bad ones are described one by one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ INT_BYTES_MAX: Final = 5
 LONG_BYTES_MAX: Final = 10
 _INT_TOP: Final = 15
 _LONG_TOP: Final = 1
-"""What the last of so many bytes may hold."""
+"""The highest last byte of a varint of full length; a higher one overflows 32 or 64 bits."""
 
 
 class RecordFinding(NamedTuple):
-    """One record: what the rules of a topic ask of it, and what is wrong with it."""
+    """The properties of a record that the rules of a topic concern, and its fault."""
 
     time_delta: int
     has_key: bool
@@ -33,14 +33,14 @@ class RecordFinding(NamedTuple):
 
 
 class _Lies(Exception):
-    """Why a record cannot be taken apart."""
+    """A record is malformed; the text says how."""
 
 
 def py_spread(
     batch: bytes | bytearray | memoryview, at: int, count: int, keyed: bool
 ) -> tuple[int, int] | None:
-    """How much the earliest and the latest time differ from the first, if the records from `at` on
-    are so many, in order, and have keys if they must; None if `bad` has something to say.
+    """The lowest and the highest timestamp delta of `count` records from `at` on; None if a record
+    is malformed, out of order, or lacks a key that it needs.
     """
     data = bytes(batch)
     low, high = 0, 0
@@ -72,9 +72,9 @@ def py_bad(
     times: tuple[int, int],
     most: int,
 ) -> tuple[list[tuple[int, int, int]], int]:
-    """Records of which there is something to say, if their times may differ so much from the first:
-    their places, where they begin and where they end. And how many records there are before it
-    leaves open where the next begins. The search ends after so many bad ones.
+    """The bad records, each with its index, its start and its end; and the number of records up to
+    the first one whose end is unknown. A record is bad if it has a fault, if it lacks a key that it
+    needs, or if its timestamp delta is outside `times`. The search ends after `most` bad records.
     """
     data = bytes(batch)
     found: list[tuple[int, int, int]] = []
@@ -99,15 +99,15 @@ bad = quickest(py_bad, "magnetar.wire.kafka.compiled")
 
 
 def described(record: bytes, place: int) -> RecordFinding:
-    """One record, without its size."""
+    """Describe one record, without its length prefix."""
     try:
         time_delta, at = _number(record, 1, LONG_BYTES_MAX, _LONG_TOP)
         delta, at = _int(record, at)
         has_key = not record[at] & 1
         if _behind(record, at, len(record)) != len(record):
-            raise _Lies("it does not end where it says")
+            raise _Lies("its length differs from its fields")
         if delta != place:
-            raise _Lies(f"it says that it is number {delta}")
+            raise _Lies(f"its offset delta is {delta}")
     except _Lies as lies:
         return RecordFinding(0, has_key=False, fault=str(lies))
     except IndexError:
@@ -116,7 +116,7 @@ def described(record: bytes, place: int) -> RecordFinding:
 
 
 def _behind(data: bytes, at: int, end: int) -> int:
-    """What is behind the key, the value and the headers of a record that ends there."""
+    """The position behind key, value and headers of a record that ends at `end`."""
     for _ in range(2):
         size, at = _int(data, at)
         if size > 0:
@@ -142,7 +142,7 @@ def _int(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _number(data: bytes, at: int, bytes_max: int, top: int) -> tuple[int, int]:
-    """A zigzag number, and what is behind it."""
+    """A zigzag varint, and the position behind it."""
     value = 0
     for place in range(bytes_max):
         byte = data[at + place]

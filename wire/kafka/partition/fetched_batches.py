@@ -1,9 +1,9 @@
-"""Batches of one log from an offset on, for a fetch: Kafka's as they are stored, others converted.
+"""The batches of one log from an offset on, for Fetch: Kafka's as stored, other entries converted.
 
-What comes next is only looked at where it will probably fit: to read a megabyte in vain costs as
-much as the one before it.
+The next entry is read only if it will probably fit: reading a megabyte in vain costs as much as
+sending one.
 
-Invariant: batches are whole and in order; there is at least one if the first may have any size.
+Invariant: batches are whole and in order; with `one_at_least` there is at least one (KIP-74).
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ class FetchedBatches:
         self._bytes_max = bytes_max
         self._one_at_least = one_at_least
         self._end = end
-        """Nothing from this offset on."""
+        """The offset before which to stop."""
         self._offset = -1
-        """Of the next message, once the first was seen."""
+        """The offset of the next message; -1 before the first entry is read."""
         self._full = False
-        """What comes next is beyond the end, or there is no room for it."""
+        """The next entry lies beyond the end, or does not fit."""
         self._taken = 0
-        """How many entries were gathered."""
+        """The number of entries taken."""
         self._foreign = Foreign(log.topic.ledger)
 
     @property
     def end(self) -> int:
-        """Behind the last message that was gathered."""
+        """The offset behind the last message taken."""
         return self._offset
 
     def gather_cached(self, offset: int) -> bool:
-        """As `gather`, where it is known which entry that is, and all is cached and came from
-        Kafka's clients. False if not: then this one is of no use any more. Plain call.
+        """As `gather`, if the entry of the offset is known, and all entries are cached and Kafka's.
+        Otherwise False, after which this object is of no use. Plain call.
         """
         ledger, places = self._log.topic.ledger, self._log.places
         position = places.known(offset)
@@ -79,7 +79,7 @@ class FetchedBatches:
         return True
 
     async def gather(self, offset: int) -> None:
-        """From the batch on that has the offset in it."""
+        """Read from the batch on that contains the offset."""
         ledger = self._log.topic.ledger
         position = await self._log.places.find(offset)
         while ledger.chain.has(position) and self._promising:
@@ -90,7 +90,7 @@ class FetchedBatches:
                 except StorageFailed:
                     if not self._taken:
                         raise
-                    break  # what stands before it is given; the next fetch hears of it
+                    break  # return the entries before it; the next fetch gets the error
             position = self._behind(part, await self._take(part))
             if self._full:
                 break
@@ -103,7 +103,7 @@ class FetchedBatches:
         return await read(position, READ_ENTRIES_MAX, max(self._left, 1))
 
     def _cached(self, position: Position) -> Slice | None:
-        """What was written just now, or read just before."""
+        """Entries from the tail cache or the last read; None if storage has to be read."""
         ledger = self._log.topic.ledger
         found = ledger.cached(position)
         if found is None:
@@ -112,7 +112,7 @@ class FetchedBatches:
 
     @property
     def _promising(self) -> bool:
-        """Whether there is room for an entry that is like those before."""
+        """Whether there is room for an entry of average size."""
         gathered = self.size + self._foreign.size
         return not self._taken or self._left >= gathered // self._taken
 
@@ -121,7 +121,7 @@ class FetchedBatches:
         return self._log.topic.ledger.chain.normal((part.ledger_id, part.first_entry + taken))
 
     def _note(self, position: Position) -> None:
-        """The next fetch begins there."""
+        """Remember the position of the offset at which the next fetch begins."""
         if self._offset >= 0:
             self._log.places.note(self._offset, position)
 
@@ -130,7 +130,7 @@ class FetchedBatches:
         return self._bytes_max - self.size - self._foreign.size
 
     async def _take(self, part: Slice) -> int:
-        """As many entries as there is room for; returns how many those are."""
+        """Take the entries that fit; return their number."""
         place = self._take_own(part, 0)
         while place < len(part.payloads) and not self._full:
             position, count = (part.ledger_id, part.first_entry + place), _count(part, place)
@@ -142,12 +142,12 @@ class FetchedBatches:
         return place
 
     def _take_own(self, part: Slice, place: int) -> int:
-        """Batches of Kafka's clients from `place` on, up to what is foreign, or one too many."""
+        """Take Kafka's batches from `place` on, up to a foreign entry or one that does not fit."""
         if place == 0:
             header = part.header(0)
             if header.index < 0:
-                return len(part.payloads)  # it has just been compacted away
-            # the offsets of entries that follow each other do so too, but others may be missing
+                return len(part.payloads)  # compaction has just removed the entries
+            # offsets are continuous inside a slice, but compaction may have removed some before it
             self._offset = header.first_index
         for at in range(place, len(part.payloads)):
             payload = part.payloads[at]
@@ -175,5 +175,5 @@ class FetchedBatches:
 
 
 def _count(part: Slice, place: int) -> int:
-    """How many offsets an entry takes."""
+    """The number of offsets of an entry."""
     return 1 if part.counts is None else part.counts[place]

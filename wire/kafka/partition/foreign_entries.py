@@ -1,8 +1,8 @@
 """Entries of other protocols, converted into Kafka's batches.
 
-Neighbours share a batch, for many entries hold a single message. Each message keeps its offset; an
-offset without a message (a part of a chunked one, a marker, an unreadable entry) is a hole, as
-compaction leaves them, so Kafka's clients know them.
+Neighbours share a batch, since many entries hold a single message. Each message has its own offset.
+An offset without a message (a chunk but the last, a marker, an unreadable entry) is a hole in the
+batch, such as Kafka's log compaction leaves, which every client accepts.
 
 Invariant: batches cover each offset once, in order.
 """
@@ -24,13 +24,13 @@ from magnetar.core.ledger.read import chunked_messages
 log = logging.getLogger(__name__)
 
 BATCH_BYTES_MAX: Final = 256 * 1024
-"""As they are stored; an entry that is larger is in a batch of its own."""
+"""Stored size of the entries in one batch; a larger entry has a batch of its own."""
 RECORDS_PER_REST: Final = 300
-"""About a millisecond."""
+"""Records between two checkpoints of the loop, about a millisecond."""
 
 
 class Foreign:
-    """The batch in the making."""
+    """The batch under construction."""
 
     __slots__ = ("_base", "_ledger", "_records", "_since_rest", "offsets", "size")
 
@@ -47,7 +47,7 @@ class Foreign:
         return self.size >= BATCH_BYTES_MAX
 
     async def add(self, sent: bytes, position: Position, offset: int, count: int) -> None:
-        """What an entry holds, from that offset on."""
+        """Add the messages of an entry, whose first offset is `offset`."""
         if not self.offsets:
             self._base = offset
         shift = offset - self._base
@@ -55,7 +55,7 @@ class Foreign:
             for record in await chunked_messages.records_at(self._ledger, position, sent):
                 self._records.append(record._replace(place=record.place + shift))
         except Corrupted as error:
-            log.error("%s: nobody can read offset %d: %s", self._ledger.name, offset, error)
+            log.error("%s: offset %d is unreadable: %s", self._ledger.name, offset, error)
         self.offsets = shift + count
         self.size += len(sent)
         self._since_rest += count
@@ -64,7 +64,7 @@ class Foreign:
             await trio.lowlevel.checkpoint()
 
     def taken(self) -> bytes:
-        """The batch; the next one begins."""
+        """Return the batch, and begin the next one."""
         batch = record_batch.batch_of(self._records, self._base, self.offsets)
         self._records, self.offsets, self.size = [], 0, 0
         return batch

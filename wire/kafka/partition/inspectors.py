@@ -1,10 +1,10 @@
-"""Fair scheduling of batch validation: threads are few, and some batches take them long.
+"""Fair scheduling of batch validation between connections, on few threads.
 
-The cost of a batch is known when it is done, so it is charged to its connection afterwards, as
-*start-time fair queueing* does (Goyal, Vin, Cheng 1996): work begins, in virtual time, when its
-connection's last work ended, or now if that is longer ago; the earliest start goes first, of equal
-ones the smaller batch. So a connection that sends ever more expensive batches waits for itself, and
-one that sends now and then waits for the batches in work, not for another's queue.
+The cost of a batch is known only after its validation, so it is charged to the connection then, as
+in *start-time fair queueing* (Goyal, Vin, Cheng 1996). The start tag of a batch is the virtual time
+at which its connection's last batch ended, or now if that is later. The lowest tag runs first, and
+of equal tags the smaller batch. So a connection with expensive batches waits behind itself; one
+with few batches waits for those that run, but not for another connection's queue.
 
 Invariants: at most `at_once` calls are under way; while any wait, that many are; virtual time never
 runs back.
@@ -26,7 +26,7 @@ Parts = TypeVarTuple("Parts")
 
 
 class Account:
-    """Up to when, in virtual time, a connection has used what is its share."""
+    """The virtual time up to which a connection has used its share."""
 
     __slots__ = ("used",)
 
@@ -44,12 +44,12 @@ class Inspectors:
         self._now = 0.0
         self._numbers = count()
         self._waiting: list[tuple[float, int, int, trio.Event]] = []
-        """When each begins, its size, the order of asking: a heap."""
+        """A heap: start tag, size, order of arrival."""
 
     async def run(
         self, account: Account, size: int, call: Callable[[*Parts], Found], *parts: *Parts
     ) -> Found:
-        """Call it in a thread, when it is its turn."""
+        """Run the call in a thread when its turn comes."""
         begins = max(self._now, account.used)
         if self._free:
             self._free -= 1

@@ -1,9 +1,8 @@
-"""Partitions as Kafka sees them: a topic of ours each, found by name and number.
+"""The logs of Kafka's partitions, found by topic and number; each is a topic of core.
 
-A topic of ours without partitions has one, itself.
+A topic without partitions has one partition in Kafka, number 0.
 
-Invariant: a log that is returned is loaded and not on its way out; whoever waits in between asks
-again.
+Invariant: a returned log is loaded, and was not being unloaded; after an await look it up again.
 """
 
 from __future__ import annotations
@@ -28,13 +27,15 @@ from magnetar.wire.kafka.partition.producer_snapshots import ProducerImages, fol
 from magnetar.wire.kafka.partition.producer_states import Census, ProducerStates
 
 EPOCH: Final = 0
-"""Of every leader: logs never lose their end, so there is nothing to tell epochs apart by."""
+"""The leader epoch of every partition (KIP-101). An epoch tells clients whether a new leader has
+truncated the log; ours never lose their end, so it stays the same.
+"""
 NAMES_MAX: Final = 50_000
-"""Of topics that clients name by their ids."""
+"""Cached names of topics that clients name by id (KIP-516)."""
 
 
 class PartitionLog:
-    """One partition: a loaded topic, and what readers by offset want to know of it."""
+    """One partition: a loaded topic with its offsets and its producers."""
 
     __slots__ = (
         "_bytes_max",
@@ -65,7 +66,7 @@ class PartitionLog:
         self.topic = topic
         self.topic_id = topic_id
         self.names: list[tuple[str, int]] = []
-        """By which clients know it."""
+        """The names and numbers that clients have used for it."""
         self._defaults = defaults
         self._bytes_max = bytes_max
         self._forget = forget
@@ -78,33 +79,33 @@ class PartitionLog:
         self._fold: Fold[ProducerImages] | None = None
         self._closed = False
         self._turn = trio.Lock()
-        """While its fold begins or ends."""
+        """Held while its fold opens or closes."""
 
     @property
     def start(self) -> int:
-        """The lowest offset that is still there, or the end if nothing is."""
+        """The log start offset: the lowest offset in the log, or its end if it is empty."""
         return self.topic.ledger.first_index
 
     @property
     def end(self) -> int:
-        """The offset that the next message gets, as far as readers are concerned."""
+        """The high watermark: the offset behind the last message that is stored."""
         return self.topic.ledger.confirmed_index
 
     @property
     def stable(self) -> int:
-        """Below this offset it is decided what becomes of every message."""
+        """The last stable offset: below it every transaction has ended (KIP-98)."""
         return self.topic.ledger.transactions.stable_index(self.end)
 
     def rules(self) -> ProduceRules:
-        """What holds for batches that are written here, as of now."""
+        """The present rules for batches of this topic."""
         if self._policies is not self.topic.policies:
             self._policies = self.topic.policies
             self._rules = rules(self._policies, self._defaults, self._bytes_max)
         return self._rules
 
     async def begin_writing(self) -> None:
-        """Have it known that the log is mixed, so that Pulsar's consumers are given their form, and
-        know who has written it.
+        """Mark the log as mixed, so that entries are converted for Pulsar's consumers, and load the
+        state of its producers.
         """
         async with self._turn:
             if self.writable:
@@ -118,7 +119,7 @@ class PartitionLog:
             self.writable = True
 
     async def _loaded(self) -> Fold[ProducerImages]:
-        """The state of the producers that have written the log, if any of Kafka's have."""
+        """Load the state of Kafka's producers, if any have written to the log."""
         fold = fold_of(self.topic.env.storage, self.topic.ledger, self.producers)
         try:
             if self.topic.ledger.mixed:
@@ -151,7 +152,7 @@ class PartitionLog:
 
     @contextmanager
     def watched(self, news: Callable[[], None]) -> Iterator[None]:
-        """Have `news` called whenever there is more to read."""
+        """Call `news` whenever there is more to read."""
         self.topic.watch(news)
         try:
             yield
@@ -168,13 +169,13 @@ class Logs:
         self._bytes_max = bytes_max
         self._census = Census()
         self._known: dict[tuple[str, int], PartitionLog] = {}
-        """By the names that clients use, which may be several for one."""
+        """Logs by the names that clients use; one log may have several."""
         self._of_topics: dict[PersistentTopic, PartitionLog] = {}
         self._names: dict[bytes, str] = {}
-        """What clients call topics whose id they know. A name may have passed to another topic."""
+        """Names of topics by id. A name may belong to another topic by now: compare the id."""
 
     def at_once(self, name: str, partition: int) -> PartitionLog | None:
-        """A log that is loaded; None says nothing. Plain call."""
+        """The log if it is loaded and in the cache, else None. Plain call."""
         found = self._known.get((name, partition))
         if found is None:
             return None
@@ -188,7 +189,7 @@ class Logs:
         return self._names.get(topic_id, "")
 
     def by_id_at_once(self, topic_id: bytes, partition: int) -> PartitionLog | None:
-        """The loaded log of a partition, by its topic's id; None says nothing. Plain call."""
+        """As `at_once`, by the id of the topic. Plain call."""
         found = self.at_once(self.name_at_once(topic_id), partition)
         return found if found is not None and found.topic_id == topic_id else None
 
@@ -211,7 +212,7 @@ class Logs:
         base = topic_of(name)
         topic = (await self._broker.topic(await self._full(base, partition), create=False)).stored
         if topic is None:
-            raise TopicNotFound(f"{name} keeps nothing, so there is nothing to read by offset")
+            raise TopicNotFound(f"{name} is not persistent, so it has no offsets")
         topic_id = await self._broker.topic_ids.of(base)
         if topic.fenced:
             raise NotReady(f"{name} is being unloaded")
@@ -227,14 +228,16 @@ class Logs:
         return found
 
     def _forget(self, log: PartitionLog) -> None:
-        """Its topic is put away, or deleted."""
+        """Drop a log whose topic is unloaded or deleted."""
         self._of_topics.pop(log.topic, None)
         for name in log.names:
             if self._known.get(name) is log:
                 del self._known[name]
 
     async def by_id(self, topic_id: bytes, partition: int) -> PartitionLog:
-        """As `get`; `KafkaRefusal` for an id that no topic has."""
+        """As `get`, by the id of the topic. If the topic was recreated, it has another id, and
+        UNKNOWN_TOPIC_ID makes clients refresh their metadata (KIP-516).
+        """
         found = self.by_id_at_once(topic_id, partition)
         if found is None:
             found = await self.get(await self.name_of(topic_id), partition)

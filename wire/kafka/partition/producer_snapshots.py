@@ -1,11 +1,11 @@
-"""The state of a partition's producers, over restarts: their batches are known again.
+"""Snapshots of a partition's producer states, so that duplicates are known after a restart.
 
-A snapshot is taken when the topic is unloaded, and none in between: after a crash there is an old
-one or none, and the end of the log is replayed, as much as producers may have under way, many times
-over. Kafka has its snapshots beside the segments (`ProducerStateManager.takeSnapshot` of 4.1).
+A snapshot is taken when the topic is unloaded, and at no other time. After a crash there is an old
+one or none, and the end of the log is replayed: many times what producers may have under way. Kafka
+stores its snapshots beside the segments (`ProducerStateManager.takeSnapshot` of 4.1).
 
-Entries are not held for it: what is forgotten is only that a batch was here before, of a producer
-that has sent nothing since. It is loaded by who writes first; to read costs nothing.
+The log may be trimmed before a snapshot covers it (`holds=False`): that loses only the batches of
+producers that have sent nothing since. The first writer loads the state; readers do not need it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ProducerImages = list[ProducerImage]
 
 
 class ProducerSnapshot(Struct, frozen=True, array_like=True):
-    """A stored snapshot: msgpack, fields by place."""
+    """A stored snapshot: a msgpack array."""
 
     position: Position
     producers: ProducerImages
@@ -59,7 +59,7 @@ def decode(data: bytes) -> Snapshot[ProducerImages]:
 def fold_of(
     storage: Storage, ledger: ManagedLedger, producers: ProducerStates
 ) -> Fold[ProducerImages]:
-    """What keeps them, of one partition."""
+    """The fold of one partition's producer states."""
     path = f"{SNAPSHOTS}/{ledger.name}"
     snapshots = MetadataSnapshots(storage, ledger, path, encode, decode)
     return Fold(storage, ledger, producers, snapshots, SNAPSHOT_POLICY)

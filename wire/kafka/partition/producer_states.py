@@ -1,17 +1,17 @@
-"""What a partition knows of idempotent producers, which must not write twice (KIP-98). Pure.
+"""The states of a partition's idempotent producers, which detect duplicates (KIP-98). Pure.
 
-Kafka's `ProducerStateManager.java` and `ProducerStateEntry.java` of 4.1 do the same. Each producer
-numbers what it sends, and may have five batches under way. A batch comes next, or is one of the
-last five again (and is answered as it was the first time), or is out of order. An unknown producer
-may begin with any number: its state may have expired.
+`ProducerStateManager.java`, `ProducerStateEntry.java` and `ProducerAppendInfo.java` of Kafka 4.1 do
+the same. A producer numbers its records, and may have five batches under way. A batch is the next
+one, or a duplicate of one of the last five (and gets the result of the first), or out of order. An
+unknown producer may begin with any number, since its state may have expired.
 
-Any client can invent ids, so there are limits: in time (`producer.id.expiration.ms`, a day, as in
-Kafka), for each partition, and for the server. At the last one, the longest-silent producer of the
-partition with most producers is forgotten: a flood of ids in one partition harms no other.
+Any client can invent producer ids, so there are limits: in time (`producer.id.expiration.ms`, a day
+as in Kafka), for each partition, and for the server. At the last limit, the partition with the most
+producers loses the one that has been silent for longest: a flood of ids harms no other partition.
 
-Invariants: numbers are checked when batches arrive, not when they are stored; a batch that could
-not be stored, and all behind it, leave no trace; the cost of a batch does not depend on the number
-of producers; `Census.count` is the number of those known in all partitions.
+Invariants: numbers are checked when batches arrive, not when they are stored; a failed batch and
+all batches behind it leave no trace; the cost of a batch does not depend on the number of
+producers; `Census.count` is the number of producers in all partitions.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, KafkaRefusal
 
 BATCHES_MAX: Final = 5
-"""Of each producer (`ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)."""
+"""Batches of one producer (`ProducerStateEntry.NUM_BATCHES_TO_RETAIN`): an idempotent producer may
+have no more under way (`max.in.flight.requests.per.connection`).
+"""
 PRODUCERS_MAX: Final = 10_000
-"""Of one partition; the one that has been silent for longest is forgotten."""
+"""Producers of one partition; beyond it the one that has been silent for longest goes."""
 PRODUCERS_IN_ALL_MAX: Final = 50_000
-"""Of all partitions; each takes up to a kilobyte."""
+"""Producers of all partitions; each takes up to a kilobyte."""
 PRODUCERS_MIN: Final = 100
-"""A partition keeps so many though there are too many in all."""
+"""A partition has at least this many, even if there are too many in all."""
 SILENT_MS_MAX: Final = 24 * 60 * 60 * 1000
-"""A producer that has been silent for so long is forgotten."""
+"""A producer expires after this silence (`producer.id.expiration.ms`)."""
 SEQUENCES: Final = 1 << 31
-"""After the highest number comes 0."""
+"""After 2147483647 comes 0 (`DefaultRecordBatch.incrementSequence`)."""
 UNKNOWN: Final = -1
 
 AppendDone = Callable[[int, int], None]
@@ -53,7 +55,7 @@ class BatchMetadata:
         self.last = last
         self.offset = offset
         self.waiting: list[AppendDone] = []
-        """Of those who sent it again before that."""
+        """Callbacks of duplicates that came before the batch was stored."""
 
 
 class ProducerState:
@@ -64,9 +66,9 @@ class ProducerState:
     def __init__(self, epoch: int, heard_ms: int) -> None:
         self.epoch = epoch
         self.heard_ms = heard_ms
-        """When it last sent a batch, by our clock."""
+        """The time of its last batch by our clock."""
         self.last_ms = -1
-        """The latest time in its last batch."""
+        """The highest timestamp of its last batch."""
         self.batches: list[BatchMetadata] = []
 
     def add(self, batch: BatchMetadata) -> None:
@@ -76,7 +78,7 @@ class ProducerState:
 
 
 class ProducerImage(NamedTuple):
-    """A producer, as snapshots have it."""
+    """A producer in a snapshot."""
 
     number: int
     epoch: int
@@ -93,7 +95,7 @@ class Census:
     def __init__(self) -> None:
         self.count = 0
         self.largest: ProducerStates | None = None
-        """Of those to which a producer has come since another was."""
+        """The partition with most producers, of those that gained one since `largest` was set."""
 
 
 class ProducerStates:
@@ -104,13 +106,18 @@ class ProducerStates:
     def __init__(self, census: Census) -> None:
         self._census = census
         self._known: OrderedDict[int, ProducerState] = OrderedDict()
-        """The producer heard of last is at the end."""
+        """In the order of their last batches; the latest is at the end."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     def admit(self, header: BatchHeader, now_ms: int) -> tuple[BatchMetadata, bool]:
-        """What is known of a batch, and whether it was here before; or raises `KafkaRefusal`."""
+        """The metadata of a batch, and whether it is a duplicate; raises `KafkaRefusal` otherwise.
+
+        A duplicate succeeds with its first offset: DUPLICATE_SEQUENCE_NUMBER is for older ones, and
+        Kafka's broker returns it no more. A false OUT_OF_ORDER is dangerous, as it makes librdkafka
+        raise its epoch and send again, which can duplicate (librdkafka#4953).
+        """
         first = header.first_sequence
         last = (first + header.last_delta) % SEQUENCES
         producer = self._known.get(header.producer_id)
@@ -122,7 +129,7 @@ class ProducerStates:
         if header.producer_epoch < producer.epoch:
             raise KafkaRefusal(INVALID_PRODUCER_EPOCH)
         if header.producer_epoch > producer.epoch:
-            if first != 0:
+            if first != 0:  # `ProducerAppendInfo.checkSequence`
                 raise KafkaRefusal(OUT_OF_ORDER)
             producer.epoch = header.producer_epoch
             producer.batches.clear()
@@ -141,7 +148,7 @@ class ProducerStates:
         return self._known.items()
 
     def _begin(self, number: int, epoch: int, now_ms: int) -> ProducerState:
-        """One more is known, and one that there is no more room for is not."""
+        """Add a producer; remove another if a limit is exceeded."""
         known, census = self._known, self._census
         self._forget_silent(now_ms)
         made = known[number] = ProducerState(epoch, now_ms)
@@ -165,21 +172,21 @@ class ProducerStates:
         self._census.count -= 1
 
     def clear(self) -> None:
-        """Forget all: the partition is unloaded, and counts no more."""
+        """Remove all producers: the partition is unloaded."""
         self._census.count -= len(self._known)
         self._known.clear()
         if self._census.largest is self:
             self._census.largest = None
 
     def stored(self, batch: BatchMetadata, offset: int) -> None:
-        """It is stored; retries of it that wait are answered."""
+        """Set the offset of a stored batch, and answer its duplicates."""
         batch.offset = offset
         waiting, batch.waiting = batch.waiting, []
         for answer in waiting:
             answer(0, offset)
 
     def failed(self, producer_id: int, batch: BatchMetadata, code: int) -> None:
-        """It was not stored: forget it, and everything behind it."""
+        """Remove a batch that was not stored, and all batches behind it."""
         producer = self._known.get(producer_id)
         if producer is not None and batch in producer.batches:
             while producer.batches and producer.batches[-1] is not batch:
@@ -192,9 +199,9 @@ class ProducerStates:
     # -- as a view of the log -----------------------------------------------------------------
 
     def apply(self, sent: bytes, index: int, _position: Position, now_ms: int) -> None:
-        """An entry as it is read: a batch of Kafka's counts, if its producer numbers them.
+        """Replay an entry: a batch of Kafka's counts if it has a producer id and a number.
 
-        Markers of transactions have no number: they are no batch of their producer.
+        Transaction markers have no number: they are no batch of their producer.
         """
         data = form.batch_in(sent)
         if data is None:
@@ -216,10 +223,10 @@ class ProducerStates:
         producer.add(BatchMetadata(header.first_sequence, last, index))
 
     def forget_before(self, _index: int) -> None:
-        """What was sent stays known, for it may be sent again."""
+        """Nothing to do: a batch may be sent again after its entry is trimmed."""
 
     def snapshot(self) -> list[ProducerImage] | None:
-        """What is stored of each; None if there are no producers that number what they send."""
+        """The image of each producer; None if there are none."""
         return [
             ProducerImage(
                 number,

@@ -1,9 +1,10 @@
-"""What has configs: topics, this broker, and groups; how each is shown, and how it is changed.
+"""The resources that have configs: topics, this broker, and groups; their values and changes.
 
-What may be group_configs: `wire/kafka/configs.py` and `wire/kafka/groups/configs.py`; what
-clients ask of configs is answered in `configs.py`.
+`wire/kafka/configs.py` and `wire/kafka/groups/configs.py` have the tables of configs, and
+`session/configs/configs.py` the requests. Configs of groups are those of KIP-848, broker configs
+those of KIP-226.
 
-Invariant: a change that may not be has changed nothing.
+Invariant: a refused change has changed nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 Configs = dict[str, str]
 Change = Callable[[Configs], Configs]
-"""What a resource is to have, made of what it has."""
+"""Returns the new configs of a resource, from its present ones."""
 
 
 class Resource(NamedTuple):
@@ -52,11 +53,11 @@ class Resource(NamedTuple):
     table: Mapping[str, Config]
     show: Callable[[Caller, str], Awaitable[list[Shown]]]
     change: Callable[[str, Change, bool], Awaitable[None]]
-    """The last argument says whether it is meant."""
+    """The last argument is False for `validate_only`."""
     names: Callable[[], Awaitable[list[str]]]
-    """Those of the kind that there are; of groups, those that have configs of their own."""
+    """Lists the resources of the kind; of groups, those that have configs of their own."""
     fixed: frozenset[str] = frozenset()
-    """Configs that clients may only look at."""
+    """Read-only configs."""
 
 
 class ConfigResources:
@@ -144,7 +145,7 @@ class ConfigResources:
         return known + [Shown(name, UNTHROTTLED, FROM_DEFAULT) for name in sorted(THROTTLES)]
 
     async def _change_broker(self, name: str, change: Change, _for_real: bool) -> None:
-        """Throttles may be taken back, which they are; nothing can be set."""
+        """Accept the removal of throttles, which are never set; refuse every other change."""
         self._check_broker(name)
         before = dict.fromkeys(FIXED, "")
         after = change(dict(before))
@@ -165,7 +166,7 @@ class ConfigResources:
         return [str(self._options.node_id)]
 
     async def _of_group(self, _caller: Caller, name: str) -> list[Shown]:
-        """A group need not be there to have configs; nothing waits here."""
+        """The configs of a group, which may be set before the group exists (KIP-848)."""
         _check_group(name)
         group_configs = self._group_configs
         own, common = group_configs.of(name), of_all(group_configs.options)
@@ -194,7 +195,7 @@ THROTTLES: Final = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     )
 )
-"""What tools take back when partitions have been moved."""
+"""`kafka-reassign-partitions.sh` removes them after a reassignment (KIP-73, KIP-455)."""
 UNTHROTTLED: Final = str(configs.INT64_MAX)
 
 
@@ -206,17 +207,17 @@ BROKER: Final[Mapping[str, Config]] = dict(
     (
         _broker_row("broker.id", ConfigType.INT, "Number of this one broker."),
         _broker_row("advertised.listeners", ConfigType.STRING, "Where clients are to connect."),
-        _broker_row("auto.create.topics.enable", ConfigType.BOOLEAN, "Topics come by being named."),
-        _broker_row("num.partitions", ConfigType.INT, "Of a topic that comes so."),
+        _broker_row("auto.create.topics.enable", ConfigType.BOOLEAN, "Metadata creates topics."),
+        _broker_row("num.partitions", ConfigType.INT, "Partitions of such a topic."),
         _broker_row("default.replication.factor", ConfigType.INT, "There is one broker."),
         _broker_row("min.insync.replicas", ConfigType.INT, "There is one broker."),
         _broker_row("message.max.bytes", ConfigType.INT, "The largest batch accepted."),
-        _broker_row("log.retention.ms", ConfigType.LONG, "Older records go."),
-        _broker_row("log.cleanup.policy", ConfigType.LIST, "What ends a log."),
-        _broker_row("log.message.timestamp.type", ConfigType.STRING, "Whose clock a time is."),
+        _broker_row("log.retention.ms", ConfigType.LONG, "Older records are deleted."),
+        _broker_row("log.cleanup.policy", ConfigType.LIST, "How logs are trimmed."),
+        _broker_row("log.message.timestamp.type", ConfigType.STRING, "The source of timestamps."),
         _broker_row("delete.topic.enable", ConfigType.BOOLEAN, "Topics can be deleted."),
         _broker_row("log.dirs", ConfigType.STRING, "Where partitions are."),
-        _broker_row("offsets.topic.num.partitions", ConfigType.INT, "As many as it is shown with."),
+        _broker_row("offsets.topic.num.partitions", ConfigType.INT, "Shown, but not used."),
         _broker_row("offsets.topic.replication.factor", ConfigType.INT, "There is one broker."),
         *(_broker_row(name, ConfigType.LONG, "Nothing is moved here.") for name in THROTTLES),
     )

@@ -1,7 +1,7 @@
-"""DeleteRecords: moves the start of a log.
+"""DeleteRecords: moves the start of a log (KIP-107).
 
-Invariant: records that were reported deleted never come back, and no consumer gets them. Batches
-are whole, so the first one may begin before the offset: clients drop what is before it.
+Invariant: records that were reported as deleted never come back, and no consumer gets them. Batches
+stay whole, so the first one may begin before the offset: clients drop its earlier records.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 ALL: Final = -1
-"""Up to the end, wherever that is."""
+"""Up to the end of the log (`DeleteRecordsRequest.HIGH_WATERMARK`)."""
 
 
 class DeleteRecordsHandlers:
@@ -44,7 +44,7 @@ class DeleteRecordsHandlers:
         self._logs = logs
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.DELETE_RECORDS: self.on_delete_records,
         }
@@ -80,6 +80,7 @@ class DeleteRecordsHandlers:
 
 
 async def _delete_before(log: PartitionLog, offset: int) -> None:
+    """The two refusals are those of `Partition.deleteRecordsOnLeader` of Kafka 4.3."""
     if not log.rules().limited:
         raise KafkaRefusal(POLICY_VIOLATION, "only compaction deletes records of this topic")
     if not 0 <= offset <= log.end:

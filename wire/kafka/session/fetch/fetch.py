@@ -1,12 +1,11 @@
-"""Fetch: whole batches from an offset on, waiting for new ones if need be.
+"""Fetch: returns whole batches from an offset on, and waits for new ones if there are too few.
 
-At least one batch is returned, of any size; it may begin before the offset, if that lies inside it.
-There are no incremental fetch sessions (the answer names session 0): clients then send all their
-partitions each time.
+The first batch is returned whatever its size (KIP-74). It may begin before the requested offset, if
+that lies inside it: consumers drop the earlier records. There are no incremental fetch sessions
+(KIP-227): every response has session id 0, so clients send all their partitions each time.
 
-A waiting fetch checks again when enough has been published since the last check to matter, and at
-the end of its time in any case. A reader close behind the writers does not wait, and is answered at
-once: no task is started for it.
+A waiting fetch reads again when enough has been published since its last read, and at its deadline.
+A reader close behind the writers finds everything cached, and is answered without a task.
 """
 
 from __future__ import annotations
@@ -50,18 +49,18 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.wire import KafkaRequest
 
 BYTES_MAX: Final = 55 * 1024 * 1024
-"""Of one response."""
+"""Of one response: the broker's default of `fetch.max.bytes` (KIP-541)."""
 PIECE_BYTES_MIN: Final = 2048
-"""On the average: a batch goes out as two pieces, its head and the rest."""
+"""Pieces that are smaller on average are joined. A batch is two pieces, its head and the rest."""
 AT_ONCE_PARTITIONS_MAX: Final = 8
-"""To look at more in vain, when they are waited for, would cost too much."""
+"""Partitions of a request that is tried without a task; with more, failed tries cost too much."""
 READ_COMMITTED: Final = 1
 BY_ID_VERSION: Final = 13
-"""From here on topics are named by their ids."""
+"""From this version on topics are named by their ids (KIP-516)."""
 
 
 class PartitionFetch:
-    """One partition of a request, and what is found in it."""
+    """One partition of a request, and the batches that were read for it."""
 
     __slots__ = (
         "aborted",
@@ -83,36 +82,37 @@ class PartitionFetch:
         self.log = log
         self.error = error
         self.is_view = False
-        """Of a topic in which there never is anything."""
+        """The partition belongs to `__consumer_offsets`, which is always empty here."""
         self.committed = committed
-        """Only what is decided; what came to nothing is named in `aborted`."""
+        """Whether to read below the last stable offset only (`read_committed`, KIP-98)."""
         self.aborted: list[AbortedTransaction] | None = None
+        """None for `read_uncommitted`. Their records are sent, and dropped by the consumer."""
         self.size = 0
         self.answer: list[bytes | memoryview] = []
         self.end_seen = 0
-        """Where the log ended when it was read last."""
+        """The end of the log at the last read."""
         self.bytes_seen = 0
-        """How much had been published by then."""
+        """The published bytes at the last read."""
 
     async def read(self, bytes_max: int, *, one_at_least: bool) -> None:
-        """Gather batches up to a size."""
+        """Read batches up to a size."""
         found = self._begin(bytes_max, one_at_least=one_at_least)
         if found is None:
             return
         try:
             await found.gather(self.part.fetch_offset)
         except Corrupted:
-            # Of 56 (KAFKA_STORAGE_ERROR) Java's consumer and librdkafka say nothing: they ask for
-            # metadata and try again. Of 2 both tell the application, which can seek past it
-            # (`FetchCollector.handleInitializeErrors`, `rdkafka_fetcher.c`). To franz-go either
-            # means to try again.
+            # On 56 (KAFKA_STORAGE_ERROR) Java's consumer and librdkafka refresh their metadata and
+            # try again silently. 2 is raised to the application, which can seek past the damage
+            # (`FetchCollector.handleInitializeErrors`, `rdkafka_fetcher.c`). franz-go retries on
+            # both.
             self.error = CORRUPT_MESSAGE
         except BrokerError as error:
             self.error = code_of(error)
         self._take(found)
 
     def read_cached(self, bytes_max: int, *, one_at_least: bool) -> bool:
-        """Read what is in memory; False if some of it has to be loaded. Plain call."""
+        """Read cached batches; False if storage has to be read. Plain call."""
         found = self._begin(bytes_max, one_at_least=one_at_least)
         if found is None:
             return not self.error
@@ -122,11 +122,11 @@ class PartitionFetch:
         return True
 
     def forget(self) -> None:
-        """What was gathered will be read again."""
+        """Drop the batches; they are read again later."""
         self.answer, self.size = [], 0
 
     def _begin(self, bytes_max: int, *, one_at_least: bool) -> FetchedBatches | None:
-        """None if there is nothing to gather."""
+        """None if there is nothing to read."""
         self.forget()
         self.aborted = [] if self.committed else None
         log = self.log
@@ -146,7 +146,7 @@ class PartitionFetch:
             self.aborted = _aborted(self.log, self.part.fetch_offset, found.end)
 
     def _check(self, log: PartitionLog) -> None:
-        """Whether the offset is one that there is, or will be next."""
+        """Set the error if the offset lies outside the log; its end is valid."""
         if log.topic.fenced:
             self.error = NOT_LEADER
         elif self.part.current_leader_epoch > EPOCH:
@@ -165,7 +165,11 @@ class PartitionFetch:
 
 
 def _aborted(log: PartitionLog, first: int, end: int) -> list[AbortedTransaction]:
-    """What of the records from `first` up to `end` came to nothing."""
+    """The aborted transactions with records from `first` up to `end`.
+
+    The list has to match the batches sent: without an entry a consumer reads aborted records, and
+    with one whose marker never comes it drops good ones (`CompletedFetch.isBatchAborted` of 4.3).
+    """
     return [
         AbortedTransaction(producer_id=one.key, first_offset=one.first)
         for one in log.topic.ledger.transactions.aborted_within(first, end)
@@ -185,13 +189,13 @@ class FetchHandlers:
         self._clock = clock
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.FETCH: self.on_fetch,
         }
 
     def at_once(self, caller: Caller, frame: KafkaRequest) -> FetchResponse | None:
-        """The answer, if it is cached and large enough; None says nothing. Plain call."""
+        """The response if enough is cached, else None. Plain call."""
         request, by_id = frame.request, frame.version >= BY_ID_VERSION
         assert isinstance(request, FetchRequest)
         connection = caller.connection
@@ -229,13 +233,13 @@ class FetchHandlers:
         return _response(caller, everything)
 
     async def on_fetch(self, context: RequestContext, request: FetchRequest) -> FetchResponse:
-        """Answer as soon as there is enough, or when the time is over.
+        """Answer when `min_bytes` are there, at an error, or at the deadline (`DelayedFetch`).
 
-        Not while the client takes nothing: answers are large. What an answer may have in memory is
-        reserved while it is gathered, and counts from then on until it is sent.
+        Responses are large, so none is built while the client does not receive. The memory of a
+        response is reserved before it is read, and counts until it is sent.
 
-        That a place is damaged is said at the end of the time, for it stays so, and some clients
-        ask again at once, for ever: aiokafka did so 800 times a second.
+        CORRUPT_MESSAGE waits for the deadline: the damage lasts, and some clients retry at once
+        without end (aiokafka 800 times a second).
         """
         caller = context.caller
         everything: Everything = [
@@ -260,7 +264,7 @@ class FetchHandlers:
                 if last or lacks <= 0 or urgent or caller.gone:
                     break
             for one in every_one:
-                one.forget()  # nobody counts it while it waits: it is read again
+                one.forget()  # its memory is not reserved while it waits
             last = not await _news(caller, every_one, lacks, deadline)
             if last and not found:
                 break
@@ -289,7 +293,7 @@ class FetchHandlers:
 
 
 async def _share(caller: Caller, request: FetchRequest) -> int:
-    """The size that the answer may have, once there is memory; 0 if the client has gone."""
+    """Wait for memory; return the size that the response may have, or 0 if the client is gone."""
     requested = max(min(request.max_bytes, BYTES_MAX), 1)
     with caller.wakeup() as news:
         while not caller.gone:
@@ -316,7 +320,7 @@ def _response(caller: Caller, everything: Everything) -> FetchResponse:
 async def _news(
     caller: Caller, every_one: list[PartitionFetch], lacks: int, deadline: float
 ) -> bool:
-    """Wait until it is worth looking again; False if there is nothing new when the time is over."""
+    """Wait until enough is published to read again; False if nothing came before the deadline."""
     with ExitStack() as watching:
         news = watching.enter_context(caller.wakeup())
         for log in {one.log for one in every_one if one.log is not None}:
@@ -358,7 +362,7 @@ def _answer(one: PartitionFetch) -> FetchedPartition:
 
 
 def _worth_sending(pieces: list[bytes | memoryview], size: int) -> list[bytes | memoryview]:
-    """Small pieces are joined: one copy costs less than sending many."""
+    """Join small pieces: one copy costs less than sending many."""
     if size < len(pieces) * PIECE_BYTES_MIN:
         return [b"".join(pieces)]
     return pieces

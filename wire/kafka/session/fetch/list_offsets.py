@@ -1,4 +1,8 @@
-"""ListOffsets, OffsetForLeaderEpoch: where a partition begins and ends, and was at some time."""
+"""ListOffsets and OffsetForLeaderEpoch: the start and the end of a partition, and offsets by time.
+
+The special timestamps below zero are those of `ListOffsetsRequest` of Kafka 4.3. Offset -1 without
+an error code means that there is no such record.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +37,11 @@ READ_COMMITTED: Final = 1
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIME: Final = -3
-"""The record with the highest timestamp."""
+"""The record with the highest timestamp (KIP-734)."""
 EARLIEST_HERE: Final = -4
+"""The start of the log on the broker's own disk (KIP-405); here the start of the log."""
 LATEST_ELSEWHERE: Final = -5
-"""Of what was moved to cheaper storage: nothing is."""
+"""The end of tiered storage (KIP-1005); there is none here, so the offset is -1."""
 SINCE: Final[Mapping[int, int]] = {
     LATEST: 1,
     EARLIEST: 1,
@@ -44,7 +49,7 @@ SINCE: Final[Mapping[int, int]] = {
     EARLIEST_HERE: 8,
     LATEST_ELSEWHERE: 9,
 }
-"""In which version clients may first ask for what is no time."""
+"""The first version of the request that allows each special timestamp."""
 
 
 class ListOffsetsHandlers:
@@ -55,7 +60,7 @@ class ListOffsetsHandlers:
         self._records = records
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.LIST_OFFSETS: self.on_list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: self.on_offset_for_leader_epoch,
@@ -82,7 +87,7 @@ class ListOffsetsHandlers:
     async def _find(
         self, name: str, part: ListOffsetsPartition, how: tuple[int, int]
     ) -> ListedOffsetsPartition:
-        """`how` is the version of the request, and its isolation level."""
+        """Answer one partition; `how` is the version of the request and its isolation level."""
         version, isolation = how
         partition_response = ListedOffsetsPartition(
             partition_index=part.partition_index, error_code=NONE
@@ -113,7 +118,9 @@ class ListOffsetsHandlers:
     async def on_offset_for_leader_epoch(
         self, context: RequestContext, request: OffsetForLeaderEpochRequest
     ) -> OffsetForLeaderEpochResponse:
-        """No epoch ever ends here: nothing is cut off a log at its end."""
+        """The end offset of an epoch (KIP-320). All leaders have epoch 0, since a log is never
+        truncated at its end, so the answer is the end of the log.
+        """
         return OffsetForLeaderEpochResponse(
             topics=[
                 EndedEpochTopic(
@@ -148,7 +155,10 @@ class ListOffsetsHandlers:
 async def _find_by_time(
     log: PartitionLog, timestamp: int, end: int, partition_response: ListedOffsetsPartition
 ) -> None:
-    """The first record that is as late as that; nothing if there is none before the end."""
+    """Find the first record with this timestamp or a later one; no offset if it is beyond the end.
+
+    The end may be the last stable offset, so that `read_committed` finds no undecided record.
+    """
     times = log.topic.ledger.times
     found = await (times.latest() if timestamp == MAX_TIME else times.first_since(timestamp))
     if found is not None and found.index < end:
