@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 RESOURCES_MAX: Final = 10_000
-"""In one request; those beyond are refused."""
+"""Resources of one request; those beyond are refused."""
 LOGGERS, CLIENT_METRICS = 8, 16
-"""Kinds of the protocol that do not exist here."""
+"""Resource types of Kafka that this server does not have (KIP-412, KIP-714)."""
 KINDS_VERSION: Final = 1
-"""Before it, the request is for client metrics and nothing else."""
+"""Before this version the request lists client metrics only (KIP-1142)."""
 SET, REMOVE, APPEND, SUBTRACT = range(4)
 
 
@@ -70,7 +70,7 @@ class ConfigHandlers:
         self._lists = lists
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.DESCRIBE_CONFIGS: self.on_describe_configs,
             ApiKey.ALTER_CONFIGS: self.on_alter_configs,
@@ -79,7 +79,7 @@ class ConfigHandlers:
         }
 
     def _resource(self, kind: int, place: int) -> Resource:
-        """What it is that stands there in a request."""
+        """The type of the resource at an index of a request."""
         if place >= RESOURCES_MAX:
             raise KafkaRefusal(INVALID_REQUEST, f"more than {RESOURCES_MAX} resources are too many")
         found = self._resources.by_type.get(kind)
@@ -92,7 +92,7 @@ class ConfigHandlers:
     ) -> list[bytes] | None:
         if len(request.resources) <= FEW:
             return await self._all_described(context, request)
-        # A request of 150 KB is answered with 25 MB.
+        # a request of 150 KB has a response of 25 MB
         with context.caller.wakeup() as news:
             return await self._lists.make(
                 context.caller,
@@ -158,12 +158,14 @@ class ConfigHandlers:
     async def on_alter_configs(
         self, context: RequestContext, request: AlterConfigsRequest
     ) -> AlterConfigsResponse:
-        """All configs of something anew: what is not named goes back to its default."""
+        """Replace all configs of a resource: those that the request does not name get their
+        defaults. Because of this trap KIP-339 added IncrementalAlterConfigs.
+        """
 
         def anew(known: Resource, resource: AlterResource) -> Change:
-            said = resource.configs
-            _check_words([one.name for one in said], [one.value for one in said])
-            requested = {one.name: one.value for one in said}
+            entries = resource.configs
+            _check_words([one.name for one in entries], [one.value for one in entries])
+            requested = {one.name: one.value for one in entries}
             return lambda _: {
                 name: _checked(known, name, value) for name, value in requested.items()
             }
@@ -175,7 +177,7 @@ class ConfigHandlers:
     async def on_incremental_alter_configs(
         self, context: RequestContext, request: IncrementalAlterConfigsRequest
     ) -> IncrementalAlterConfigsResponse:
-        """Some configs of something: the others stay."""
+        """Change some configs of a resource; the others stay (KIP-339)."""
 
         def changed(known: Resource, resource: ChangeResource) -> Change:
             return partial(_changed, known, resource.configs)
@@ -235,12 +237,12 @@ def _described_config(
 
 
 def _check_words(names: Sequence[str], values: Sequence[str | None]) -> None:
-    """`KafkaRefusal` for what is wrong by any table."""
+    """Raise `KafkaRefusal` for duplicate keys and null values."""
     if len(set(names)) != len(names):
         raise KafkaRefusal(INVALID_REQUEST, "Error due to duplicate config keys")
     if None in values:
         raise KafkaRefusal(
-            INVALID_REQUEST, "a config is taken back by its own operation, not by null"
+            INVALID_REQUEST, "the operation DELETE removes a config, not a null value"
         )
 
 
@@ -268,7 +270,7 @@ def _changed(known: Resource, changes: Sequence[ChangeConfig], own: Configs) -> 
 
 
 def _relisted(known: Resource, own: Configs, name: str, value: str, operation: int) -> str:
-    """A list with something more in it, or less."""
+    """The list with the values appended or removed; a value is appended once only."""
     config = known.table.get(name)
     if config is None or config.kind is not ConfigType.LIST:
         raise KafkaRefusal(

@@ -1,10 +1,11 @@
-"""Groups: joining, syncing, staying, leaving; and who coordinates them.
+"""FindCoordinator, and the membership requests of the classic group protocol.
 
-FindCoordinator names the owner of a group or a transactional id (`core/cluster/ownership.py`); a
-request about a group that another broker coordinates is answered NOT_COORDINATOR.
+FindCoordinator names the owner of a group or of a transactional id (`core/cluster/ownership.py`).
+Requests about a group of another broker get NOT_COORDINATOR; clients then look up the coordinator
+again (`AbstractCoordinator.java` of Kafka 4.3).
 
-Members of the classic protocol may be in a group of the newer one: what they hear there is decided
-in `groups/consumer/classic.py`.
+Members of the classic protocol may belong to a group of the newer one (KIP-848): then
+`groups/consumer/classic.py` decides the responses.
 """
 
 from __future__ import annotations
@@ -55,16 +56,18 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 ID_REQUIRED_VERSION: Final = 4
-"""From here on a newcomer comes again with the id it is given."""
+"""From this version on a new member gets an id with MEMBER_ID_REQUIRED, and joins again with it: a
+client that repeats JoinGroup without an id does not leave dead members behind (KIP-394).
+"""
 SKIP_VERSION: Final = 9
-"""From here on a leader may skip the assignment (KIP-814)."""
+"""From this version on a returning static leader may skip the assignment (KIP-814)."""
 KEYS_VERSION: Final = 4
-"""From here on FindCoordinator asks for several."""
+"""From this version on FindCoordinator has a list of keys (KIP-699)."""
 MANY_VERSION: Final = 3
-"""From here on several members leave at once."""
+"""From this version on LeaveGroup has a list of members (KIP-345)."""
 GROUP, TRANSACTION = 0, 1
 NAMES_MAX: Final = 10_000
-"""Coordinators, or members that leave, in one request."""
+"""Keys of one FindCoordinator, or members of one LeaveGroup."""
 
 
 class ClassicGroupHandlers:
@@ -79,7 +82,7 @@ class ClassicGroupHandlers:
         self._options = options
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.FIND_COORDINATOR: self.on_find_coordinator,
             ApiKey.JOIN_GROUP: self.on_join_group,
@@ -160,7 +163,7 @@ class ClassicGroupHandlers:
             return SyncGroupResponse(error_code=code, assignment=b"")
         waiting = Completion[Synced]()
         group.sync(_syncing(request), groups.now(), waiting.done)
-        # what a follower sends along means nothing, and is not kept while it waits
+        # only the leader's assignment counts: free a follower's while it waits
         del request
         return _synced(await waiting.result())
 
@@ -178,12 +181,13 @@ class ClassicGroupHandlers:
         if code != NONE:
             return HeartbeatResponse(error_code=code)
         groups = self._groups
-        said = (request.member_id, request.generation_id, request.group_instance_id, groups.now())
+        member = (request.member_id, request.generation_id, request.group_instance_id)
+        heartbeat = (*member, groups.now())
         newer = groups.consumer(request.group_id)
         if newer is not None:
-            return HeartbeatResponse(error_code=classic.heartbeat(newer, *said))
+            return HeartbeatResponse(error_code=classic.heartbeat(newer, *heartbeat))
         code, group = self._lookup(request.group_id)
-        return HeartbeatResponse(error_code=code if group is None else group.heartbeat(*said))
+        return HeartbeatResponse(error_code=code if group is None else group.heartbeat(*heartbeat))
 
     async def on_leave_group(
         self, context: RequestContext, request: LeaveGroupRequest
@@ -242,6 +246,7 @@ def _found_coordinator(key: str, broker: MetadataBroker | None) -> CoordinatorNo
 
 def _joining(context: RequestContext, request: JoinGroupRequest) -> Joining:
     rebalance_ms = request.rebalance_timeout_ms
+    # version 0 has no rebalance timeout: Kafka takes the session timeout, too (KIP-62)
     return Joining(
         member_id=request.member_id,
         instance_id=request.group_instance_id,

@@ -1,6 +1,6 @@
 """Members of the classic protocol in a group of the newer one (KIP-848, "online migration").
 
-`groups/consumer/classic.py` decides the answers; here is what it takes to ask for them.
+`groups/consumer/classic.py` decides the responses; this module looks up what it needs for them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ PROTOCOLS_MAX: Final = 16
 async def join(
     groups: GroupCoordinator, lookups: Lookups, group: ConsumerGroup, request: Joining
 ) -> Joined | None:
-    """Into that group; None if it is over meanwhile: whoever asks looks for another."""
-    said = classic.subscription_of(request)
+    """Join the group; None if it ended meanwhile, and the caller has to look it up again."""
+    subscription = classic.subscription_of(request)
     try:
-        if said is None or len(said.topics) > NAMES_MAX or len(request.names) > PROTOCOLS_MAX:
-            raise KafkaRefusal(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
-        wish = Heartbeat(request.member_id, 0, names=frozenset(said.topics))
-        if not await looked(groups, lookups, group, wish) or not group.in_use:
+        if (
+            subscription is None
+            or len(subscription.topics) > NAMES_MAX
+            or len(request.names) > PROTOCOLS_MAX
+        ):
+            raise KafkaRefusal(INCONSISTENT_GROUP_PROTOCOL, "its subscription cannot be decoded")
+        beat = Heartbeat(request.member_id, 0, names=frozenset(subscription.topics))
+        if not await looked(groups, lookups, group, beat) or not group.in_use:
             return None
-        joined = classic.join(group, request, said, new_id, groups.now())
+        joined = classic.join(group, request, subscription, new_id, groups.now())
         await groups.keep(group)
     except KafkaRefusal as error:
         return Joined(error_code=error.code, member_id=request.member_id)

@@ -1,7 +1,7 @@
-"""Groups of the newer protocol: heartbeats of their members, and requests of tools.
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe: the consumer group protocol of KIP-848.
 
-A heartbeat that states a subscription, or comes long after the last lookup, has the topics looked
-up first. `groups/consumer/group.py` decides what the group makes of it.
+A heartbeat with a subscription, or one long after the last lookup, looks up the group's topics
+first. `groups/consumer/group.py` decides the response.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 OWN_ID_VERSION: Final = 1
-"""From here on members choose their ids themselves."""
+"""From this version on members choose their own ids (KIP-1082)."""
 LOOK_SECONDS: Final = 1.0
-"""A group's topics are not looked up more often, unless a subscription changes."""
+"""The least time between two lookups of a group's topics, unless a subscription changes."""
 ENTER_TRIES_MAX: Final = 20
-"""To find a group that does not change its kind meanwhile."""
+"""Tries to join a group whose protocol changes meanwhile."""
 NAMES_MAX: Final = 10_000
 OWNED_MAX: Final = 100_000
 """Topics and partitions in one heartbeat."""
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
-"""The type of a member."""
+"""The member types of ConsumerGroupDescribe (KIP-1099)."""
 
 
 class ConsumerGroupHandlers:
@@ -79,7 +79,7 @@ class ConsumerGroupHandlers:
         self._records = records
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.CONSUMER_GROUP_HEARTBEAT: self.on_consumer_group_heartbeat,
             ApiKey.CONSUMER_GROUP_DESCRIBE: self.on_consumer_group_describe,
@@ -130,21 +130,20 @@ class ConsumerGroupHandlers:
         return response
 
     def _lookup(self, group_id: str) -> ConsumerGroup:
-        """The group of a client that claims to be a member."""
+        """The group of a heartbeat that is no join."""
         group = self._groups.consumer(group_id)
         if group is None:
             if self._groups.in_use(group_id):
                 raise KafkaRefusal(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
-            raise KafkaRefusal(
-                UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any"
-            )
+            raise KafkaRefusal(UNKNOWN_MEMBER_ID, "the group has no members")
         return group
 
     async def _entered(self, group_id: str, beat: Heartbeat) -> ConsumerGroup:
-        """The group that somebody is about to join, made if it has to be, and knowing its topics.
+        """The group for a new member, created if it does not exist, with its topics looked up.
 
-        It may change its kind while topics are looked up, as others come and go: then once more.
-        Who joins is expected all that time, so a group that has gone over for him does not go back.
+        The group may change its protocol during the lookup, as members come and go; then this tries
+        again. The new member is expected all that time, so that a group which has been upgraded for
+        it is not downgraded.
         """
         groups = self._groups
         for _ in range(ENTER_TRIES_MAX):
@@ -154,15 +153,15 @@ class ConsumerGroupHandlers:
                 group = groups.consumer(group_id)
                 if group is None:
                     if groups.in_use(group_id):
-                        continue  # classic members have come meanwhile
+                        continue  # classic members have joined meanwhile
                     group = groups.made_consumer(group_id)
             if await looked(self._groups, self._lookups, group, beat):
                 return group
-        raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "the group changes its kind all the time")
+        raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "the group keeps changing its protocol")
 
     async def _made_ready(self, group_id: str, beat: Heartbeat) -> None:
-        """The first member of the newer protocol is about to join; whoever is in a classic group of
-        that name goes on in the new one.
+        """Prepare the group for its first member of the newer protocol. A classic group with
+        members is upgraded, and they stay in it (KIP-848, "online migration").
         """
         groups = self._groups
         older = groups.find(group_id)
@@ -227,7 +226,7 @@ class ConsumerGroupHandlers:
 
 
 def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
-    """`KafkaRefusal` for what no member would say."""
+    """Raise `KafkaRefusal` for a request that no member may send."""
     joins = request.member_epoch == JOIN
     wants = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     owned = request.topic_partitions
@@ -238,11 +237,11 @@ def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
         (request.member_epoch >= LEAVE_FOR_NOW, "there is no such epoch"),
         (
             request.member_epoch != LEAVE_FOR_NOW or request.instance_id is not None,
-            "only a static member leaves for now",
+            "only a static member leaves temporarily",
         ),
-        (not joins or request.rebalance_timeout_ms > 0, "who joins says how long letting go takes"),
-        (not joins or owned == [], "who joins has nothing yet"),
-        (not joins or wants, "who joins says what it wants"),
+        (not joins or request.rebalance_timeout_ms > 0, "a join has a rebalance timeout"),
+        (not joins or owned == [], "a join has no partitions yet"),
+        (not joins or wants, "a join has a subscription"),
         (len(request.subscribed_topic_names or ()) <= NAMES_MAX, "these are too many topics"),
         (
             sum(len(one.partitions) for one in owned or ()) <= OWNED_MAX,
@@ -263,7 +262,7 @@ def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
 async def looked(
     groups: GroupCoordinator, lookups: Lookups, group: ConsumerGroup, beat: Heartbeat
 ) -> bool:
-    """Have the group see which topics there are, if it has to; False if it is over meanwhile."""
+    """Look up the topics of the group if that is due; False if the group ended meanwhile."""
     while not group.is_dead:
         names, patterns = _topics_of(group, beat)
         if not _is_to_look(group, beat, groups.now()):
@@ -296,7 +295,7 @@ def _beat(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> He
 
 
 def _topics_of(group: ConsumerGroup, beat: Heartbeat) -> tuple[set[str], set[str]]:
-    """Names and patterns of members, this one's new ones included."""
+    """Topic names and patterns of all members, and of this heartbeat."""
     patterns = {beat.pattern} if beat.pattern else set()
     return group.names() | (beat.names or set()), group.patterns() | patterns
 

@@ -1,4 +1,4 @@
-"""Requests of tools about groups: list, describe, delete."""
+"""Requests of admin clients about groups: list, describe, delete, and delete offsets."""
 
 from __future__ import annotations
 
@@ -56,11 +56,13 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
-"""Before it, an unknown group is described as a dead one."""
+"""Before this version an unknown group has the state Dead and no error (KIP-1043)."""
 NAMES_MAX: Final = 10_000
-"""Groups, or partitions, in one request; there is no word for more, but to answer none of them."""
+"""Groups or partitions of one request. DeleteGroups and the requests that describe groups have no
+error code of the whole: with more names their response is empty.
+"""
 OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
-"""The operations on a group: read, delete, describe. None is forbidden yet."""
+"""All operations on a group as bits of `AclOperation`: read, delete, describe (KIP-430)."""
 
 Described = TypeVar("Described", DescribedGroup, DescribedConsumerGroup)
 
@@ -85,7 +87,7 @@ class GroupToolHandlers:
         self._forget_if_unused = forget_if_unused
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.DESCRIBE_GROUPS: self.on_describe_groups,
             ApiKey.LIST_GROUPS: self.on_list_groups,
@@ -134,9 +136,9 @@ class GroupToolHandlers:
         return group_response
 
     async def _describe_stored(self, group_response: DescribedGroup) -> bool:
-        """A group that nobody is in as a group: subscriptions may have consumers of Pulsar's.
+        """Describe a group without Kafka members; its subscriptions may have Pulsar's consumers.
 
-        One of the newer protocol is not described here: clients ask for it by other words.
+        False if there is none, or if it is of the newer protocol, which has its own request.
         """
         record = await self._records.find(group_response.group_id)
         if record is not None:
@@ -172,7 +174,7 @@ class GroupToolHandlers:
         )
 
     async def _listed(self) -> list[ListedGroup]:
-        """Our groups with members or commits, and subscriptions of the names that would be ours."""
+        """Groups that this broker coordinates, Pulsar's subscriptions included."""
         stored = set(await self._records.names())
         found: dict[str, ListedGroup] = {}
         async for group_id in Cooperative({*stored, *await self._subscriptions.names()}):
@@ -266,7 +268,7 @@ class GroupToolHandlers:
                     code = await self._forget(request.group_id, where)
                 parts.append(PartitionError(partition_index=part.partition_index, error_code=code))
             topics.append(TopicErrors(name=topic.name, partitions=parts))
-        with suppress(BrokerError):  # then it is looked at again when offsets expire
+        with suppress(BrokerError):  # the expiry of offsets tries it again
             await self._forget_if_unused(request.group_id)
         return OffsetDeleteResponse(error_code=NONE, topics=topics)
 
@@ -278,7 +280,11 @@ class GroupToolHandlers:
         return await self._offsets.forget(group_id, where)
 
     async def _subscribed(self, group_id: str) -> set[str]:
-        """Topics that members of a group want; `KafkaRefusal` if it has none, or does not say."""
+        """Topics that members subscribe to, whose offsets may not be deleted (KIP-496).
+
+        Raises `KafkaRefusal` for an unknown group, and for members of another protocol type, whose
+        topics are unknown.
+        """
         if self._groups.in_use(group_id):
             requested = self._groups.subscribed_topics(group_id)
             if requested is None:
@@ -292,7 +298,7 @@ class GroupToolHandlers:
 async def described(
     names: Sequence[str], describe: Callable[[str], Awaitable[Described]], *, with_operations: bool
 ) -> list[Described]:
-    """The description of each group, of either protocol; nothing of too many."""
+    """The description of each group, of either protocol; empty for too many names."""
     requested = names if len(names) <= NAMES_MAX else ()
     found = [await describe(group_id) async for group_id in Cooperative(requested)]
     if with_operations:
@@ -317,7 +323,7 @@ def _members(group: Group) -> list[DescribedMember]:
 
 
 def _pulsars(consumer: Consumer, where: TopicPartition) -> DescribedMember:
-    """One of Pulsar's consumers, as a member that has the one partition it is attached to."""
+    """A consumer of Pulsar, described as a member that has one partition."""
     assigned = ConsumerAssignment(
         assigned_partitions=[TopicPartitions(topic=where[0], partitions=[where[1]])]
     )

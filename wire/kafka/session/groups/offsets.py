@@ -1,7 +1,7 @@
-"""OffsetCommit and OffsetFetch: who may commit what, and what was committed.
+"""OffsetCommit and OffsetFetch: the checks of members, and the committed offsets.
 
-`groups/offsets.py` says where offsets are stored. Commits of one connection to one group are
-done in the order in which they came, however long any of them takes.
+`groups/offsets.py` stores offsets. Commits of one connection to one group are stored in the order
+of arrival.
 """
 
 from __future__ import annotations
@@ -58,15 +58,16 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 NOTE_BYTES_MAX: Final = 4096
+"""Metadata of one offset: Kafka's default of `offset.metadata.max.bytes`."""
 PARTITIONS_MAX: Final = 50_000
-"""In one request, to commit them or to ask for them."""
+"""Partitions of one request."""
 RETRIABLE: Final = (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE)
 MANY_GROUPS_VERSION: Final = 8
-"""From here on one request asks for several groups."""
+"""From this version on OffsetFetch has a list of groups (KIP-709)."""
 EPOCHS_VERSION: Final = 9
-"""From here on members of groups of the newer protocol say their epochs."""
+"""From this version on requests have the member epoch (KIP-848)."""
 IDS_VERSION: Final = 10
-"""From here on topics are called by their ids."""
+"""From this version on topics are named by their ids (KIP-848, with KIP-516's ids)."""
 
 Turn = AbstractAsyncContextManager[None]
 
@@ -93,7 +94,7 @@ class OffsetHandlers:
         self._turns = TaskOrder()
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.OFFSET_COMMIT: self.on_offset_commit,
             ApiKey.OFFSET_FETCH: self.on_offset_fetch,
@@ -102,7 +103,7 @@ class OffsetHandlers:
     def on_offset_commit(
         self, context: RequestContext, request: OffsetCommitRequest
     ) -> Awaitable[OffsetCommitResponse]:
-        """Plain, to take a turn before anything else is handled; the rest happens later."""
+        """Plain, so that commits take their turns in the order of arrival."""
         turn = self._turns.take((context.caller, request.group_id))
         return self._committed(request, context.version, turn)
 
@@ -149,16 +150,16 @@ class OffsetHandlers:
         )
 
     async def _named(self, topic_id: bytes) -> tuple[int, str]:
-        """The name of a topic that is called by its id, or why there is none."""
+        """The name of the topic with an id, or the error code."""
         try:
             return NONE, await self._logs.name_of(topic_id)
         except (BrokerError, KafkaRefusal) as error:
             return commit_code(error), ""
 
     def _refusal(self, request: OffsetCommitRequest, version: int) -> int:
-        """Whether whoever commits may: a member of this generation, or anybody if nobody is in,
-        under whatever id; librdkafka's consumers of the newer protocol make themselves one and
-        never join.
+        """The error code unless the sender is a member of this generation, or neither the group has
+        members nor the request a generation. The member id does not count then: librdkafka's
+        consumers of the newer protocol send one even if they never join.
         """
         groups = self._groups
         if request.generation_id_or_member_epoch < 0 and not groups.in_use(request.group_id):
@@ -195,7 +196,9 @@ class OffsetHandlers:
         return OffsetFetchResponse(topics=found.topics, error_code=found.error_code)
 
     def _refuse_unstable(self, group: FetchedOffsetsGroup) -> None:
-        """Where a transaction is about to change an offset, it is to be waited for (KIP-447)."""
+        """Refuse offsets that an open transaction may change, for `require_stable` (KIP-447): the
+        client retries until the transaction has ended.
+        """
         waiting = unstable(self._transactions.all(), group.group_id)
         for topic in group.topics if waiting else ():
             name = topic.name or self._logs.name_at_once(topic.topic_id)
@@ -204,7 +207,7 @@ class OffsetHandlers:
                     part.error_code, part.committed_offset = UNSTABLE_OFFSET_COMMIT, -1
 
     async def _of_group(self, requested: FetchOffsetsGroup, version: int) -> FetchedOffsetsGroup:
-        """Of the topics that are named, or of all; nothing committed is no error."""
+        """The offsets of the named topics, or of all topics if the list is null."""
         group_response = FetchedOffsetsGroup(
             group_id=requested.group_id, error_code=NONE, topics=[]
         )
@@ -227,19 +230,18 @@ class OffsetHandlers:
         async for topic in Cooperative(topics):
             found = await self._of_topic(requested.group_id, topic, version)
             group_response.topics.append(found)
-            # clients try a group again, but take most errors of one partition for the end
+            # clients retry on these errors of a group, but most raise those of a partition
             codes = (part.error_code for part in found.partitions)
             again = (code for code in codes if code in RETRIABLE)
             group_response.error_code = next(again, group_response.error_code)
         return group_response
 
     def _stale(self, requested: FetchOffsetsGroup) -> int:
-        """Whether a member that says its epoch is one, and up to date, in a group where that
-        counts.
+        """The error code of a member id or a member epoch that is not valid in the group.
 
-        Classic members say their generation here, as current Go clients do, and nobody judges it
-        (`ClassicGroup.validateOffsetFetch` of 4.3); nor is anybody judged by a group that is not
-        there, which hears at its next heartbeat that it is none.
+        Current Go clients send the generation of classic members here, which is not checked
+        (`ClassicGroup.validateOffsetFetch` of 4.3). A group without members does not check either:
+        the sender learns at its next heartbeat that it is no member.
         """
         if requested.member_id is None and requested.member_epoch < 0:
             return NONE
@@ -269,7 +271,7 @@ class OffsetHandlers:
         return FetchedOffsetsTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
 
     async def _committed_to(self, group: str, version: int) -> list[FetchOffsetsTopic]:
-        """All partitions for which the group has commits."""
+        """The partitions with a committed offset of the group."""
         found: dict[str, list[int]] = {}
         for name, index in sorted(await self._subscriptions.partitions(group)):
             found.setdefault(name, []).append(index)
@@ -284,7 +286,7 @@ class OffsetHandlers:
         ]
 
     async def _fetched(self, group: str, where: TopicPartition) -> FetchedOffsetsPartition:
-        """What was committed; -1 for nothing, which is no error."""
+        """The committed offset; -1 without an error if there is none, as in Kafka."""
         partition_response = FetchedOffsetsPartition(
             partition_index=where[1], committed_offset=-1, metadata="", error_code=NONE
         )
@@ -303,7 +305,7 @@ class OffsetHandlers:
 
 
 def note_refusal(part: CommitPartition | TxnCommitPartition) -> int:
-    """Whether what clients note beside an offset is short enough."""
+    """The error code if the metadata of an offset is too long."""
     note = (part.committed_metadata or "").encode()
     return OFFSET_METADATA_TOO_LARGE if len(note) > NOTE_BYTES_MAX else NONE
 
@@ -311,8 +313,9 @@ def note_refusal(part: CommitPartition | TxnCommitPartition) -> int:
 def commit_of(
     part: CommitPartition | TxnCommitPartition, now_ms: int, retention_ms: int = -1
 ) -> CommittedPosition:
-    """What a client wants kept, for so long if it says so. Whatever offset it says: KafkaJS resets
-    a group to the earliest by -2 and to the latest by -1, which its consumers know when they ask.
+    """The commit of one partition. Requests up to version 4 may set its retention (KIP-211 removed
+    that). Negative offsets are stored as in Kafka: KafkaJS resets a group to the earliest offset by
+    -2 and to the latest by -1, and its consumers resolve them after OffsetFetch.
     """
     return CommittedPosition(
         offset=part.committed_offset,

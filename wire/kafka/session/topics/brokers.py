@@ -1,11 +1,11 @@
-"""Brokers as Kafka's clients see them: this one, and peers that own something.
+"""The brokers of the cluster for Kafka's clients: this one, and its peers.
 
-A client hears addresses of the listener by which it came (KIP-103). A peer that has no such
-listener cannot be named to it: the partition then has the error LISTENER_NOT_FOUND
-(`KRaftMetadataCache.java` of 4.3), and a coordinator is not available.
+A client gets the addresses of the listener to which it connected (KIP-103). A peer without that
+listener has no address for it: its partitions have the error LISTENER_NOT_FOUND
+(`KRaftMetadataCache.java` of 4.3), and its groups COORDINATOR_NOT_AVAILABLE.
 
-What another broker owns is refused with NOT_LEADER_OR_FOLLOWER (`Broker.topic` says `NotOwned`) or
-NOT_COORDINATOR: clients then ask Metadata or FindCoordinator again.
+A request for a topic of another broker gets NOT_LEADER_OR_FOLLOWER (`Broker.topic` raises
+`NotOwned`), one for its groups NOT_COORDINATOR: clients then send Metadata or FindCoordinator.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ NO_NODE: Final = -1
 
 
 class Brokers:
-    """The brokers of the cluster, as they are shown to a caller."""
+    """The brokers of the cluster, with addresses for a caller."""
 
     def __init__(self, node_id: int, cluster_id: str, ownership: Ownership) -> None:
         self.node_id = node_id
-        """Of this one."""
+        """The node id of this broker."""
         self.cluster_id = cluster_id
         self._ownership = ownership
 
     def here(self, caller: Caller) -> MetadataBroker:
-        """The one that the client is connected to."""
+        """The broker to which the client is connected."""
         host, port = caller.endpoint
         return MetadataBroker(node_id=self.node_id, host=host, port=port)
 
     def reached(self, caller: Caller, peer: Peer | None) -> MetadataBroker | None:
-        """The broker that a client of this listener goes to; None if it cannot get there."""
+        """The address of a peer for this listener; None if it has no such listener."""
         if peer is None:
             return self.here(caller)
         text = peer.addresses.get(caller.listener)
@@ -53,15 +53,15 @@ class Brokers:
         return MetadataBroker(node_id=peer.node_id, host=host, port=port)
 
     def all(self, caller: Caller) -> list[MetadataBroker]:
-        """Those that a client of this listener can reach."""
+        """The brokers with an address for this listener."""
         found = (self.reached(caller, peer) for peer in self._ownership.peers())
         return [self.here(caller), *(one for one in found if one is not None)]
 
     async def partition(
         self, caller: Caller, name: TopicName, index: int, leader_epoch: int
     ) -> MetadataPartition:
-        """Who leads the partition: the owner of its topic (`name`). There is one copy, the
-        leader's.
+        """The partition with its leader, the owner of its topic (`name`). The leader is its only
+        replica.
         """
         leader = self.reached(caller, await self._ownership.topic(name))
         node = NO_NODE if leader is None else leader.node_id
@@ -78,14 +78,14 @@ class Brokers:
     async def coordinator(
         self, caller: Caller, key: str, *, of_transactions: bool
     ) -> MetadataBroker | None:
-        """Who coordinates a group, or a transactional id; None if the client cannot get there."""
+        """The coordinator of a group or a transactional id; None without an address for it."""
         ownership = self._ownership
         owner = await (ownership.transaction if of_transactions else ownership.group)(key)
         return self.reached(caller, owner)
 
 
 async def ready(groups: GroupCoordinator, group_id: str) -> int:
-    """Have the group loaded if it is ours; NOT_COORDINATOR if it is another broker's."""
+    """Load the group if this broker coordinates it; returns NOT_COORDINATOR if another does."""
     try:
         await groups.ready(group_id)
     except BrokerError as error:

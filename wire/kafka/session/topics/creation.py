@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 async def is_there(broker: Broker, name: TopicName) -> bool:
-    """Whether there is such a topic, with partitions or without."""
+    """Whether the topic exists, with partitions or without."""
     return bool(await broker.catalog.partitions(name)) or await broker.exists(name)
 
 
@@ -43,11 +43,11 @@ async def create(
     partitions: int,
     requested: Mapping[str, str],
 ) -> None:
-    """A topic of so many partitions, with configs that are checked; `defaults` are the server's."""
+    """Create a topic with checked configs; `defaults` are the server's."""
     async with broker.catalog.changing(name.namespace):
         await check_is_new(broker, name)
         await broker.catalog.policies(name.namespace)
         decided = configs.applied(TopicPolicies(), requested, defaults)
-        kept = InactiveTopics(delete_while_inactive=False)
-        await broker.catalog.set_topic_policies(name, replace(decided, inactive_topics=kept))
+        inactive = InactiveTopics(delete_while_inactive=False)
+        await broker.catalog.set_topic_policies(name, replace(decided, inactive_topics=inactive))
     await administration.create_partitioned(broker, name, partitions)

@@ -1,9 +1,9 @@
-"""`__consumer_offsets`, in which Kafka keeps what groups commit: here a view, with nothing to read.
+"""`__consumer_offsets`, the topic in which Kafka stores offsets: here an empty, read-only view.
 
-Clients look for it: tools count topics with and without the internal ones, monitors wait for it
-before they ask for groups. Groups and offsets are stored elsewhere (`groups/group_records.py`,
-cursors of topics), so it is shown as Kafka's is from the first group on (partitions, compacted,
-`is_internal`), is empty, and takes nothing.
+Clients look for it: tools count topics with and without the internal ones, and monitors wait for it
+before they list groups. Groups and offsets are stored elsewhere (`groups/group_records.py`, cursors
+of topics). From the first group on the topic is listed as in Kafka (50 partitions, compacted,
+`is_internal`). It is always empty, and writes are refused.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ CONFIGS: Final[Mapping[str, str]] = {
     COMPRESSION_TYPE: "producer",
     SEGMENT_BYTES: "104857600",
 }
-"""Which Kafka gives it."""
+"""As `GroupCoordinatorService.groupMetadataTopicConfigs` of Kafka 4.3."""
 
 
 def is_meant(name: str | None, topic_id: bytes = NO_UUID) -> bool:
-    """Whether it is called so, or by its id."""
+    """Whether a request names it, by name or by id."""
     return topic_id == TOPIC_ID or name == OFFSETS
 
 
 async def names(records: GroupRecords) -> list[str]:
-    """Its name, once there is a group."""
+    """Its name if there is a group, else nothing."""
     return [OFFSETS] if await records.names() else []
 
 
 async def check_is_there(records: GroupRecords, partition: int = 0) -> None:
-    """`TopicNotFound` while there is no group, or for a partition that it does not have."""
+    """Raise `TopicNotFound` if there is no group, or no such partition."""
     if not 0 <= partition < PARTITIONS or not await names(records):
         raise TopicNotFound(f"{OFFSETS} is not there, or has no partition {partition}")
 
 
 def refuse_change(name: str | None, topic_id: bytes = NO_UUID) -> None:
-    """In Kafka's words for those who write to it."""
+    """Raise INVALID_TOPIC_EXCEPTION, as `ReplicaManager` of Kafka does for a write."""
     if is_meant(name, topic_id):
         raise KafkaRefusal(
             INVALID_TOPIC, f"{OFFSETS} is internal, and a view: nothing can be changed"

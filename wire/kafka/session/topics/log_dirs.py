@@ -1,7 +1,7 @@
-"""Log directories, leaders, and requests to move them.
+"""Log directories (KIP-113), reassignments (KIP-455) and elections of leaders (KIP-460).
 
-There is one directory and one leader: so no move is ever under way, no election is needed, and
-partitions may be "moved" to where they are.
+There is one log directory, and each partition has one replica. So no reassignment is ever in
+progress, no election is needed, and a partition may only be "moved" to where it is.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class LogDirHandlers:
-    """Log directories, leaders and reassignments."""
+    """The requests of log directories, reassignments and elections."""
 
     def __init__(self, broker: Broker, records: GroupRecords, options: KafkaOptions) -> None:
         self._broker = broker
@@ -66,7 +66,7 @@ class LogDirHandlers:
         self._options = options
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.ALTER_REPLICA_LOG_DIRS: self.on_alter_log_dirs,
             ApiKey.DESCRIBE_LOG_DIRS: self.on_describe_log_dirs,
@@ -78,7 +78,7 @@ class LogDirHandlers:
     async def on_describe_log_dirs(
         self, context: RequestContext, request: DescribeLogDirsRequest
     ) -> DescribeLogDirsResponse:
-        """Sizes of partitions; those that are not loaded are read from their records."""
+        """The sizes of partitions; those of unloaded ones come from their metadata."""
         options = self._options
         total, usable = options.room()
         return DescribeLogDirsResponse(
@@ -102,7 +102,7 @@ class LogDirHandlers:
     async def _requested(
         self, topics: list[TopicPartitions] | None
     ) -> list[tuple[str, Iterable[int] | None]]:
-        """Topics and their partitions; None stands for all of either."""
+        """The requested topics and partitions; None means all partitions."""
         if topics is None:
             return [(name, None) for name in await all_names(self._broker, self._records)]
         return [(topic.topic, topic.partitions) for topic in topics]
@@ -111,7 +111,7 @@ class LogDirHandlers:
         self, name: str, requested: Iterable[int] | None
     ) -> list[DescribedLogDirPartition]:
         found: list[DescribedLogDirPartition] = []
-        with suppress(BrokerError):  # what is not there, or not any more, takes no room
+        with suppress(BrokerError):  # a missing topic has no size
             base = topic_of(name)
             count = await self._count(base)
             async for index in Cooperative(range(count or 1) if requested is None else requested):
@@ -128,7 +128,7 @@ class LogDirHandlers:
         return found
 
     async def _count(self, base: TopicName) -> int:
-        """How many partitions it has, 0 if it has none; `TopicNotFound` if it is not there."""
+        """The number of partitions, 0 for an unpartitioned topic; raises `TopicNotFound`."""
         count = await self._broker.catalog.partitions(base)
         if not count and not await self._broker.exists(base):
             raise TopicNotFound(f"there is no topic {base}")
@@ -147,13 +147,13 @@ class LogDirHandlers:
     async def on_list_reassignments(
         self, _context: RequestContext, _request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
-        """None is ever on its way."""
+        """No reassignment is ever in progress."""
         return ListPartitionReassignmentsResponse(error_code=NONE, error_message=None, topics=[])
 
     async def on_elect_leaders(
         self, context: RequestContext, request: ElectLeadersRequest
     ) -> ElectLeadersResponse:
-        """The leaders stay; of all partitions, none is reported as moved."""
+        """Leaders stay. A request for all partitions (null) gets an empty list."""
         return ElectLeadersResponse(
             replica_election_results=[
                 ElectedTopic(
@@ -233,14 +233,14 @@ class LogDirHandlers:
         return PartitionError(partition_index=index, error_code=code)
 
     async def _elected(self, name: str, index: int) -> ElectedPartition:
-        code, said = ELECTION_NOT_NEEDED, "The partition has its leader."
+        code, message = ELECTION_NOT_NEEDED, "The partition has its leader."
         try:
             await self._check_is_there(name, index)
         except BrokerError as error:
-            code, said = code_and_message(error)
-        return ElectedPartition(partition_id=index, error_code=code, error_message=said)
+            code, message = code_and_message(error)
+        return ElectedPartition(partition_id=index, error_code=code, error_message=message)
 
     async def _check_is_there(self, name: str, index: int) -> None:
-        """`BrokerError` if there is no such partition."""
+        """Raise `BrokerError` if there is no such partition."""
         base = topic_of(name)
         await self._size(base, index, await self._count(base))

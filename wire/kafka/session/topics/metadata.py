@@ -1,4 +1,4 @@
-"""Which topics there are, and which brokers serve them."""
+"""Metadata, DescribeTopicPartitions and DescribeCluster: the topics, and the brokers of each."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.topics.brokers import Brokers
 
 IDS_VERSION: Final = 12
-"""Of Metadata: the first in which a topic may be given by its id."""
-NOT_ASKED: Final = -2147483648
-"""In place of the authorized operations, where the client does not want them (KIP-430)."""
+"""The first version of Metadata that names topics by id (KIP-516)."""
+OMITTED: Final = -2147483648
+"""In place of the authorized operations if the request does not include them (KIP-430)."""
 TOPIC_OPERATIONS: Final = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
-"""Every operation, as bits: there is no authorization yet."""
+"""All operations as bits of `AclOperation`, since there is no authorization yet."""
 PARTITIONS_MAX: Final = 2_000
-"""Of one DescribeTopicPartitions."""
+"""Partitions of one response: Kafka's default of `max.request.partition.size.limit` (KIP-966)."""
 
 
 class MetadataHandlers:
@@ -70,7 +70,7 @@ class MetadataHandlers:
         self._defaults = defaults
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.METADATA: self.on_metadata,
             ApiKey.DESCRIBE_CLUSTER: self.on_describe_cluster,
@@ -83,7 +83,7 @@ class MetadataHandlers:
         if context.version < IDS_VERSION and any(
             one.name is None or one.topic_id != NO_UUID for one in request.topics or []
         ):
-            return _asked_by_id_too_early(request)
+            return _refused_ids(request)
         everything = request.topics is None or (context.version == 0 and not request.topics)
         requested = request.topics or []
         if everything:
@@ -92,7 +92,7 @@ class MetadataHandlers:
                 for name in await all_names(self._broker, self._records)
             ]
         create = request.allow_auto_topic_creation and not everything
-        operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+        operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OMITTED
         return MetadataResponse(
             brokers=self._brokers.all(context.caller),
             cluster_id=self._brokers.cluster_id,
@@ -102,7 +102,7 @@ class MetadataHandlers:
                 async for topic in Cooperative(requested)
             ],
             cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OMITTED
             ),
         )
 
@@ -140,14 +140,14 @@ class MetadataHandlers:
         return topic_response
 
     async def _full_names(self, text: str, count: int) -> list[TopicName]:
-        """The topics of ours that the partitions are."""
+        """The topic of core for each partition."""
         name = topic_of(text)
         if await self._broker.catalog.partitions(name):
             return [name.partition(index) for index in range(count)]
         return [name] * count
 
     async def _find(self, topic_response: MetadataTopic, *, create: bool) -> int:
-        """How many partitions it has; its name and id are filled in."""
+        """The number of partitions; fills in name and id."""
         if topic_response.name is None:
             topic_response.name = await self._logs.name_of(topic_response.topic_id)
         name = topic_of(topic_response.name)
@@ -158,13 +158,15 @@ class MetadataHandlers:
         return count
 
     async def _partitions(self, name: TopicName) -> int:
-        """How many partitions a topic has for Kafka's clients; 0 if it is not there."""
+        """The number of partitions in Kafka; 0 if the topic does not exist."""
         broker = self._broker
         return await broker.catalog.partitions(name) or int(await broker.exists(name))
 
     async def _make(self, text: str, *, create: bool) -> NoReturn:
-        """A topic may be made by being asked for, if it may be called so. Whoever asked is not told
-        of it yet, as by Kafka, whose controller makes it meanwhile: clients ask again.
+        """Create a topic that Metadata names, if that is allowed, and raise `TopicNotFound`.
+
+        Kafka's controller creates it in the background, so the first response has an error as well
+        (`DefaultAutoTopicCreationManager` of 4.3), and clients retry.
         """
         name = new_topic_of(text)
         policies = await self._broker.catalog.effective(name)
@@ -177,7 +179,7 @@ class MetadataHandlers:
     async def on_describe_topic_partitions(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
     ) -> DescribeTopicPartitionsResponse:
-        """Topics by name, so many partitions at a time; who wants more goes on from a cursor."""
+        """Describe topics in order of name; a cursor names the first that did not fit (KIP-966)."""
         names = sorted({topic.name for topic in request.topics}) or await all_names(
             self._broker, self._records
         )
@@ -241,13 +243,13 @@ class MetadataHandlers:
                 for one in self._brokers.all(context.caller)
             ],
             cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OMITTED
             ),
         )
 
 
-def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
-    """Versions 10 and 11 have room for ids, and no meaning for them (`KafkaApis.scala`)."""
+def _refused_ids(request: MetadataRequest) -> MetadataResponse:
+    """Versions 10 and 11 have a field for ids, but refuse them (KAFKA-12701, `KafkaApis.scala`)."""
     return MetadataResponse(
         brokers=[],
         topics=[
@@ -256,7 +258,7 @@ def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
                 name=one.name or "",
                 topic_id=one.topic_id,
                 partitions=[],
-                topic_authorized_operations=NOT_ASKED,
+                topic_authorized_operations=OMITTED,
             )
             for one in request.topics or []
         ],
@@ -264,7 +266,7 @@ def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
 
 
 async def all_names(broker: Broker, records: GroupRecords) -> list[str]:
-    """Topics of the namespace that needs no prefix, partitions as one."""
+    """The topics of the default namespace, whose names need no prefix."""
     names = await topic_list.topics_of(broker, NamespaceName.parse(DEFAULT_NAMESPACE))
     parsed = (TopicName.parse(name) for name in names)
     found = {called(name.base) for name in parsed if name.persistent}

@@ -1,7 +1,7 @@
-"""DescribeQuorum: the metadata quorum, in Kafka's words.
+"""DescribeQuorum: the metadata quorum (KIP-595) that Kafka's clients expect.
 
-One node has the metadata, in a store of its own: it is the only voter and the leader, and never
-lags. There is no metadata log with offsets: its end is reported as 0.
+This node is reported as the only voter and as the leader, which never lags. There is no metadata
+log with offsets, so its end is reported as 0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class QuorumHandlers:
         self._clock = clock
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.DESCRIBE_QUORUM: self.on_describe_quorum,
         }

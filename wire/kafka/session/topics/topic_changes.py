@@ -1,6 +1,7 @@
-"""Topics made, enlarged and deleted by request.
+"""CreateTopics, DeleteTopics and CreatePartitions.
 
-What cannot be done here is refused, not overlooked: replicas on other brokers above all.
+A request for something that this server does not have, such as replicas, is refused rather than
+ignored.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 DEFAULT: Final = -1
+"""In place of a number: the broker's default (KIP-464)."""
 PARTITIONS_MAX: Final = 10_000
-"""Of one topic."""
+"""Partitions of one topic."""
 
 
 class TopicChangeHandlers:
@@ -66,7 +68,7 @@ class TopicChangeHandlers:
         self._defaults = defaults
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.CREATE_TOPICS: self.on_create_topics,
             ApiKey.DELETE_TOPICS: self.on_delete_topics,
@@ -119,7 +121,7 @@ class TopicChangeHandlers:
         return topic_response
 
     def _checked(self, topic: CreateTopic) -> int:
-        """How many partitions it gets, if it may be made."""
+        """The number of partitions of a new topic, if it may be created."""
         requested = topic.num_partitions
         if topic.assignments:
             if requested != DEFAULT or topic.replication_factor != DEFAULT:
@@ -147,7 +149,7 @@ class TopicChangeHandlers:
         return requested
 
     def _assigned(self, brokers: Mapping[int, list[int]]) -> int:
-        """Partitions that a client puts on brokers itself: there is one to put them on."""
+        """The number of partitions of a manual assignment, which may only name this broker."""
         if sorted(brokers) != list(range(len(brokers))):
             raise KafkaRefusal(
                 INVALID_REPLICA_ASSIGNMENT, "partitions are counted from 0 without a gap"
@@ -170,7 +172,7 @@ class TopicChangeHandlers:
         )
 
     async def _deleted(self, topic: DeleteTopic) -> DeletedTopic:
-        """With all that hangs on it, as Kafka's clients expect."""
+        """Delete a topic with its subscriptions, as Kafka's clients expect."""
         topic_response = DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=NONE)
         broker = self._broker
         try:

@@ -55,7 +55,7 @@ STATES: Final[Mapping[TransactionState, str]] = {
     TransactionState.COMMITTED: "CompleteCommit",
     TransactionState.ABORTED: "CompleteAbort",
 }
-"""As tools show them."""
+"""The names of `TransactionState` in Kafka, which tools show (KIP-664)."""
 
 
 class TransactionToolHandlers:
@@ -70,7 +70,7 @@ class TransactionToolHandlers:
         self._clock = clock
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.WRITE_TXN_MARKERS: self.on_write_txn_markers,
             ApiKey.DESCRIBE_PRODUCERS: self.on_describe_producers,

@@ -1,11 +1,11 @@
-"""Transactions as Kafka's producers have them, on the coordinator of core.
+"""The requests of Kafka's transactional producers (KIP-98), on the coordinator of core.
 
-A producer takes a name (its transactional id) and gets a number and an epoch; a later producer with
-the same name gets a higher epoch, and the open transaction is aborted. Then it adds partitions and
-groups, writes, and ends the transaction.
+InitProducerId assigns a producer id and an epoch to a transactional id. A later producer with the
+same transactional id gets a higher epoch, which fences the earlier one, and an open transaction is
+aborted. The producer then adds partitions and groups, writes, and ends the transaction.
 
-Where Kafka answers CONCURRENT_TRANSACTIONS, requests wait: one that comes while the markers of the
-last transaction are being written is answered when they are.
+Kafka answers CONCURRENT_TRANSACTIONS while it writes the markers of the last transaction, and the
+client retries. Here the request waits for the markers instead.
 """
 
 from __future__ import annotations
@@ -52,14 +52,16 @@ if TYPE_CHECKING:
 
 NUMBERS: Final = "/magnetar/kafka/producer-ids"
 EPOCH_MAX: Final = 32_765
-"""Then a new number follows: two more epochs are reserved for fencing."""
+"""The highest epoch that InitProducerId assigns; then a new producer id follows. Epochs from 32766
+on count as exhausted in Kafka, and serve to fence (`TransactionMetadata.isEpochExhausted`).
+"""
 FENCED_VERSIONS: Final[Mapping[int, int]] = {
     ApiKey.INIT_PRODUCER_ID: 4,
     ApiKey.ADD_PARTITIONS_TO_TXN: 2,
     ApiKey.ADD_OFFSETS_TO_TXN: 2,
     ApiKey.END_TXN: 2,
 }
-"""From which version on each request knows that its producer is fenced."""
+"""The version from which on each request has PRODUCER_FENCED; before it, the code of KIP-98."""
 
 
 class TransactionHandlers:
@@ -78,7 +80,7 @@ class TransactionHandlers:
         self._timeout_ms_max = timeout_ms_max
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.INIT_PRODUCER_ID: self.on_init_producer_id,
             ApiKey.ADD_PARTITIONS_TO_TXN: self.on_add_partitions,
@@ -103,7 +105,7 @@ class TransactionHandlers:
     async def _taken(
         self, context: RequestContext, request: InitProducerIdRequest, name: str
     ) -> Transaction:
-        """The name is the caller's from now on."""
+        """Assign the transactional id to the caller, and abort its open transaction."""
         timeout_ms = request.transaction_timeout_ms
         if not name:
             raise KafkaRefusal(INVALID_REQUEST, "a transactional id is not empty")
@@ -170,7 +172,7 @@ class TransactionHandlers:
         )
 
     async def _ready_logs(self, codes: dict[tuple[str, int], int]) -> list[str]:
-        """Full names of the partitions, each ready for transactions; why others are not."""
+        """The full names of the partitions that are ready; sets the error codes of the others."""
         logs = []
         async for where in Cooperative(list(codes)):
             try:
@@ -225,17 +227,18 @@ class TransactionHandlers:
 def _is_repeated(
     found: Transaction, context: RequestContext, request: InitProducerIdRequest
 ) -> bool:
-    """Whether a producer that knows its number (KIP-360) asks again, not having heard; else it must
-    be the present one.
+    """Whether a producer that names its id (KIP-360) repeats a request whose response was lost.
+
+    Raises `KafkaRefusal` if it is neither the present producer nor the one before.
     """
-    number, epoch = request.producer_id, request.producer_epoch
+    producer_id, epoch = request.producer_id, request.producer_epoch
     if (
-        number == found.writer
+        producer_id == found.writer
         and epoch == found.previous_epoch
         and found.state is TransactionState.EMPTY
     ):
         return True
-    if number != found.writer or epoch != found.epoch:
+    if producer_id != found.writer or epoch != found.epoch:
         raise KafkaRefusal(_fenced(context))
     return False
 
@@ -246,7 +249,7 @@ def _fenced(context: RequestContext) -> int:
 
 
 def checked(slot: TransactionSlot, writer: int, epoch: int, fenced: int) -> Transaction:
-    """The transaction, if it is the caller's."""
+    """The transaction of a slot, if it belongs to this producer id and epoch."""
     found = slot.transaction
     if found is None or found.writer != writer:
         raise KafkaRefusal(INVALID_PRODUCER_ID_MAPPING)

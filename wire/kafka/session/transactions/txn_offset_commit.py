@@ -1,6 +1,6 @@
-"""TxnOffsetCommit: offsets that are committed if a transaction is (KIP-98, KIP-447).
+"""TxnOffsetCommit: offsets that a transaction commits when it commits itself (KIP-98, KIP-447).
 
-They are stored in the transaction's record, and committed with it (`groups/offset_commits.py`).
+They are stored in the transaction's record, and committed after it (`groups/offset_commits.py`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TxnOffsetCommitHandlers:
         self._clock = clock
 
     def handlers(self) -> Mapping[int, Handler]:
-        """By the kinds of requests that they answer."""
+        """By API key."""
         return {
             ApiKey.TXN_OFFSET_COMMIT: self.on_txn_offset_commit,
         }
@@ -106,10 +106,10 @@ class TxnOffsetCommitHandlers:
         )
 
     def _refusal(self, group: str, where: TopicPartition, part: TxnCommitPartition) -> int:
-        """Why a commit could not be carried out later, as far as is known now.
+        """The error code of a commit that would fail after the transaction, as far as is known now.
 
-        Of a partition that consumers of Pulsar's hold under the group's name: producers abort their
-        transaction at `UNKNOWN_MEMBER_ID`, and take `NON_EMPTY_GROUP` for the end of the producer
+        For a subscription that Pulsar's consumers hold this is UNKNOWN_MEMBER_ID, at which a
+        producer aborts its transaction; NON_EMPTY_GROUP would be fatal to it
         (`TxnOffsetCommitHandler` in `TransactionManager.java` of 4.3).
         """
         if self._offsets.is_held(group, where):
@@ -117,16 +117,19 @@ class TxnOffsetCommitHandlers:
         return note_refusal(part)
 
     def _check_member(self, request: TxnOffsetCommitRequest) -> None:
-        """A member that names a generation must belong to it; one that names none may commit."""
+        """Raise `KafkaRefusal` unless the sender belongs to the generation that it names (KIP-447).
+
+        Requests of older producers name no member and no generation, and pass.
+        """
         groups = self._groups
-        stranger = not request.member_id or not groups.in_use(request.group_id)
-        if request.generation_id < 0 and stranger:
+        unnamed = not request.member_id or not groups.in_use(request.group_id)
+        if request.generation_id < 0 and unnamed:
             return
         newer, group = groups.consumer(request.group_id), groups.find(request.group_id)
         code = UNKNOWN_MEMBER_ID
         if newer is not None:
             code = newer.check_commit(request.member_id, request.generation_id)
-            # producers know the older word only
+            # producers know the classic error code only
             code = ILLEGAL_GENERATION if code == STALE_MEMBER_EPOCH else code
         elif group is not None:
             code = group.may_commit(
@@ -138,8 +141,8 @@ class TxnOffsetCommitHandlers:
     async def _extend(self, request: TxnOffsetCommitRequest, offsets: TransactionalOffsets) -> None:
         coordinator = self._coordinator
         async with coordinator.alone_with(request.transactional_id, settled=True) as slot:
-            number, epoch = request.producer_id, request.producer_epoch
-            found = transactions.checked(slot, number, epoch, INVALID_PRODUCER_EPOCH)
+            producer_id, epoch = request.producer_id, request.producer_epoch
+            found = transactions.checked(slot, producer_id, epoch, INVALID_PRODUCER_EPOCH)
             if (
                 found.state is not TransactionState.ONGOING
                 or request.group_id not in found.participants

@@ -130,7 +130,7 @@ async def test_what_may_be_done_is_told_only_if_asked_for(stage: Stage) -> None:
         assert operations == (
             (metadata.TOPIC_OPERATIONS, metadata.CLUSTER_OPERATIONS)
             if asked
-            else (metadata.NOT_ASKED, metadata.NOT_ASKED)
+            else (metadata.OMITTED, metadata.OMITTED)
         )
 
 
