@@ -1,7 +1,7 @@
 """Kafka's error codes, and which of them stands for an error of ours.
 
-The table names every leaf of `core.errors` (a test sees to it). Clients act on codes: some they try
-again after a while, some make them look for another broker first, the rest they raise.
+The table names every leaf of `core.errors` (a test checks it). Clients act on codes: they retry on
+some, look for another broker first on others, and raise the rest (`Errors.java` of Kafka 4.3).
 """
 
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ CODES: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.LedgerNotFound: STORAGE_ERROR,
     errors.EntryNotFound: STORAGE_ERROR,
     errors.AlreadyExists: TOPIC_ALREADY_EXISTS,
-    # Both are tried again by clients, which is what a lost race asks for.
+    # clients retry on both codes, as is right after a lost race
     errors.BadVersion: REQUEST_TIMED_OUT,
     errors.ConsumerBusy: POLICY_VIOLATION,
     errors.ProducerBusy: POLICY_VIOLATION,
@@ -103,14 +103,14 @@ CODES: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.Unauthenticated: SASL_AUTHENTICATION_FAILED,
     errors.Unauthorized: TOPIC_AUTHORIZATION_FAILED,
     errors.IncompatibleSchema: INVALID_RECORD,
-    # Makes clients ask again where the topic is, which is here, a moment later.
+    # clients refresh their metadata, and return to this broker a moment later
     errors.NotReady: NOT_LEADER,
-    # Likewise: Metadata names the broker that owns the partition.
+    # clients refresh their metadata, which names the owner of the partition
     errors.NotOwned: NOT_LEADER,
-    # Makes clients ask FindCoordinator again (`AbstractCoordinator.java` and
+    # clients send FindCoordinator again (`AbstractCoordinator.java` and
     # `TransactionManager.java` of 4.3).
     errors.NotCoordinator: NOT_COORDINATOR,
-    # Every client sends the batch again for as long as it may: librdkafka 2.15 and Sarama give up
+    # every client retries until its delivery timeout; librdkafka 2.15 and Sarama give up
     # at THROTTLING_QUOTA_EXCEEDED, which is for requests of administrators (KIP-599).
     errors.Overloaded: NOT_ENOUGH_REPLICAS,
     errors.QuotaHeld: NOT_ENOUGH_REPLICAS,
@@ -131,13 +131,13 @@ class KafkaRefusal(Exception):
 
 
 REASON_CHARACTERS_MAX: Final = 1_000
-"""Of what is said beside a code. It may quote the request, and before flexible versions a text of
-more than 32,767 bytes cannot be written at all.
+"""Characters of an error message. It may quote the request, and versions that are not flexible
+cannot encode a string of more than 32,767 bytes.
 """
 
 
 def code_and_message(error: errors.BrokerError | KafkaRefusal) -> tuple[int, str]:
-    """The code, and what is said beside it."""
+    """The error code and the message."""
     return code_of(error), str(error)[:REASON_CHARACTERS_MAX]
 
 

@@ -1,4 +1,4 @@
-"""Who may do what: listed, added and taken away by rules."""
+"""The messages of DescribeAcls, CreateAcls and DeleteAcls (KIP-140)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LITERAL = 3
 
 
 class DescribeAclsRequest(Request):
-    """Which rules are there that look so?"""
+    """Lists the ACLs that match a filter."""
 
     KEY = ApiKey.DESCRIBE_ACLS
     VERSIONS = (1, 3)
@@ -26,7 +26,7 @@ class DescribeAclsRequest(Request):
 
 
 class AclDescription(Message):
-    """Who, from where, may do what, or may not."""
+    """One ACL of a resource: principal, host, operation, permission."""
 
     principal: String
     host: String
@@ -44,7 +44,7 @@ class AclResource(Message):
 
 
 class DescribeAclsResponse(Response):
-    """Those that look so."""
+    """The ACLs that match the filter."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
@@ -75,14 +75,14 @@ class CreateAclsRequest(Request):
 
 
 class AclCreationResult(Message):
-    """What became of one, in the order of the request."""
+    """The result of one creation, in the order of the request."""
 
     error_code: Int16
     error_message: String | None
 
 
 class CreateAclsResponse(Response):
-    """What became of each."""
+    """The result of each creation."""
 
     throttle_time_ms: Int32 = 0
     results: list[AclCreationResult]
@@ -125,7 +125,7 @@ class DeleteAclsMatchingAcl(Message):
 
 
 class DeleteAclsFilterResult(Message):
-    """What went because of one filter."""
+    """The ACLs that one filter deleted."""
 
     error_code: Int16
     error_message: String | None
@@ -133,7 +133,7 @@ class DeleteAclsFilterResult(Message):
 
 
 class DeleteAclsResponse(Response):
-    """What became of each filter."""
+    """The result of each filter."""
 
     throttle_time_ms: Int32 = 0
     filter_results: list[DeleteAclsFilterResult]

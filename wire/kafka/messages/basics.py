@@ -1,4 +1,4 @@
-"""What every client asks first: what we speak, which topics there are, and who serves them."""
+"""ApiVersions, Metadata, FindCoordinator, DescribeCluster and DescribeTopicPartitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from magnetar.wire.kafka.codec.declare import (
 
 
 class ApiVersionsRequest(Request):
-    """Which requests do you serve, in which versions?"""
+    """Asks for the APIs and versions of the broker (KIP-35)."""
 
     KEY = ApiKey.API_VERSIONS
     VERSIONS = (0, 4)
@@ -60,7 +60,7 @@ class FinalizedFeature(Message):
 
 
 class ApiVersionsResponse(Response):
-    """What we serve. Its header is always the oldest: who asks may not know any other."""
+    """The APIs and versions. Its header always has version 0: none is agreed yet (KIP-511)."""
 
     error_code: Int16
     api_keys: list[SupportedApi]
@@ -79,7 +79,7 @@ class MetadataRequestTopic(Message):
 
 
 class MetadataRequest(Request):
-    """Where are these topics? Null means all of them; in version 0 an empty list does."""
+    """Asks for topics and their leaders. Null means all topics; in version 0 an empty list does."""
 
     KEY = ApiKey.METADATA
     VERSIONS = (0, 13)
@@ -136,7 +136,7 @@ class MetadataResponse(Response):
 
 
 class FindCoordinatorRequest(Request):
-    """Who coordinates this group or transaction? From version 4 on, these."""
+    """Asks for the coordinator of a key, from version 4 on of several (KIP-699)."""
 
     KEY = ApiKey.FIND_COORDINATOR
     VERSIONS = (0, 6)
@@ -148,7 +148,7 @@ class FindCoordinatorRequest(Request):
 
 
 class CoordinatorNode(Message):
-    """Who coordinates one of them."""
+    """The coordinator of one key."""
 
     key: String
     node_id: Int32
@@ -159,7 +159,7 @@ class CoordinatorNode(Message):
 
 
 class FindCoordinatorResponse(Response):
-    """The one who does, or from version 4 on one for each."""
+    """The coordinator, from version 4 on one for each key."""
 
     throttle_time_ms: Annotated[Int32, since(1)] = 0
     error_code: Annotated[Int16, until(3)] = 0
@@ -171,7 +171,7 @@ class FindCoordinatorResponse(Response):
 
 
 class DescribeClusterRequest(Request):
-    """Who belongs to the cluster?"""
+    """Asks for the brokers of the cluster (KIP-700)."""
 
     KEY = ApiKey.DESCRIBE_CLUSTER
     VERSIONS = (0, 2)

@@ -21,7 +21,7 @@ from magnetar.wire.kafka.messages.parts import ConfigValue
 
 
 class ConfigResourceType(IntEnum):
-    """What has configs, by Kafka's numbers (`ConfigResource.Type` of 4.2), as far as we have it."""
+    """The types of resources that have configs here (`ConfigResource.Type` of Kafka 4.2)."""
 
     TOPIC = 2
     BROKER = 4
@@ -37,7 +37,7 @@ class DescribeResource(Message):
 
 
 class DescribeConfigsRequest(Request):
-    """How are these configured?"""
+    """Asks for the configs of resources."""
 
     KEY = ApiKey.DESCRIBE_CONFIGS
     VERSIONS = (1, 4)
@@ -49,7 +49,7 @@ class DescribeConfigsRequest(Request):
 
 
 class DescribedSynonym(Message):
-    """Where else the setting may come from, and what it is there."""
+    """A value of the config at one source (KIP-226)."""
 
     name: String
     value: String | None
@@ -80,7 +80,7 @@ class DescribedResource(Message):
 
 
 class DescribeConfigsResponse(Response):
-    """How they are configured."""
+    """The configs of each resource."""
 
     throttle_time_ms: Int32 = 0
     results: list[DescribedResource]
@@ -173,7 +173,7 @@ class ListedResource(Message):
 
 
 class ListConfigResourcesResponse(Response):
-    """What is there."""
+    """The resources."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

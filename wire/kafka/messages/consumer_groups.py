@@ -83,7 +83,7 @@ class DescribedTopicPartitions(Message):
 
 
 class DescribedAssignment(Message):
-    """What a member holds, or is to hold."""
+    """The present or the target assignment of a member."""
 
     topic_partitions: list[DescribedTopicPartitions]
 

@@ -1,7 +1,7 @@
-"""What consumers of the classic protocol say inside JoinGroup and SyncGroup.
+"""The subscription and the assignment inside JoinGroup and SyncGroup of consumers.
 
-To the protocol these are bytes; tools and the broker look inside to see who reads what. On the wire
-the version, an int16, stands before each of them.
+To the group protocol they are opaque bytes; tools and the broker decode them to see the partitions
+of each member. On the wire an int16 with the version precedes each (`ConsumerProtocol.java`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 
 class ConsumerSubscription(Message):
-    """Which topics a member wants, and what it still holds."""
+    """The subscription of a member, and the partitions that it owns (KIP-429)."""
 
     VERSIONS: ClassVar[tuple[int, int]] = (0, 3)
 
@@ -25,7 +25,7 @@ class ConsumerSubscription(Message):
 
 
 class ConsumerAssignment(Message):
-    """What the leader gives to one member."""
+    """The assignment of a member."""
 
     VERSIONS: ClassVar[tuple[int, int]] = (0, 3)
 

@@ -21,7 +21,7 @@ from magnetar.wire.kafka.codec.declare import (
 
 
 class JoinProtocol(Message):
-    """A way to assign that the member knows, and what it says under it."""
+    """A protocol (assignor) that the member supports, with its metadata."""
 
     name: String
     metadata: Bytes
@@ -67,14 +67,14 @@ class JoinGroupResponse(Response):
 
 
 class SyncAssignment(Message):
-    """What the leader gives to one member."""
+    """The assignment of one member, from the leader."""
 
     member_id: String
     assignment: Bytes
 
 
 class SyncGroupRequest(Request):
-    """What is mine? From the leader: this is what everybody gets."""
+    """Asks for the member's assignment. The leader's request has the assignments of all members."""
 
     KEY = ApiKey.SYNC_GROUP
     VERSIONS = (0, 5)
@@ -90,7 +90,7 @@ class SyncGroupRequest(Request):
 
 
 class SyncGroupResponse(Response):
-    """What this member gets."""
+    """The assignment of the member."""
 
     throttle_time_ms: Annotated[Int32, since(1)] = 0
     error_code: Int16
@@ -128,7 +128,7 @@ class LeaveMember(Message):
 
 
 class LeaveGroupRequest(Request):
-    """These members leave; before version 3 only the one who says so."""
+    """Members that leave the group; before version 3 only the sender (KIP-345)."""
 
     KEY = ApiKey.LEAVE_GROUP
     VERSIONS = (0, 5)
@@ -148,7 +148,7 @@ class LeftMember(Message):
 
 
 class LeaveGroupResponse(Response):
-    """Who is gone."""
+    """The result of each member."""
 
     throttle_time_ms: Annotated[Int32, since(1)] = 0
     error_code: Int16
@@ -167,7 +167,7 @@ class DescribeGroupsRequest(Request):
 
 
 class DescribedMember(Message):
-    """A member, what it said when it joined, and what it was given."""
+    """A member with its metadata and its assignment."""
 
     member_id: String
     group_instance_id: Annotated[String | None, since(4)] = None
@@ -243,7 +243,7 @@ class DeletedGroup(Message):
 
 
 class DeleteGroupsResponse(Response):
-    """Which groups are gone."""
+    """The result of each group."""
 
     throttle_time_ms: Int32 = 0
     results: list[DeletedGroup]

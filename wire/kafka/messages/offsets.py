@@ -1,4 +1,4 @@
-"""What groups have committed."""
+"""The messages of OffsetCommit, OffsetFetch and OffsetDelete."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class FetchOffsetsGroup(Message):
 
 
 class OffsetFetchRequest(Request):
-    """What has this group committed? From version 8 on, these."""
+    """Asks for committed offsets of a group, from version 8 on of several (KIP-709)."""
 
     KEY = ApiKey.OFFSET_FETCH
     VERSIONS = (1, 10)
@@ -101,7 +101,7 @@ class OffsetFetchRequest(Request):
 
 
 class FetchedOffsetsPartition(Message):
-    """What was committed for one partition; -1 if nothing was."""
+    """The committed offset of one partition; -1 if there is none."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -111,7 +111,7 @@ class FetchedOffsetsPartition(Message):
 
 
 class FetchedOffsetsTopic(Message):
-    """What was committed for partitions of one topic."""
+    """The committed offsets of one topic."""
 
     name: Annotated[String, until(9)] = ""
     topic_id: Annotated[Uuid, since(10)] = NO_UUID
@@ -119,7 +119,7 @@ class FetchedOffsetsTopic(Message):
 
 
 class FetchedOffsetsGroup(Message):
-    """What one group has committed."""
+    """The committed offsets of one group."""
 
     group_id: String
     topics: list[FetchedOffsetsTopic]
@@ -127,7 +127,7 @@ class FetchedOffsetsGroup(Message):
 
 
 class OffsetFetchResponse(Response):
-    """What was committed, from version 8 on for each group."""
+    """The committed offsets, from version 8 on of each group."""
 
     throttle_time_ms: Annotated[Int32, since(3)] = 0
     topics: Annotated[list[FetchedOffsetsTopic], until(7)] = []
@@ -159,7 +159,7 @@ class OffsetDeleteRequest(Request):
 
 
 class OffsetDeleteResponse(Response):
-    """What is forgotten."""
+    """The result of each partition."""
 
     error_code: Int16
     throttle_time_ms: Int32 = 0

@@ -6,14 +6,14 @@ from magnetar.wire.kafka.codec.declare import Int16, Int32, Message, String
 
 
 class LeaderIdAndEpoch(Message):
-    """Who leads a partition now; for clients that went to another broker."""
+    """The present leader of a partition, for clients that sent to another broker (KIP-951)."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1
 
 
 class NodeEndpoint(Message):
-    """Where such a leader listens."""
+    """The address of such a leader (KIP-951)."""
 
     node_id: Int32
     host: String

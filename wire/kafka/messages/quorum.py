@@ -1,4 +1,4 @@
-"""Who keeps the cluster's metadata, as tools ask."""
+"""The messages of DescribeQuorum (KIP-595, KIP-836)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DescribeQuorumTopic(Message):
 
 
 class DescribeQuorumRequest(Request):
-    """Who votes, who leads, and how far is everybody?"""
+    """Asks for the voters, the leader and the lag of the metadata quorum."""
 
     KEY = ApiKey.DESCRIBE_QUORUM
     VERSIONS = (0, 2)
@@ -44,7 +44,7 @@ class DescribeQuorumRequest(Request):
 
 
 class QuorumReplica(Message):
-    """How far one of them is, and when it was heard of."""
+    """The log end offset and the fetch times of one replica (KIP-836)."""
 
     replica_id: Int32
     replica_directory_id: Annotated[Uuid, since(2)] = NO_UUID
@@ -54,7 +54,7 @@ class QuorumReplica(Message):
 
 
 class QuorumPartition(Message):
-    """Those of one partition."""
+    """The replicas of one partition."""
 
     partition_index: Int32
     error_code: Int16
@@ -67,14 +67,14 @@ class QuorumPartition(Message):
 
 
 class QuorumTopic(Message):
-    """Those of the log."""
+    """The partitions of the metadata log."""
 
     topic_name: String
     partitions: list[QuorumPartition]
 
 
 class QuorumListener(Message):
-    """Where one is reached."""
+    """The address of one node."""
 
     name: String
     host: String

@@ -1,4 +1,4 @@
-"""Where partitions are, on which broker and in which folder: requests to see and to change it."""
+"""The messages of reassignments, elections of leaders and log directories."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class ReassignmentPartition(Message):
 
 
 class ReassignmentTopic(Message):
-    """Which partitions of one topic go there."""
+    """The partitions of one topic to move to a directory."""
 
     name: String
     partitions: list[ReassignmentPartition]
 
 
 class AlterPartitionReassignmentsResponse(Response):
-    """What became of the moves."""
+    """The result of each move."""
 
     throttle_time_ms: Int32 = 0
     allow_replication_factor_change: Annotated[Bool, since(1)] = True
@@ -103,7 +103,7 @@ class AlteredDirResult(Message):
 
 
 class AlterReplicaLogDirsResponse(Response):
-    """Which partitions go there."""
+    """The partitions of one topic to reassign."""
 
     throttle_time_ms: Int32 = 0
     results: list[AlteredDirResult]
@@ -121,7 +121,7 @@ class ListPartitionReassignmentsRequest(Request):
 
 
 class MovedPartition(Message):
-    """Where a partition is, comes to, and leaves."""
+    """The replicas of a partition in reassignment (KIP-455)."""
 
     partition_index: Int32
     replicas: list[Int32]
@@ -137,7 +137,7 @@ class MovedTopic(Message):
 
 
 class ListPartitionReassignmentsResponse(Response):
-    """What is on the move."""
+    """The reassignments in progress."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
@@ -166,14 +166,14 @@ class ElectedPartition(Message):
 
 
 class ElectedTopic(Message):
-    """Which partitions of one topic have new leaders."""
+    """The results of one topic."""
 
     topic: String
     partition_result: list[ElectedPartition]
 
 
 class ElectLeadersResponse(Response):
-    """What became of the elections."""
+    """The result of each election."""
 
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, since(1)] = 0
@@ -181,7 +181,7 @@ class ElectLeadersResponse(Response):
 
 
 class DescribeLogDirsRequest(Request):
-    """How much room do these partitions take? Null means all."""
+    """Asks for the sizes of partitions (KIP-113); null means all."""
 
     KEY = ApiKey.DESCRIBE_LOG_DIRS
     VERSIONS = (1, 4)

@@ -41,7 +41,7 @@ class ProduceTopic(Message):
 
 
 class ProduceRequest(Request):
-    """Append these records. With `acks` 0 nobody waits for an answer, and none may be sent."""
+    """Appends records. With `acks` 0 the client expects no response, and none may be sent."""
 
     KEY = ApiKey.PRODUCE
     VERSIONS = (3, 13)
@@ -61,7 +61,7 @@ class RefusedRecord(Message):
 
 
 class ProducedPartition(Message):
-    """Where the records of one partition went, or why they did not."""
+    """The offset of the records of one partition, or the error."""
 
     index: Int32
     error_code: Int16
@@ -75,7 +75,7 @@ class ProducedPartition(Message):
 
 
 class ProducedTopic(Message):
-    """What became of one topic's records."""
+    """The results of one topic."""
 
     name: Annotated[String, until(12)] = ""
     topic_id: Annotated[Uuid, since(13)] = NO_UUID
@@ -83,7 +83,7 @@ class ProducedTopic(Message):
 
 
 class ProduceResponse(Response):
-    """What became of all the records."""
+    """The results of all topics."""
 
     responses: list[ProducedTopic]
     throttle_time_ms: Int32 = 0
@@ -91,7 +91,7 @@ class ProduceResponse(Response):
 
 
 class ReplicaState(Message):
-    """Which follower asks; a consumer leaves it out."""
+    """The replica that fetches; consumers leave it out (KIP-903)."""
 
     replica_id: Int32 = -1
     replica_epoch: Int64 = -1
@@ -149,7 +149,7 @@ class FetchRequest(Request):
 
 
 class DivergingEpoch(Message):
-    """Where the log of a follower leaves that of its leader."""
+    """The epoch at which a follower's log diverges from its leader's (KIP-595)."""
 
     epoch: Int32 = -1
     end_offset: Int64 = -1
@@ -221,7 +221,7 @@ class ListOffsetsTopic(Message):
 
 
 class ListOffsetsRequest(Request):
-    """Which offset had these partitions at that time?"""
+    """Asks for the offset of each partition at a timestamp."""
 
     KEY = ApiKey.LIST_OFFSETS
     VERSIONS = (1, 10)
@@ -273,7 +273,7 @@ class EndEpochTopic(Message):
 
 
 class OffsetForLeaderEpochRequest(Request):
-    """Where did that epoch end? So a consumer finds out whether the log was cut under it."""
+    """Asks for the end offset of a leader epoch, so that consumers detect truncation (KIP-320)."""
 
     KEY = ApiKey.OFFSET_FOR_LEADER_EPOCH
     VERSIONS = (2, 4)
@@ -293,7 +293,7 @@ class EndedEpochPartition(Message):
 
 
 class EndedEpochTopic(Message):
-    """Where epochs ended in partitions of one topic."""
+    """The end offsets of one topic."""
 
     topic: String
     partitions: list[EndedEpochPartition]
@@ -307,7 +307,7 @@ class OffsetForLeaderEpochResponse(Response):
 
 
 class DeleteRecordsPartition(Message):
-    """Where a partition is to begin; -1 is its end."""
+    """The new start offset of a partition; -1 is its end."""
 
     partition_index: Int32
     offset: Int64
@@ -332,7 +332,7 @@ class DeleteRecordsRequest(Request):
 
 
 class DeletedRecordsPartition(Message):
-    """Where a partition begins now."""
+    """The start offset of a partition."""
 
     partition_index: Int32
     low_watermark: Int64
@@ -340,14 +340,14 @@ class DeletedRecordsPartition(Message):
 
 
 class DeletedRecordsTopic(Message):
-    """Where partitions of one topic begin now."""
+    """The start offsets of one topic."""
 
     name: String
     partitions: list[DeletedRecordsPartition]
 
 
 class DeleteRecordsResponse(Response):
-    """Where all of them begin now."""
+    """The start offsets of all topics."""
 
     throttle_time_ms: Int32 = 0
     topics: list[DeletedRecordsTopic]

@@ -1,4 +1,4 @@
-"""Who a client is."""
+"""The messages of SaslHandshake and SaslAuthenticate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from magnetar.wire.kafka.codec.declare import (
 
 
 class SaslHandshakeRequest(Request):
-    """I want to prove who I am by this mechanism."""
+    """Selects a SASL mechanism (KIP-43)."""
 
     KEY = ApiKey.SASL_HANDSHAKE
     VERSIONS = (0, 1)

@@ -77,7 +77,7 @@ class CreatedTopic(Message):
 
 
 class CreateTopicsResponse(Response):
-    """What was made."""
+    """The result of each creation."""
 
     throttle_time_ms: Int32 = 0
     topics: list[CreatedTopic]
@@ -112,7 +112,7 @@ class DeletedTopic(Message):
 
 
 class DeleteTopicsResponse(Response):
-    """What is gone."""
+    """The result of each deletion."""
 
     throttle_time_ms: Int32 = 0
     responses: list[DeletedTopic]
@@ -125,7 +125,7 @@ class CreatePartitionsAssignment(Message):
 
 
 class CreatePartitionsTopic(Message):
-    """How many partitions a topic is to have."""
+    """The new number of partitions of a topic."""
 
     name: String
     count: Int32
@@ -153,7 +153,7 @@ class CreatedPartitionsTopic(Message):
 
 
 class CreatePartitionsResponse(Response):
-    """Which topics have them."""
+    """The result of each topic."""
 
     throttle_time_ms: Int32 = 0
     results: list[CreatedPartitionsTopic]

@@ -69,14 +69,14 @@ class AddedPartition(Message):
 
 
 class AddedTopic(Message):
-    """Which partitions of one topic belong to it now."""
+    """The results of one topic."""
 
     name: String
     results_by_partition: list[AddedPartition]
 
 
 class AddPartitionsToTxnResponse(Response):
-    """What belongs to the transaction now."""
+    """The result of each partition."""
 
     throttle_time_ms: Int32 = 0
     results_by_topic: list[AddedTopic]
@@ -141,7 +141,7 @@ class TxnCommitTopic(Message):
 
 
 class TxnOffsetCommitRequest(Request):
-    """When the transaction is committed, the group is done with all before these offsets."""
+    """Adds offsets to a transaction; they are committed with it (KIP-98)."""
 
     KEY = ApiKey.TXN_OFFSET_COMMIT
     VERSIONS = (0, 5)
@@ -185,20 +185,20 @@ class WriteTxnMarkersRequest(Request):
 
 
 class WrittenMarker(Message):
-    """Where one transaction is marked."""
+    """The results of one marker."""
 
     producer_id: Int64
     topics: list[TopicErrors]
 
 
 class WriteTxnMarkersResponse(Response):
-    """What is marked."""
+    """The result of each marker."""
 
     markers: list[WrittenMarker]
 
 
 class DescribeProducersRequest(Request):
-    """Who writes to these partitions?"""
+    """Asks for the producers of partitions (KIP-664)."""
 
     KEY = ApiKey.DESCRIBE_PRODUCERS
     VERSIONS = (0, 0)
@@ -235,7 +235,7 @@ class DescribedProducersTopic(Message):
 
 
 class DescribeProducersResponse(Response):
-    """Who writes where."""
+    """The producers of each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: list[DescribedProducersTopic]
