@@ -30,7 +30,7 @@ def cpu() -> float:
 
 
 class Meter:
-    """Prints what a step cost."""
+    """Prints the cost of a step."""
 
     def __init__(self, what: str, entries: int) -> None:
         self.what, self.entries = what, entries

@@ -1,7 +1,7 @@
-"""CPU per message of what runs for each of them, in microseconds: best of several rounds.
+"""CPU time of the code that runs for each message, in microseconds: the best of several rounds.
 
-    .venv/bin/python -m bench.codec [ONLY-NAMES-WITH-THIS]           (`look` for what batches cost)
-    MAGNETAR_PURE=1 .venv/bin/python -m bench.codec                  (without what is compiled)
+    .venv/bin/python -m bench.codec [PART-OF-A-NAME]                 (`look`: the check of batches)
+    MAGNETAR_PURE=1 .venv/bin/python -m bench.codec                  (without compiled modules)
 
 Frames are made by protobuf, as clients make them. The second figure is the goal, if there is one.
 """
@@ -65,7 +65,7 @@ def feeding(data: bytes, verify: bool = True) -> Callable[[], object]:
 
 
 Measure = tuple[Callable[[], object], int, float | None]
-"""What to run, how many messages that is, and the goal in microseconds a message."""
+"""A function, the number of its messages, and the goal in microseconds per message."""
 FIRST = 1_000_000
 """The first sequence id: three bytes long, as most are."""
 SMALL = b"x" * 100
@@ -189,7 +189,7 @@ def storage_measures() -> dict[str, Measure]:
 
 
 def looking_measures() -> dict[str, Measure]:
-    """What it takes to see that a batch is one, before it is stored."""
+    """The check of a batch before it is stored."""
     words = [b"alpha", b"beta", b"gamma", b"delta", b"sensor", b"temperature", b"12.5"]
     values = [
         b" ".join(words[i * j * 7 % 11 % 7] for j in range(20))[:100] for i in range(MESSAGES)

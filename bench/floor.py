@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a message costs on this machine when nothing is done with it: `python bench/floor.py`.
+"""The cost of a message on this machine when nothing is done with it: `python bench/floor.py`.
 
 Three loops of a few lines, without Pulsar, topics or anything else, each in a process of its own,
 loaded by another process. CPU is the loop's, user and system time, a message:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Instructions a message, counted by valgrind: what a change costs, where clocks are too noisy.
+"""Instructions per message, counted by valgrind: for changes that clocks are too noisy to show.
 
     .venv/bin/python bench/instructions.py                      every load, this checkout
     .venv/bin/python bench/instructions.py --load both k16      some of them
@@ -35,7 +35,7 @@ TOTAL: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
 class Load(NamedTuple):
-    """What one generator does, with few messages and with many."""
+    """A load, with few messages and with many."""
 
     program: str
     listener: str
@@ -61,7 +61,7 @@ LOADS: Final = {
 
 
 class Count(NamedTuple):
-    """What was counted in one server's life."""
+    """The counts of one server's run."""
 
     instructions: int
     messages: int

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The files that one message passes in the server: what a maintainer has to open to follow it.
+"""The files that one message passes in the server, which a maintainer opens to follow it.
 
     .venv/bin/python bench/walk.py          a Kafka producer's message to a Pulsar consumer
 
@@ -77,7 +77,7 @@ class TracedServer:
         self.addresses: dict[str, str] = json.loads(self._read(folder / "ready", 1)[0])
 
     def called(self) -> list[str]:
-        """What was called since this was asked last."""
+        """The functions called since the last call of this one."""
         self._process.send_signal(signal.SIGUSR1)
         self._marks += 1
         found: list[str] = json.loads(self._read(self._folder / "trace", self._marks)[-1])

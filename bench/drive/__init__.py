@@ -1,1 +1,1 @@
-"""Starts servers, loads them with `pulsarload`, and turns what was measured into tables."""
+"""Starts servers, loads them with `pulsarload`, and turns measurements into tables."""

@@ -1,8 +1,8 @@
-"""The cases: what is loaded, how, and which figure the project set itself for it.
+"""The cases: loads, their options, and the project's goal for each.
 
 Pure; the tables are in `drive/pulsar_cases.py` and `drive/kafka_cases.py`, and `drive/measure.py`
 carries them out. Invariant: a case names only options that its generator has, so that each figure
-can be had again by hand.
+can be measured again by hand.
 """
 
 import enum
@@ -25,7 +25,7 @@ class Kind(enum.Enum):
 
 
 class Protocol(enum.Enum):
-    """What is spoken, and so who the peer is."""
+    """The protocol, which determines the peer."""
 
     PULSAR = "pulsar"
     KAFKA = "kafka"
@@ -39,7 +39,7 @@ SPEAKS = {
 
 
 class Backlog(msgspec.Struct, frozen=True):
-    """What is written first and then read, and what happens in between."""
+    """A load that is written first and then read, and the step in between."""
 
     messages: int
     messages_full: int
@@ -53,7 +53,7 @@ class Backlog(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One row of the table: a load, and what it must reach."""
+    """One row of the table: a load and its goal."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def protocol(self) -> Protocol:
-        """What is measured beside its peer."""
+        """Cases that are measured beside the peer."""
         return SPEAKS[self.generator]
 
     @property
@@ -75,7 +75,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def protocols(self) -> set[Protocol]:
-        """What a server must speak: messages may be read in another protocol."""
+        """The protocols that a server must speak: messages may be read in another one."""
         return {SPEAKS[name] for name in self.generators}
 
 

@@ -35,7 +35,7 @@ OWN_SERVER: dict[Kind, Measure] = {
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What is written to bench/out: the samples and the machine they are from."""
+    """The result in bench/out: the samples and their machine."""
 
     machine: dict[str, str]
     samples: list[Sample]

@@ -1,4 +1,4 @@
-"""What the disk itself takes to sync: the floor under every synced latency."""
+"""The time of a sync on the bare disk: the lower bound of every synced latency."""
 
 import os
 import time

@@ -38,7 +38,7 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """What one run measured. `server_*` is 0 when no process was watched."""
+    """The figures of one run. `server_*` is 0 if no process was watched."""
 
     ok: bool
     published: int
@@ -63,7 +63,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def trouble(self) -> dict[str, int]:
-        """What went wrong, and how often."""
+        """Errors and their counts."""
         told = {name: int(getattr(self, name)) for name in TROUBLES}
         return {name: count for name, count in told.items() if count}
 
@@ -82,7 +82,7 @@ TROUBLES = (
 
 
 def build(names: Iterable[str]) -> None:
-    """Make what is not up to date; says what is missing, as `make` does. Tests run in several
+    """Build what is not up to date; an error names what is missing. Tests run in several
     processes: one makes at a time.
     """
     if shutil.which("make") is None:

@@ -1,4 +1,4 @@
-"""What is asked of the Kafka front, beside Apache Kafka. A table; see `drive/cases.py`.
+"""The cases of the Kafka front, beside Apache Kafka. A table; see `drive/cases.py`.
 
 Batches are librdkafka's: up to 1 MB gathered for 5 ms, or the 16 KB that Java's clients send.
 """

@@ -1,8 +1,8 @@
 """Carries out one case on one server and returns its figures.
 
-Every sample holds what the disk took to sync just before, and the machine's load average: a figure
-from a busy machine must show that it is one. Invariant: a figure that could not be had is absent,
-never 0.
+Every sample has the time of a sync just before, and the machine's load average: a figure from a
+busy machine must be recognisable. Invariant: a figure that could not be measured is absent, never
+0.
 """
 
 import os
@@ -183,7 +183,7 @@ def measure_backlog(case: Case, server: Server, number: int, plan: Plan) -> Samp
 
 
 def measure_startup(case: Case, server: Server, number: int, _: Plan) -> Sample:
-    """From the spawn until a message is stored: what a developer waits for."""
+    """The time from the spawn until a message is stored: a developer's wait."""
     if case.topics > 1:
         fill_topics(case, server)
     begun = time.monotonic()
@@ -236,7 +236,7 @@ def resident_mb(server: Server) -> float:
 
 
 def attached_mb(case: Case, server: Server, attach: list[str]) -> float:
-    """Resident memory while somebody is attached."""
+    """Resident memory with clients attached."""
     child = generator.start_idle(case.generator, server.port(case.protocol), attach)
     try:
         return resident_mb(server)

@@ -1,4 +1,4 @@
-"""What is asked of the Pulsar front, beside Apache Pulsar. A table; see `drive/cases.py`."""
+"""The cases of the Pulsar front, beside Apache Pulsar. A table; see `drive/cases.py`."""
 
 from functools import partial
 
