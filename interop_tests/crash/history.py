@@ -31,9 +31,10 @@ class Got(NamedTuple):
 
 
 class Away(NamedTuple):
-    """From right before the server was told to go until right after it was ready again."""
+    """One absence of the server: it is told to go, its process ends, it is ready again."""
 
     since: float
+    gone: float
     until: float
 
 
@@ -45,8 +46,8 @@ def judge(
     lane: Callable[[int], Hashable] | None,
     kept: int = 0,
 ) -> None:
-    """`lane` says which messages are in order among themselves; None: none are. So many messages
-    that had come before the server went away the client may still have to give afterwards.
+    """`lane` says which messages are in order among themselves; None: none are. `kept` is the number
+    of received messages that a client may still hold when the connection is lost and hand out later.
     """
     by_number = {each.number: each for each in sent}
     ids: dict[int, set[str]] = {}
@@ -83,7 +84,7 @@ def _acknowledged_is_over(got: Sequence[Got], away: Sequence[Away], kept: int) -
     in_order = sorted(got, key=lambda each: each.at)
     had = set[Got]()
     for each in away:
-        had.update([one for one in in_order if one.at > each.since][:kept])
+        had.update([one for one in in_order if one.at > each.gone][:kept])
     over: dict[str, float] = {}
     for one in got:
         if one.acked_at:

@@ -4,7 +4,7 @@ import pytest
 
 from .history import Away, Got, Sent, judge
 
-AWAY = [Away(10.0, 11.0)]
+AWAY = [Away(10.0, 10.5, 11.0)]
 
 
 def sent(number, at=0.0, receipt_at=1.0, of=None):
@@ -49,6 +49,9 @@ def test_acknowledged_and_back():
         judge([sent(0)], [got(0, 2.0, acked_at=2.5), got(0, 12.0)], AWAY, lane=None)
     # a client that keeps one message over the server's absence may give it afterwards, but no other
     judge([sent(0)], [got(0, 2.0, acked_at=2.5), got(0, 12.0)], AWAY, lane=None, kept=1)
+    # what came before its process ended came from the server, not out of what the client keeps
+    before = [got(0, 2.0, acked_at=2.5), got(1, 10.2), got(0, 12.0)]
+    judge([sent(0), sent(1)], before, AWAY, lane=None, kept=1)
     both = [got(0, 2.0, acked_at=2.5), got(1, 12.0), got(0, 13.0)]
     with pytest.raises(AssertionError, match="came again"):
         judge([sent(0), sent(1)], both, AWAY, lane=None, kept=1)

@@ -48,8 +48,9 @@ def go_on(java, connect, topics, goings, *, batched):
             progress(mine, theirs)
             since = time.time()
             going(server)
+            gone = time.time()
             server.start()
-            away.append(Away(since, time.time()))
+            away.append(Away(since, gone, time.time()))
         progress(mine, theirs)
         for playing in theirs.values():
             playing.tell("end")

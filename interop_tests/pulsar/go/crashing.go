@@ -37,7 +37,8 @@ func crashWork(scene *Scene) any {
 		MaxPendingMessages: 200, BackOffPolicyFunc: soon})
 	consumer := subscribe(scene, client, pulsar.ConsumerOptions{Type: types[scene.Text("type", "Exclusive")],
 		// without, this client says that a part of a batch is acknowledged, and tells nobody before the whole is
-		EnableBatchIndexAcknowledgment: true, AckWithResponse: true, BackOffPolicyFunc: soon})
+		EnableBatchIndexAcknowledgment: true, AckWithResponse: true, BackOffPolicyFunc: soon,
+		ReceiverQueueSize: scene.Number("queue", 0)})
 	go func() {
 		for scene.Ctx.Err() == nil {
 			message, err := consumer.Receive(scene.Ctx)

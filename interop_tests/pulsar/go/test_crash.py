@@ -12,10 +12,13 @@ pytestmark = [pytest.mark.go, pytest.mark.slow, pytest.mark.timeout(300)]
 KINDS = [(kind, False) for kind in ("Exclusive", "Shared", "Failover", "Key_Shared")]
 
 
-KEPT = 12
-"""A consumer's channel of ten messages outlasts its connection (`messageCh` in `consumer_impl.go`,
-0.19), as do those in the hands of the two who fill and empty it: they come after a kill, whatever
-was acknowledged meanwhile. What the server had stored then was looked at, and was right."""
+QUEUE = 20
+KEPT = QUEUE + 12
+"""Messages of a lost connection that this client still hands out, whatever was acknowledged
+meanwhile. Its receiver queue is cleared only when the consumer has connected again, so until then the
+application goes on taking from it. Its channel of ten outlasts even that (`messageCh` in
+`consumer_impl.go`, 0.19), as does one message each with the goroutine that fills the channel and the
+application that empties it."""
 
 
 @pytest.mark.parametrize("going", ["kill", "stop"])
@@ -36,7 +39,13 @@ def under_load(pulsar_go, topics, going, times, kinds=KINDS):
     with standalone() as server:
         working = [
             pulsar_go.start(
-                "crash.work", server.pulsar_url, topics(), type=kind, batched=batched, seconds=1_500
+                "crash.work",
+                server.pulsar_url,
+                topics(),
+                type=kind,
+                batched=batched,
+                seconds=1_500,
+                queue=QUEUE,
             )
             for kind, batched in kinds
         ]
@@ -44,8 +53,9 @@ def under_load(pulsar_go, topics, going, times, kinds=KINDS):
             progress(working)
             since = time.time()
             getattr(server, going)()
+            gone = time.time()
             server.start()
-            away.append(Away(since, time.time()))
+            away.append(Away(since, gone, time.time()))
         progress(working)
         for one in working:
             one.tell("end")
