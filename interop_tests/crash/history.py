@@ -46,8 +46,8 @@ def judge(
     lane: Callable[[int], Hashable] | None,
     kept: int = 0,
 ) -> None:
-    """`lane` says which messages are in order among themselves; None: none are. `kept` is the number
-    of received messages that a client may still hold when the connection is lost and hand out later.
+    """`lane` says which messages are in order among themselves; None: none are. `kept` is the
+    number of messages that a client may hold when its connection is lost, and hand out later.
     """
     by_number = {each.number: each for each in sent}
     ids: dict[int, set[str]] = {}

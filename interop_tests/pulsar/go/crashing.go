@@ -73,7 +73,9 @@ func crashWork(scene *Scene) any {
 		}
 		number, began := count, now()
 		count++
-		producer.SendAsync(scene.Ctx, body(number), func(stored pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
+		message := body(number)
+		message.Key = strconv.Itoa(number % 10) // Key_Shared keeps the order of each key
+		producer.SendAsync(scene.Ctx, message, func(stored pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
 			Check(err)
 			locked(func() { sent = append(sent, []any{number, began, now(), id(stored)}) })
 		})

@@ -9,16 +9,22 @@ from magnetar import standalone
 
 pytestmark = [pytest.mark.go, pytest.mark.slow, pytest.mark.timeout(300)]
 
-KINDS = [(kind, False) for kind in ("Exclusive", "Shared", "Failover", "Key_Shared")]
+LANES = {
+    "Exclusive": lambda number: 0,
+    "Shared": None,
+    "Failover": lambda number: 0,
+    "Key_Shared": lambda number: number % 10,
+}
+KINDS = [(kind, False) for kind in LANES]
 
 
 QUEUE = 20
 KEPT = QUEUE + 12
-"""Messages of a lost connection that this client still hands out, whatever was acknowledged
-meanwhile. Its receiver queue is cleared only when the consumer has connected again, so until then the
+"""Messages of a lost connection that this client still hands out, even if they were acknowledged
+meanwhile. Its receiver queue is cleared only when the consumer has reconnected, so until then the
 application goes on taking from it. Its channel of ten outlasts even that (`messageCh` in
-`consumer_impl.go`, 0.19), as does one message each with the goroutine that fills the channel and the
-application that empties it."""
+`consumer_impl.go`, 0.19), as does one message each with the goroutine that fills the channel and
+the application that empties it."""
 
 
 @pytest.mark.parametrize("going", ["kill", "stop"])
@@ -63,8 +69,7 @@ def under_load(pulsar_go, topics, going, times, kinds=KINDS):
             notes = one.result()
             sent = [Sent(*note) for note in notes["sent"]]
             assert len(sent) == notes["count"], "some were never confirmed"
-            lane = None if kind == "Shared" else lambda _: None
-            judge(sent, [Got(*note) for note in notes["got"]], away, lane=lane, kept=KEPT)
+            judge(sent, [Got(*note) for note in notes["got"]], away, lane=LANES[kind], kept=KEPT)
 
 
 def progress(working):
