@@ -44,12 +44,12 @@ def _sweep_once() -> None:
 
 
 def sweep(parent: Path) -> list[Path]:
-    """Remove the folders in `parent` whose locks nobody holds, and return them."""
+    """Remove the folders in `parent` whose locks are free, and return them."""
     return [found for found in parent.glob(f"{PREFIX}*/{LOCK}") if _abandoned(found)]
 
 
 def _abandoned(lock: Path) -> bool:
-    """Whether nobody held the lock; if so, its folder has been removed."""
+    """Whether the lock was free; if so, its folder is removed."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError:  # another user's, or just removed by its owner

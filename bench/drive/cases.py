@@ -44,7 +44,7 @@ class Backlog(msgspec.Struct, frozen=True):
     messages: int
     messages_full: int
     reader: str
-    """The generator that reads it, whatever protocol it was written in."""
+    """The generator that reads it, for any protocol."""
     reading: Options = {}
     restart: bool = True
     """Read by a new process, which has nothing of it in its memory,"""

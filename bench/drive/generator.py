@@ -121,7 +121,7 @@ def run(name: str, port: int, arguments: list[str], watch_pid: int | None = None
 
 
 def start_idle(name: str, port: int, arguments: list[str]) -> subprocess.Popen[bytes]:
-    """Attach what is asked for and keep it; returns when all are attached."""
+    """Attach all clients and keep them attached; returns when all are."""
     told = command(name, port, ["--mode", "idle", "--seconds", "600", *arguments])
     child = subprocess.Popen(told, stdout=subprocess.PIPE)
     assert child.stdout is not None

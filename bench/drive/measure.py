@@ -245,7 +245,7 @@ def attached_mb(case: Case, server: Server, attach: list[str]) -> float:
 
 
 def filled_mb(case: Case, server: Server) -> float:
-    """Resident memory with many topics; nobody attaches to a partition of Kafka's: it is used."""
+    """Resident memory with many topics; Kafka has no attaching, so each partition is used once."""
     if case.protocol is Protocol.PULSAR:
         return attached_mb(case, server, every_topic(case))
     publish_in_each(case, server)

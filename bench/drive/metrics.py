@@ -7,7 +7,7 @@ LOOP_PAUSE = "magnetar_loop_pause_seconds_max"
 
 
 def parse_gauge(page: str, name: str) -> float | None:
-    """Return the largest sample of a gauge, whatever its labels; None when the page has none."""
+    """Return the largest sample of a gauge over all labels; None if the page has none."""
     found = [
         float(line.rsplit(" ", 1)[1])
         for line in page.splitlines()

@@ -38,7 +38,7 @@ class Server(Interface):
 
     @property
     def metrics_port(self) -> int | None:
-        """Where it tells of pauses, if it counts them."""
+        """The address of its pause metrics, if it has them."""
 
     @property
     def directory(self) -> Path: ...
@@ -47,7 +47,7 @@ class Server(Interface):
         """Where it speaks one of its protocols."""
 
     def prepare(self) -> None:
-        """Once, before the first start: what no start is to be charged with."""
+        """Called once before the first start, for work that no start should be charged with."""
 
     def start(self) -> float:
         """Start and wait until ready; return how many seconds that took."""

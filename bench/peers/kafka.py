@@ -90,7 +90,7 @@ class Kafka:
         )
 
     def start(self) -> float:
-        """Start and wait until somebody listens; who connects then may still be told to wait."""
+        """Start and wait until the port is open; the first clients may still have to wait."""
         told = self.command("kafka.Kafka", str(self.properties))
         return self.jvm.start(told, self.is_listening, POLL_SECONDS)
 

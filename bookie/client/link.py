@@ -41,5 +41,5 @@ class BookieLink(Protocol):
         ...
 
     def release(self, ledger_id: int) -> None:
-        """Forget the state of a ledger that has no writer any more."""
+        """Forget the state of a ledger without a writer."""
         ...

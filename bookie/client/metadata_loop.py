@@ -49,7 +49,7 @@ async def _last_entry(store: MetadataStore, ledger_id: int) -> int:
 
 
 async def remove(store: MetadataStore, ledger_id: int) -> None:
-    """Delete the metadata of a ledger, whatever its value and version."""
+    """Delete the metadata of a ledger unconditionally."""
     path = ledger_metadata.path_of(ledger_id)
     while (found := await store.get(path)) is not None:
         try:

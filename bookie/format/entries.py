@@ -200,7 +200,7 @@ def _records_at(data: bytes, start: int, end: int) -> tuple[int, int, array[int]
 
 
 def payload_length(head: bytes, ledger_id: int, entry_id: int) -> int:
-    """The length of the payload behind this head, if it is the head of that entry; else -1."""
+    """The length of the payload if this is the head of that entry; else -1."""
     if len(head) < RECORD_OVERHEAD_BYTES:
         return -1
     length, *found = _start(head)
@@ -246,7 +246,7 @@ def rest(run: Run, count: int) -> Run:
 def span(run: Run, first: int, last: int, bytes_max: int) -> tuple[int, int]:
     """Indexes of the records to return: from `first` on, as far as `last` and `bytes_max` allow.
 
-    At least one, whatever its size.
+    At least one entry, even if it is too large.
     """
     offsets = run.offsets
     start = first - run.first

@@ -81,7 +81,7 @@ def throw_away(parent: Directory, name: str) -> None:
 
 
 def _close(index: Index) -> None:
-    """Close a damaged index, whatever error that raises."""
+    """Close a damaged index and ignore any error."""
     try:
         index.close()
     except Exception as error:  # noqa: BLE001 -- RocksDB raises no narrower class

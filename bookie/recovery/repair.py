@@ -7,7 +7,7 @@ ones: entries have ids and a digest, and are searched for behind damage as in en
 `accept` notes the indexes as worn, so that the next start compares the stored entries with the
 metadata, and notes missing ones as lost. lastMark goes back to the oldest journal, since replaying
 too much is harmless. Then each damaged journal is replaced by one with the records found in it; the
-old file is kept as `*.damaged`.
+old file is renamed to `*.damaged`.
 
 Apache's bookie can only skip such a journal (`skipReplayJournalInvalidRecord`, BookKeeper 4.18).
 
@@ -130,7 +130,7 @@ def note_wear(directories: Directories, reason: str) -> None:
 
 
 def _keep(directory: Directory, name: str) -> None:
-    """Keep a file under another name, and never replace one that was kept before."""
+    """Rename a file to a backup name, and never replace an earlier backup."""
     names = (name + ".damaged" + (f".{i}" if i else "") for i in itertools.count())
     for kept in names:
         if kept not in directory.names():

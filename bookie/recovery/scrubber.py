@@ -76,7 +76,7 @@ class Scrubber:
         finished: Callable[[], Awaitable[list[int]]],
         bytes_per_second: int,
     ) -> None:
-        """`finished` returns the logs that are not written any more and are indexed completely."""
+        """`finished` returns the logs that are closed and completely indexed."""
         self._storage = storage
         self._metadata = metadata
         self._finished = finished

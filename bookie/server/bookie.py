@@ -404,11 +404,11 @@ class Bookie:
     # -- failing and deleting -----------------------------------------------------------------
 
     def fail(self, reason: str) -> None:
-        """Accept nothing any more; the first reason is kept."""
+        """Accept no more appends; the first reason is the one reported."""
         self.failed = self.failed or StorageFailed(reason)
 
     def deleted(self, ledger_id: int) -> None:
-        """Store nothing of a ledger any more: it is gone from the metadata store."""
+        """Stop storing a ledger that has left the metadata store."""
         deleted = self._checkpointer.deleted
         deleted[ledger_id] = None
         if len(deleted) > DELETED_MAX:

@@ -77,7 +77,7 @@ class Checkpointer:
         self.rows: dict[int, LedgerRow] = {}
         """Rows that changed since they were last written out."""
         self.deleted: dict[int, None] = {}
-        """Deleted ledgers, oldest first: nothing of them is written any more."""
+        """Deleted ledgers, oldest first; they are no longer written."""
         self.disk = disk
         self._on_relieved = on_relieved
         self._begun = False
@@ -243,7 +243,7 @@ class Checkpointer:
         self._marked_at = self._now()
 
     async def retire(self) -> None:
-        """Retire journals that no replay needs any more (`Journal.checkpointComplete` of 4.18).
+        """Retire the journals that replay no longer needs (`Journal.checkpointComplete` of 4.18).
 
         In a worker of its own: zeroing an old journal takes as long as writing one, and the next
         half of the write cache must not wait for that.

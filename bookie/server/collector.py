@@ -174,7 +174,7 @@ class Collector:
     # -- logs ---------------------------------------------------------------------------------
 
     async def finished_logs(self) -> list[int]:
-        """Logs that are not written any more and are indexed completely."""
+        """Logs that are closed and completely indexed."""
         async with self._storage.lock:
             writing = self._storage.entry_log.log_id
             unindexed = self._checkpointer.unindexed_from

@@ -86,7 +86,7 @@ class LedgerIds:
             self.known = True
 
     def saw(self, ledger_id: int) -> None:
-        """Count an id that is in use, whatever the files say."""
+        """Reserve an id that is in use, even if the files do not know it."""
         self.highest = max(self.highest, ledger_id)
 
     async def take(self, ledger_id: int) -> None:

@@ -4,7 +4,7 @@ Apache replays into its write cache, through the path of ordinary adds (`BookieI
 4.18); this writes directly.
 
 Invariant: afterwards every acknowledged entry, key and fence is in ledger storage, and the journals
-that were read are not needed any more. A second replay changes nothing.
+that were read are no longer needed. A second replay changes nothing.
 """
 
 from __future__ import annotations

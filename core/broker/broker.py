@@ -144,7 +144,7 @@ class Broker:
     # -- life ---------------------------------------------------------------------------------
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. `stop` comes first where data is to be saved."""
+        """Serve until cancelled. Call `stop` first to save all data."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             await self.catalog.open()

@@ -51,7 +51,7 @@ class OwnedRecords(Generic[Value]):
         """Those that exist, or may exist: their last write may have happened."""
 
     async def names(self) -> list[str]:
-        """Every name that has a record, whoever owns it."""
+        """All names with a record, owned here or elsewhere."""
         return [unquote(name) for name in await self._metadata.children(self._kind.folder)]
 
     async def is_ours(self, name: str) -> bool:
@@ -131,7 +131,7 @@ class OwnedRecords(Generic[Value]):
                 await record.verify()
 
     def release(self, name: str) -> None:
-        """Another broker owns the name, or there is no record any more."""
+        """Another broker owns the name, or its record is deleted."""
         self._owned.pop(name, None)
 
     def _own(self, name: str, record: OwnedRecord[Value]) -> None:

@@ -48,7 +48,7 @@ class Ownership(Protocol):
         ...
 
     async def transaction(self, name: str) -> Peer | None:
-        """Who coordinates the transactions of that name (Kafka's transactional id)."""
+        """The coordinator of a transactional id."""
         ...
 
     def peers(self) -> Sequence[Peer]:

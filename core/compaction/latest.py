@@ -47,7 +47,7 @@ class Latest:
         self._keys[short(key)] = index
 
     def note_producer(self, producer: Hashable, index: int) -> None:
-        """Note a batch of that producer whose last message has that index."""
+        """Note a producer's batch by the index of its last message."""
         if producer in self._producers or len(self._producers) < PRODUCERS_MAX:
             self._producers[producer] = index
 
@@ -56,5 +56,5 @@ class Latest:
         return index >= self.end or self._keys.get(short(key), -1) <= index
 
     def is_last_of(self, producer: Hashable, index: int) -> bool:
-        """Whether no later batch of that producer was noted."""
+        """Whether this is the producer's latest batch."""
         return self._producers.get(producer, -1) <= index

@@ -4,7 +4,7 @@ Theory. A key's hash has an owner (see `selectors.py`). When consumers attach or
 new owners, while the old one may still have pending messages of a key. Ordered delivery follows
 from one rule: **all pending entries of a hash are with one consumer, its holder** (PIP-379,
 `DrainingHashesTracker.java` of Pulsar 4.2). While the holder is not the owner, the hash is
-*draining*, and no consumer gets more of it; when the holder has no pending entry of it any more,
+*draining*, and no consumer gets more of it; once the holder has no pending entry of it,
 the owner takes over. If the hash returns to its holder before that, delivery continues. Before
 PIP-379, Pulsar blocked new consumers as a whole (`recentlyJoinedConsumers`).
 
@@ -129,7 +129,7 @@ class KeyShared(Generic[C]):
         holder.entries += 1
 
     def returned(self, consumer: C, hash_: int) -> bool:
-        """An entry is not pending any more; True if that ends the draining of its hash."""
+        """Settle a pending entry; True if that ends the draining of its hash."""
         holder = self._holders.get(hash_)
         if holder is None or holder.consumer is not consumer:
             return False

@@ -71,7 +71,7 @@ def _of_singles(entries: int, time_part: bytes, first_index: int) -> list[bytes]
 
 
 def plain(entry: bytes) -> EntryHeader | None:
-    """The header of an entry that begins with one of these; None for any other."""
+    """The header of an entry that begins with one; None for any other entry."""
     if len(entry) < PREFIX_BYTES or not entry.startswith(MAGIC):
         return None
     at, end = PREFIX_BYTES, PREFIX_BYTES + _SIZE.unpack_from(entry, 2)[0]

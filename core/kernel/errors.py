@@ -104,7 +104,7 @@ class ChecksumMismatch(Refused):
 
 
 class Terminated(Refused):
-    """The topic is terminated: nothing more may be published."""
+    """The topic is terminated: it accepts no more messages."""
 
 
 class Unsupported(Refused):

@@ -15,7 +15,7 @@ from magnetar.core.ports.metadata_store import MetadataStore
 
 
 class UnsavedCursor(Protocol):
-    """A cursor with changes that are to be saved."""
+    """A cursor with unsaved changes."""
 
     def flush(self) -> None: ...
 
@@ -37,7 +37,7 @@ class Storage(Struct, frozen=True):
     spawn: Callable[..., None]
     """Starts a task that outlives its caller (a nursery's `start_soon`)."""
     cursor_dirty: Callable[[UnsavedCursor], None]
-    """Called by a cursor that is to be saved soon."""
+    """Called by a cursor that has changes to save."""
     gather: Callable[[PendingLog], None] | None = None
     """Called by a log whose `write` is to be called at the end of this sweep, so that what all
     producers appended in it is stored as one run. None: every append is written at once."""

@@ -86,11 +86,11 @@ class Connection:
         self.packed_bytes = 0
         """Bytes packed since the last flush, as reported by `packed`."""
         self.taken_bytes = 0
-        """Bytes that the peer took of those that had to wait."""
+        """The number of waiting bytes that the peer has taken."""
         self.given_bytes = 0
         """Bytes of deliveries and of counted replies packed for it."""
         self.passed_by = False
-        """Whether dispatch has skipped it, and is to be notified when the peer has received."""
+        """Whether dispatch has skipped it and expects a notification once the peer reads again."""
         self.paused = 0
         """Reasons not to read (`pauses.py`)."""
         self.interest = READ

@@ -132,7 +132,7 @@ class Link:
 
     def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
         """Call in a sweep whenever `fd` is readable, as long as it is open. `due` says whether that
-        is to be expected within a moment.
+        is expected within a moment.
         """
         self._watched[fd] = call
         self._due.append(due)
@@ -412,7 +412,7 @@ class Link:
         log.debug("%s: connected to %s", accepted.peer, accepted.listener.door.name)
 
     def drop(self, connection: Connection, reason: str) -> None:
-        """Close at once; the session hears of it."""
+        """Close at once and notify the session."""
         if connection.fd < 0:
             return
         self.poller.forget(connection.fd)

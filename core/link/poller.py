@@ -12,7 +12,7 @@ from typing import Final, Protocol
 READ: Final = 1
 WRITE: Final = 4
 GONE: Final = 8 | 16
-"""Both ways are closed, or reset. Nobody registers for it, and it is reported again and again.
+"""Both directions are closed, or reset. It is reported without registration, again and again.
 
 All three are epoll's own numbers, so that what it says needs no translation.
 """

@@ -24,7 +24,7 @@ _COUNT: Final = struct.Struct("=i")
 
 
 def py_receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
-    """What is left of before, and what has come behind it: `size` bytes more at most.
+    """The rest of the last read, followed by up to `size` received bytes.
 
     No more than before if the peer has closed. BlockingIOError if nothing has come; another OSError
     if the connection is broken. Bytes pass through `scratch` on their way.
@@ -38,7 +38,7 @@ def py_send(fd: int, data: bytes) -> int:
 
 
 def unsent(fd: int) -> int:
-    """How many bytes of those the system took are not acknowledged by the peer; 0 if unknown."""
+    """The number of sent bytes that the peer has not acknowledged; 0 if unknown."""
     if sys.platform != "linux":
         return 0
     try:

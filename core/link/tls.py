@@ -108,7 +108,7 @@ class TlsWire:
         return [sealed] if sealed else []
 
     def farewell(self) -> list[bytes]:
-        """Tell the peer that nothing was cut off (`close_notify`); nothing is packed any more."""
+        """Send `close_notify`, so that the peer knows the end; nothing is packed afterwards."""
         self._ended = True
         if self._established:
             # It always complains, of the peer's own goodbye that has not come: ours is packed.

@@ -27,7 +27,7 @@ class Put(Struct, frozen=True, array_like=True, tag=1):
 
 
 class Delete(Struct, frozen=True, array_like=True, tag=2):
-    """A path has no value any more."""
+    """The value of a path is deleted."""
 
     path: str
 

@@ -13,7 +13,7 @@ SQLite itself is never synced, and rebuilt from the history at each start: `hist
 what is on the disk and what a crash or damage leaves of it.
 
 Invariants: a write that was answered is on the disk; a write whose condition fails changes nothing;
-after a failed sync nothing more is written, since the state of the disk is unknown.
+nothing is written after a failed sync, since the state of the disk is unknown.
 Leases live as long as this process: they are cleared when the store is opened.
 """
 
@@ -252,7 +252,7 @@ class EmbeddedMetadata:
         return passing() if passing is not None else self._break(error)
 
     def _break(self, error: Exception) -> StorageFailed:
-        """Write nothing more: only a restart can find out what the disk holds."""
+        """Stop writing: only a restart can find out what the disk holds."""
         self._broken = StorageFailed(f"the metadata cannot be written any more: {error!r}")
         self._tell(partial(self._on_fatal, str(self._broken)))
         return self._broken

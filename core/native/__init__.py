@@ -23,7 +23,7 @@ PURE_WANTED: Final = os.environ.get("MAGNETAR_PURE", "0") not in ("", "0")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _lacking: dict[str, str] = {}
-"""Compiled modules that were asked for and are not here, each with the reason."""
+"""Compiled modules that could not be loaded, each with the reason."""
 _loaded: dict[str, Any] = {}
 
 

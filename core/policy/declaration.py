@@ -60,7 +60,7 @@ class Policy(Struct, frozen=True):
     settings: tuple[str, ...] = ()
     """The settings of section `broker` that change the default."""
     configure: Callable[..., Any] = same
-    """From the values of those settings to the default."""
+    """Derives the default from the values of those settings."""
     name: str = ""
     """That of its field, if it is one."""
     reason: str = ""

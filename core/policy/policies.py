@@ -248,7 +248,7 @@ class Effective(Struct, frozen=True, kw_only=True):
 if TYPE_CHECKING:
 
     class TopicPolicies(Struct, frozen=True):
-        """What one topic decides; its fields are the policies of that level, by name."""
+        """The policies of one topic; its fields are the policies of that level, by name."""
 
         def __init__(self, **decided: Any) -> None: ...
         def __getattr__(self, policy: str) -> Any: ...

@@ -136,7 +136,7 @@ class Directory(Protocol):
         ...
 
     def directory(self, name: str) -> Directory:
-        """The one of that name below; made, durably, if it is not there."""
+        """The subdirectory of that name; created durably if it is missing."""
         ...
 
 

@@ -28,7 +28,7 @@ class GroupCommit(Protocol):
 
     @property
     def congested(self) -> bool:
-        """Storage has more waiting than it should: connections that write are to wait.
+        """Storage has too much waiting: connections that write have to wait.
 
         It becomes False by a delivery (between `EventLoop.begin` and `settle`), or else storage
         calls `EventLoop.soon`.
@@ -41,7 +41,7 @@ class EventLoop(Protocol):
 
     def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
         """Call whenever the descriptor is readable, as long as it is open. `due` says whether that
-        is to be expected within a moment.
+        is expected within a moment.
         """
         ...
 
@@ -50,7 +50,7 @@ class EventLoop(Protocol):
         ...
 
     def settle(self) -> None:
-        """All of them are delivered: what they caused is to be done and sent now."""
+        """All results are delivered: dispatch and send what they caused."""
         ...
 
     def soon(self) -> None:

@@ -89,7 +89,7 @@ class Bench:
         await settled()
 
     async def dispatch(self) -> None:
-        """What the link does at the end of each sweep, until there is nothing more to do."""
+        """Run the link's end of a sweep until nothing is left to do."""
         await settled()
         while self.dirty:
             dirty, self.dirty[:] = list(self.dirty), []
@@ -113,7 +113,7 @@ async def settled() -> None:
 
 
 class Outcome:
-    """A `done` that remembers what it was told, and that it was told once."""
+    """A `done` callback that records its result, and that it is called once."""
 
     def __init__(self, log: list[object] | None = None, name: object = None) -> None:
         self.result: Position | BrokerError | None = None

@@ -4,7 +4,7 @@ from magnetar.core.kernel import errors
 
 
 def leaves() -> set[type[errors.BrokerError]]:
-    """Of core.errors alone: whoever derives from a leaf elsewhere goes by that leaf's code."""
+    """Classes of core.errors alone: a class derived elsewhere has the code of its base."""
     named = {
         kind
         for kind in vars(errors).values()

@@ -1,6 +1,6 @@
 """A LedgerStore in memory: the verified fake. It passes the same contract as the real one.
 
-It confirms appends when told to (`sync`), or at once, so that tests decide what is stored when.
+It confirms appends on `sync`, or at once, so that tests decide when an entry is stored.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class MemoryLedger:
             done(None)
 
     def fail(self, error: BrokerError) -> None:
-        """Everything not stored yet is lost, and nothing more is taken."""
+        """Lose everything that is not stored yet, and accept nothing more."""
         self.failure = error
         del self.entries[self.last_confirmed + 1 :]
         while self._waiting:

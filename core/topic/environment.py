@@ -28,7 +28,7 @@ class Environment(Struct, frozen=True):
     spawn: Callable[..., None]
     """Starts a task that outlives its caller."""
     dirty: Callable[[PersistentSubscription], None]
-    """Called by a subscription that is to be dispatched at the end of this sweep."""
+    """Called by a subscription that has to dispatch at the end of this sweep."""
     lost: Callable[[PersistentTopic], None] = _ignore
     """Called by a topic that another owner has taken over; it is unloaded."""
     division: Division = Division()

@@ -66,11 +66,11 @@ class TopicListener(Protocol):
     """A protocol's own state beside a topic, which ends with the topic."""
 
     async def closed(self) -> None:
-        """The topic is unloaded; nothing is on its way to storage any more."""
+        """The topic is unloaded; no append is pending."""
         ...
 
     async def deleted(self) -> None:
-        """The topic is being deleted; no other owner can write it any more."""
+        """The topic is being deleted; no other owner can write to it."""
         ...
 
 
@@ -275,7 +275,7 @@ class PersistentTopic:
             producer.sink.closed_by_broker()
 
     async def terminate(self) -> Position:
-        """End the topic: nothing more may be published; returns the last position.
+        """Terminate the topic and return its last position.
 
         Producers are disconnected, as in Pulsar (`PersistentTopic.terminate`): their clients
         reconnect, get the reason, and fail what the application sends.

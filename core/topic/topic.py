@@ -43,7 +43,7 @@ class AnyTopic(Protocol):
     env: Environment
     policies: Effective
     fenced: bool
-    """It is being unloaded: clients are to look it up again."""
+    """The topic is being unloaded; clients have to look it up again."""
 
     @property
     def stored(self) -> PersistentTopic | None:

@@ -97,7 +97,7 @@ class TransactionSlot:
         """The record's value; looked up for each batch."""
         self.logs: frozenset[str] = frozenset()
         self.lost = False
-        """Another coordinator has taken the name over: nothing is done in here any more."""
+        """Another coordinator has taken over the transactional id: change nothing more."""
         self.lock = trio.Lock()
         self.rest = trio.Event()
         """Set while no decision is on its way to the logs."""

@@ -50,7 +50,7 @@ class HostNames(Struct, frozen=True):
     """`example.org`, `.example.org` for all names below that, `*` for any."""
     single_labels: bool = False
     """Whether names without a dot are served too: those of a container's or a cluster's network.
-    Nobody can own one in the public DNS, so no foreign page has one."""
+    No one can register one in the public DNS, so no foreign page has one."""
 
     def include(self, host: str) -> bool:
         """Whether a `Host` header, with or without a port, names this server."""

@@ -116,7 +116,7 @@ def refusal(status: int, reason: str) -> Response:
 
 
 class NotHere:
-    """A handler for an unsupported path: it answers 405, whatever the request."""
+    """A handler for an unsupported path: it answers 405 for every request."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason

@@ -183,7 +183,7 @@ def py_records_in(frame: bytes, at: int, head: bytes, words: bytes) -> memoryvie
 
 
 def _records_at(frame: bytes, at: int, head: bytes, words: bytes) -> tuple[int, int] | None:
-    """Where the records of a request begin, if it begins so, and where they are to end."""
+    """Where the records of a request begin and end, if it has this shape."""
     if not (frame.startswith(words, at + _WORDS_AT) and frame.startswith(head, at)):
         return None
     begin = at + _WORDS_AT + len(words)

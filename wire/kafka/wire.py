@@ -4,7 +4,7 @@ A frame is a size and what it says. Every request takes a place in line when it 
 response may come at any time, and leaves when all before it have left. A request that has no
 response (Produce that asks for none) gives its place up.
 
-Invariant: after `WireError`, or `close`, no byte is parsed any more; a response is packed once, or
+Invariant: no byte is parsed after `WireError` or `close`; a response is packed once, or
 never when the connection is closed first.
 """
 

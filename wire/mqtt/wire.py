@@ -11,7 +11,7 @@ no rule allows ends the connection; a client of 5.0 hears why, in CONNACK before
 in DISCONNECT after (4.13.1). Before 5.0 servers close without a word, but for the return codes that
 CONNACK has.
 
-Invariant: after `PacketError`, or `close`, no byte is parsed any more, and nothing is packed.
+Invariant: after `PacketError` or `close`, no byte is parsed and nothing is packed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MqttWire:
     def __init__(self, packet_bytes_max: int = PACKET_BYTES_MAX) -> None:
         self.state = WireState.CONNECTING
         self.version = Version.V3_1_1
-        """As long as nobody has said, what every client understands."""
+        """Until the client has named its version, the one that every client understands."""
         self.frame_bytes_wanted = 0
         self.names = TopicNames()
         self._size_max = packet_bytes_max
@@ -156,5 +156,5 @@ class MqttWire:
         )
 
     def close(self) -> None:
-        """Parse nothing any more."""
+        """Parse nothing more."""
         self.state = WireState.CLOSED

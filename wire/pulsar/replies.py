@@ -246,7 +246,7 @@ def ack_response(
 
 
 def active_consumer_change(consumer_id: int, is_active: bool) -> bytes:
-    """Failover: it is your turn, or not any more."""
+    """For Failover: whether the consumer is now the active one."""
     return frame(
         Type.ACTIVE_CONSUMER_CHANGE,
         pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active),
@@ -275,7 +275,7 @@ def last_message_id(
 
 
 class ConsumerFigures(Struct, frozen=True):
-    """What CONSUMER_STATS tells; rates are per second."""
+    """The statistics in CONSUMER_STATS; rates are per second."""
 
     messages_out_rate: float
     bytes_out_rate: float

@@ -55,7 +55,7 @@ class SchemaInfo(Struct, frozen=True):
 
 
 class OriginalUser(Struct, frozen=True):
-    """For whom a proxy asks."""
+    """The role on whose behalf a proxy connects."""
 
     principal: str
     auth_data: str

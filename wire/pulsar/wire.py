@@ -4,7 +4,7 @@ It joins the grammar (`frames`), the hot forms (`hot`) and all other commands (`
 keeps the only state this protocol has between frames: whether CONNECT was heard. Producers,
 consumers and requests are the session's.
 
-Invariant: after `WireError`, or `close`, no byte is parsed any more.
+Invariant: no byte is parsed after `WireError` or `close`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WireState(Enum):
     OPEN = "open"
     """CONNECT was heard. Whether its sender is who it says it is, the session judges."""
     CLOSED = "closed"
-    """Nothing is heard any more; a last word may still be sent."""
+    """Nothing more is parsed; a last frame may still be sent."""
 
 
 ONLY_FIRST: Final = (events.Connect,)
@@ -125,7 +125,7 @@ class PulsarWire:
         self.feed(frame.whole())
 
     def _take_any(self, data: bytes, offset: int, size: int) -> int:
-        """Take one frame, whatever it is; the offset behind it, or where it begins if it is not
+        """Take one frame of any type; the offset behind it, or where it begins if it is not
         whole.
         """
         if self.state is WireState.CLOSED:
@@ -232,7 +232,7 @@ class PulsarWire:
     # -- the end ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Hear nothing any more; what is packed may still be sent."""
+        """Parse nothing more; packed frames may still be sent."""
         self.state = WireState.CLOSED
         self._hot = {}
         self.frame_bytes_wanted = 0

@@ -87,7 +87,7 @@ class BlockFile:
         self._file.truncate(self._flushed)
 
     def give_back(self) -> None:
-        """Free reserved blocks behind the end: nothing more is written."""
+        """Free the reserved blocks behind the end; nothing more is written."""
         self._file.truncate(self._end)
 
     def replace_head(self, data: bytes) -> None:

@@ -146,7 +146,7 @@ class EntryLogReader:
         return True
 
     def bytes_at(self, log_id: int, offset: int, size: int) -> bytes:
-        """Bytes of a log, whatever they are."""
+        """The bytes of a log, valid or not."""
         return self._pread(log_id, offset, size)
 
     def size(self, log_id: int) -> int:

@@ -51,7 +51,7 @@ class JournalWriter(Protocol):
     def put(self, batch: Batch) -> None: ...
 
     async def stop(self) -> None:
-        """Write, sync and deliver all batches; nothing may be put any more."""
+        """Write, sync and deliver all batches; nothing may be put afterwards."""
         ...
 
 
@@ -148,7 +148,7 @@ class Journal:
                     self._writer.put(part)
 
     async def stop(self) -> None:
-        """Write, sync and acknowledge all appends. Nothing may be appended any more."""
+        """Write, sync and acknowledge all appends. Nothing may be appended afterwards."""
         self.hand_over()
         await self._writer.stop()
 

@@ -78,7 +78,7 @@ class UnpackedBatch:
         return self.header.first_timestamp if self.header.attributes & HORIZON else -1
 
     def without(self, fate: Removal) -> bytes:
-        """The batch with what is left of it, which may be its header alone."""
+        """The batch with its remaining records, which may be its header alone."""
         return self._before + self._batch_without(fate)
 
     def _batch_without(self, fate: Removal) -> bytes:

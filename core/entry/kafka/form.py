@@ -44,7 +44,7 @@ def head(offsets: int, now_ms: int) -> bytes:
 
 
 def head_bytes(offsets: int) -> int:
-    """The size of that, whenever the batch is stored in our days."""
+    """The size of the varint of a present-day time."""
     return len(head(offsets, _SOME_TIME_MS))
 
 

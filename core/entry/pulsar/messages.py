@@ -31,7 +31,7 @@ _VARINT_BYTES_MAX: Final = 10
 _MASK: Final = (1 << 64) - 1
 
 Fields = dict[int, Any]
-"""The last value of each field by its number; of those that repeat, a list."""
+"""The last value of each field by its number; a list for a repeated field."""
 
 _PUBLISH_TIME, _PROPERTIES, _KEY, _COMPRESSION, _SIZE_BEFORE, _COUNT = 3, 4, 6, 8, 9, 11
 _EVENT_TIME, _ENCRYPTION_KEYS, _KEY_IS_BASE64, _ORDERING_KEY, _MARKER = 12, 13, 17, 18, 20

@@ -96,7 +96,7 @@ def publish_time(tail: bytes) -> int:
 
 
 def event_time(tail: bytes) -> int:
-    """When what it tells of happened, in milliseconds; 0 if unknown."""
+    """The event time in milliseconds; 0 if unknown."""
     return _number(_metadata(tail), _EVENT_TIME) or 0
 
 

@@ -10,7 +10,7 @@ producers (`ProducerStateManager.java` of 4.1), Pulsar for transactions
     state    the view                         leaves for
     NEW      is empty                         LIVE by `load` or `begin`, CLOSED
     LIVE     covers every confirmed entry     CLOSED by `close` or `delete`
-    CLOSED   is not used any more             -
+    CLOSED   is no longer used                -
 
 The code that appends an entry applies the change when the entry is stored (`done`), because it
 knows the contents and need not parse them. `apply` is for replay. A test compares the two.
@@ -115,7 +115,7 @@ class SnapshotStore(Protocol[Image]):
     async def read(self) -> Snapshot[Image] | None:
         """The last one, None if there is none; `Corrupted` if it is unreadable.
 
-        Called once. A former owner cannot write any more when this has returned a snapshot.
+        Called once. Once this has returned a snapshot, a former owner can no longer write.
         """
         ...
 
@@ -352,7 +352,7 @@ class Fold(Generic[Image]):
         return None if image is None else Snapshot(position, image, ledger.created_ms)
 
     async def cover(self, position: Position) -> None:
-        """Store a snapshot that covers the entries up to `position`: they are to be deleted."""
+        """Store a snapshot that covers the entries up to `position`, before they are deleted."""
         if self._rules.holds and self.position < position:
             await self.save()
 
@@ -378,7 +378,7 @@ class Fold(Generic[Image]):
                 )
 
     async def delete(self) -> None:
-        """Delete the snapshots: the log is deleted, or the view is not used any more."""
+        """Delete the snapshots: the log is deleted, or the view is no longer used."""
         async with self._saving:
             await self._snapshots.delete()
             if self.state is not FoldState.CLOSED:

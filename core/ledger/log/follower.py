@@ -11,7 +11,7 @@ class Follower(Protocol):
     """A fold (`core/ledger/fold/fold.py`), as the log sees it."""
 
     counts: bool
-    """Whether `advanced` is to be called."""
+    """Whether to call `advanced`."""
 
     def advanced(self) -> None:
         """A run is stored. Plain call."""

@@ -70,7 +70,7 @@ class LedgerList:
         self.properties: Mapping[str, str] = {}
         """Properties of the log: always the same mapping, whose contents change."""
         self.doomed: frozenset[int] = frozenset()
-        """Ledgers that are not, or no longer, part of the log, and are to be deleted."""
+        """Ledgers to delete, which are not, or no longer, part of the log."""
         self._storage = storage
         self._name = name
         self._next_index = next_index
@@ -229,7 +229,7 @@ class LedgerList:
     async def remove(self, ledger_ids: Iterable[int]) -> tuple[int, set[int]]:
         """Remove ledgers at the front that have ended.
 
-        Returns how many, and the ledgers that hold nothing of the log any more.
+        Returns how many, and the ledgers that no longer hold any entry of the log.
         """
         leaving = set(ledger_ids)
         async with self._lock:
@@ -271,7 +271,7 @@ class LedgerList:
             await self._store(structs.replace(self._contents(), doomed=self.doomed | {ledger_id}))
 
     async def spare(self, ledger_ids: Iterable[int]) -> None:
-        """Drop the note that these are to be deleted; the next change stores that."""
+        """Remove ledgers from the list of those to delete; the next change stores that."""
         async with self._lock:
             self.doomed = self.doomed.difference(ledger_ids)
 

@@ -26,7 +26,7 @@ BEGIN: Final = "magnetar.begin"
 MIXED: Final = "magnetar.mixed"
 """Property of the log: it has entries in other forms than the native one."""
 DOOMED: Final = "magnetar.doomed"
-"""Property of the log: ledgers that are not, or no longer, part of it, and are to be deleted."""
+"""Property of the log: ledgers to delete, which are not, or no longer, part of it."""
 FIRST_INDEX: Final = "magnetar.first-index"
 """Property of one ledger: the index of its first message."""
 BEGUN: Final = "magnetar.begun"
@@ -112,7 +112,7 @@ def size_of(stored: bytes) -> int:
 
 
 def doomed_of(properties: Mapping[str, str]) -> list[int]:
-    """The ledgers that are to be deleted."""
+    """The ledgers to delete."""
     return [int(ledger_id) for ledger_id in properties.get(DOOMED, "").split()]
 
 

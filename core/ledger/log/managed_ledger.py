@@ -181,7 +181,7 @@ class ManagedLedger:
         return self.chain.confirmed
 
     def let_go(self, reason: Fenced) -> None:
-        """Stop: another owner has taken over, so this one writes nothing more."""
+        """Stop writing: another owner has taken over."""
         if self.state is not LogState.CLOSED:
             self.fenced = True
             log.error("%s: %s", self._log_name, reason)

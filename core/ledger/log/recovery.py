@@ -52,9 +52,9 @@ class RecoveredLog(Struct, frozen=True):
     next_index: int
     terminated: Position | None
     doomed: list[int]
-    """Ledgers that are not part of the log, and are to be deleted."""
+    """Ledgers to delete, which are not part of the log."""
     changed: bool
-    """Whether the list is to be stored."""
+    """Whether the list has to be stored."""
 
 
 async def find(storage: Storage, name: str, stored: Versioned) -> RecoveredLog:

@@ -39,7 +39,7 @@ class RemainingEntries:
         self.ledger_id = ledger_id
         """The ledger that holds them."""
         self.first = first
-        """The entry of that ledger that is the first of them."""
+        """The first remaining entry of that ledger."""
         self.ids = array("I", ids)
 
     @property
@@ -53,7 +53,7 @@ class RemainingEntries:
         return self.ids[place] if place < len(self.ids) else None
 
     def count(self, first: int, last: int) -> int:
-        """How many of these entries remain."""
+        """The number of entries that remain."""
         ids = self.ids
         return max(bisect_right(ids, last) - bisect_left(ids, first), 0)
 

@@ -60,7 +60,7 @@ def _with_policy(limits: RollLimits, policy: LedgerLimits) -> RollLimits:
 
 
 def should_roll(limits: RollLimits, entries: int, size: int, age_ms: int) -> bool:
-    """Whether a ledger of that size and age is to be closed."""
+    """Whether a ledger of that size and age is due to be closed."""
     if age_ms >= limits.age_ms_max:
         return entries > 0
     full = entries >= limits.entries_max or size >= limits.bytes_max

@@ -25,13 +25,13 @@ from typing import Final, Protocol
 SHARE_BYTES_MIN: Final = 1024 * 1024
 """A smaller reply is not worth its round trip, so it waits."""
 SHARES: Final = 4
-"""The part of what is left that one reply may have."""
+"""The share of the remaining memory that one reply may use."""
 PART_OF_PROVEN: Final = 4
 """The part that is reserved for peers that read."""
 SMALL_BYTES: Final = 16 * 1024
 """A peer with no more than this waiting is read, however much waits for others."""
 OUTBOXES: Final = 8
-"""The part of what is left that one outbox may have."""
+"""The share of the remaining memory that one outbox may use."""
 
 
 class BlockedPeer(Protocol):
@@ -87,7 +87,7 @@ class OutboundMemory:
             self._set_high()
 
     def remove(self, size: int) -> None:
-        """Count bytes that are sent, or not reserved any more."""
+        """Release bytes that were sent, or are no longer reserved."""
         self.used -= size
         assert self.used >= 0, "more was sent than was packed"
         if self.high < self.high_max:

@@ -106,7 +106,7 @@ class Sink(Protocol):
 
     @property
     def congested(self) -> bool:
-        """Whether the peer does not read what was sent, so that nothing more is delivered."""
+        """Whether delivery pauses because the peer does not read."""
         ...
 
     def deliver(
@@ -245,7 +245,7 @@ class Consumer:
             self.blocked = True
 
     def release(self, messages: int) -> None:
-        """Count messages that are not pending any more; at half the limit, unblock."""
+        """Count settled messages; unblock at half the limit."""
         self.unacked = max(self.unacked - messages, 0)
         if self.blocked and self.unacked <= self.unacked_max // 2:
             self._unblock()

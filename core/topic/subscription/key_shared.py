@@ -253,7 +253,7 @@ class KeyedDispatcher:
     # -- acknowledgement and coming back ------------------------------------------------------
 
     def _left(self, position: Position, owner: Consumer | None) -> None:
-        """An entry is not pending any more, so its hash may become free."""
+        """Settle a pending entry, which may free its hash."""
         hash_ = self._hashes.get(position)
         if position not in self.out.replay:
             self._hashes.pop(position, None)

@@ -19,7 +19,7 @@ OLDEST: Final = (
     "earliestMsgPublishTimeInBacklogs",
     "topicCreationTimeStamp",
 )
-"""Of these the lowest value is taken that is a valid time."""
+"""The lowest value that is a valid time."""
 HIGHEST: Final = ("oldestBacklogMessageAgeSeconds", "topicEpoch")
 LATEST: Final = ("TimeStamp", "Timestamp")
 LIMITS: Final = ("backlogQuotaLimitSize", "backlogQuotaLimitTime")

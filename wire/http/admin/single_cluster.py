@@ -21,7 +21,7 @@ from magnetar.wire.http.routes import AdminHandler, Table, not_here
 
 
 def refuses(reason: str) -> AdminHandler:
-    """405, whatever the request."""
+    """405 for every request."""
 
     async def refuse(_ask: AdminRequest) -> None:
         raise not_here(reason)

@@ -158,7 +158,7 @@ def _nothing_stored(topic: Topic) -> Json:
 
 
 def _deduplication(topic: Topic) -> str:
-    """The deduplication status; a non-persistent topic has none, whatever its policy."""
+    """The deduplication status; a non-persistent topic has none."""
     requested = topic.stored is not None and topic.policies.deduplication
     return "Enabled" if requested else "Disabled"
 

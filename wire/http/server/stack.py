@@ -40,7 +40,7 @@ from magnetar.wire.http.services import HttpServices
 log = logging.getLogger(__name__)
 
 READ_SECONDS_MAX: Final = 120.0
-"""A connection without a byte from its client for this long is closed, whatever it is doing."""
+"""A connection is closed if its client sends no byte for this long."""
 HEADER_BYTES_MAX: Final = 16 * 1024
 QUEUE_MAX: Final = 4
 """Received pieces of a body, up to 64 KiB each, that the application has not read yet. The end of

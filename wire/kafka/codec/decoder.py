@@ -136,7 +136,7 @@ def _elements(source: Source, depth: int, field: Field, value: str) -> None:
 
 
 def _has_null_mark(source: Source, field: Field) -> bool:
-    """Whether a byte tells if the structure is present; a tagged one is left out instead."""
+    """Whether a byte says if the structure is present; a tagged one is left out if absent."""
     return field.may_be_null(source.version) and field.tag is None
 
 

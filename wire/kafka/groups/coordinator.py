@@ -164,17 +164,17 @@ class GroupCoordinator:
         return self._clock.monotonic()
 
     def find(self, group_id: str) -> Group | None:
-        """The classic group of that name, if there is one."""
+        """The classic group, if there is one."""
         group = self._groups.get(group_id)
         return group if isinstance(group, Group) else None
 
     def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """The group of that name if its members use the newer protocol (KIP-848)."""
+        """The consumer group (KIP-848), if there is one."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     def read_newer(self, group_id: str) -> ConsumerGroup | None:
-        """The group of the newer protocol of that name, if it has members."""
+        """The consumer group (KIP-848), if it has members."""
         newer = self.consumer(group_id)
         return newer if newer is not None and newer.in_use else None
 
@@ -187,7 +187,7 @@ class GroupCoordinator:
         return list(self._groups.values())
 
     def join(self, group_id: str, request: Joining, done: Callable[[Joined], None]) -> None:
-        """Let a member join the group of that name, which is created if necessary."""
+        """Let a member join the classic group, which is created if necessary."""
         group = self.find(group_id)
         code = NONE
         if self.read_newer(group_id):

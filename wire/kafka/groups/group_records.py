@@ -60,7 +60,7 @@ class GroupRecords:
         return await self._records.is_ours(group)
 
     async def find(self, group: str) -> GroupRecord | None:
-        """The record as it is stored, whoever coordinates the group: for descriptions."""
+        """The stored record of a group that any broker may coordinate: for descriptions."""
         return await self._records.find(group)
 
     async def claim(self, group: str) -> GroupRecord | None:
@@ -76,7 +76,7 @@ class GroupRecords:
             await self._records.verify(group)
 
     def release(self, group: str) -> None:
-        """Another broker coordinates the group: nothing that is known of it counts any more."""
+        """Another broker coordinates the group: drop what is known of it."""
         self._records.release(group)
 
     async def ensure(self, group: str, first: GroupRecord) -> None:
@@ -92,7 +92,7 @@ class GroupRecords:
                 await self._records.write(group, record, aging)
 
     async def note(self, group: str, kind: str, protocol_type: str, empty_since_ms: int) -> None:
-        """Store that the group has members (0) or none any more, if it has a record."""
+        """Store that the group has members (0), or since when it has none, if it has a record."""
         async with self._lock:
             record = await self._records.claim(group)
             if record.value is None:

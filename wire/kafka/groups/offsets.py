@@ -215,7 +215,7 @@ class Offsets:
     # -- asking -------------------------------------------------------------------------------
 
     async def fetch(self, group: str, where: TopicPartition) -> CommittedPosition | None:
-        """What was committed, or where a subscription of that name stands; None for nothing."""
+        """The committed offset, or the position of the subscription; None if there is neither."""
         try:
             log = await self._logs.get(*where)
         except (TopicNotFound, InvalidName):
@@ -296,7 +296,7 @@ async def _saved(cursors: Mapping[TopicPartition, Cursor]) -> dict[TopicPartitio
 
 
 async def _mark_before(log: PartitionLog, offset: int) -> Position:
-    """The last entry that a reader from `offset` on does not need any more."""
+    """The last entry before those that a reader from `offset` needs."""
     if offset <= log.start:
         return START
     if offset >= log.end:

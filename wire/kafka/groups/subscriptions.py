@@ -52,12 +52,12 @@ class Subscriptions:
         return sorted(self._logs)
 
     async def topics(self, name: str) -> list[TopicName]:
-        """Those that have a subscription of that name."""
+        """Topics that have the subscription."""
         await self._refresh()
         return sorted(map(TopicName.of_managed_ledger, self._logs.get(name, ())), key=str)
 
     async def partitions(self, name: str) -> list[TopicPartition]:
-        """Partitions that have a subscription of that name, by their names for Kafka's clients."""
+        """Partitions that have the subscription, by their Kafka names."""
         return [await self.partition_of(topic) for topic in await self.topics(name)]
 
     async def partition_of(self, name: TopicName) -> TopicPartition:
@@ -68,7 +68,7 @@ class Subscriptions:
         return called(name), 0
 
     async def attached(self, name: str) -> list[tuple[TopicPartition, Consumer]]:
-        """Consumers of Pulsar's that are attached to subscriptions of that name, and where."""
+        """Pulsar consumers that are attached to the subscription, by topic."""
         found = []
         for topic in await self.topics(name):
             loaded = self._broker.topics.get(topic.full)

@@ -56,7 +56,7 @@ there delay every writer.
 DECODED_WEIGHT: Final = 8
 """Memory of a decoded request, as a multiple of its size. Only a crafted request needs more."""
 REQUEST_BYTES: Final = 1024
-"""Memory that every request needs besides, whatever its size."""
+"""Memory that every request needs besides its bytes."""
 WEIGHTS: Final[Mapping[int, int]] = {
     ApiKey.FETCH: 2,
     ApiKey.JOIN_GROUP: 1,

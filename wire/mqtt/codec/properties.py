@@ -96,7 +96,7 @@ def _read_identifier(fields: FieldReader) -> int:
 
 
 def _read_alias(fields: FieldReader) -> int:
-    """Zero is an alias that nobody may use, with a reason code of its own (3.3.2.3.4)."""
+    """The topic alias 0 is not permitted and has a reason code of its own (3.3.2.3.4)."""
     value = fields.u16()
     if not value:
         raise PacketError(ReasonCode.TOPIC_ALIAS_INVALID, "the topic alias is zero")

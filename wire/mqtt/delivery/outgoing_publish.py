@@ -1,7 +1,7 @@
 """A stored PUBLISH as one subscriber gets it. Pure.
 
 What is stored and what is sent differ in little: the fixed header's bits, the packet identifier,
-and in 5.0 what is left of the expiry interval and the subscription identifiers. Where nothing
+and in 5.0 the remaining expiry interval and the subscription identifiers. Where nothing
 differs the stored bytes are sent as they are, several packets at once.
 
     QoS      the lower one of publisher's and subscriber's [MQTT-3.8.4-8]
@@ -68,7 +68,7 @@ def _properties(
 
 
 def with_expiry(stored: bytes, seconds_left: int) -> bytes:
-    """What is left of the interval in place of what it was [MQTT-3.3.2-6]."""
+    """Replace the expiry interval by its remainder [MQTT-3.3.2-6]."""
     at = 0
     for field in properties.fields(stored):
         if field.number == properties.EXPIRY:

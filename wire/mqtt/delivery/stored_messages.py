@@ -1,4 +1,4 @@
-"""The messages of one stored entry as MQTT's subscribers see them, whoever has sent it. Pure.
+"""The messages of one stored entry, of any protocol, as MQTT's subscribers see them. Pure.
 
 An entry of our own form has PUBLISH packets. One that another protocol has stored is made into
 some: its topic on the wire is its key, where the topic of core that it stands in is one that holds

@@ -119,7 +119,7 @@ def _take_alike_ids(
 
 
 def _entries_alike(data: bytes, first: tuple[int, int, int], limit: int) -> list[int]:
-    """The entry ids of all ids that follow with the same size and ledger, in whatever order.
+    """The entry ids of all ids that follow with the same size and ledger, in any order.
 
     Ids of one size are a table, and each constant of it a column: all rows are checked, and
     decoded, a column at a time.

@@ -1,6 +1,6 @@
 """The client of one connection: who it is, whether it lives, and how it is answered.
 
-Invariant: once the connection is gone nothing is packed any more.
+Invariant: nothing is packed once the connection is closed.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ ANSWER_SECONDS: Final = 5.0
 
 
 async def is_gone(holder: PulsarClient, newcomer: PulsarClient) -> bool:
-    """Whether the holder's client has gone; if so nothing of it is attached any more."""
+    """Whether the holder's client is gone; if so, everything of it is detached."""
     if holder is newcomer:
         return False
     if not holder.gone and not holder.connection.paused:

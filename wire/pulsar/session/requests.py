@@ -111,12 +111,12 @@ class RequestSchedule:
         self._begin()
 
     def forget(self, requests: RequestQueue) -> None:
-        """Nothing of it waits any more."""
+        """No request of the connection waits any longer."""
         self._ready.pop(requests, None)
         self._held.pop(requests, None)
 
     def done(self, requests: RequestQueue) -> None:
-        """A request of that connection is done."""
+        """Count a finished request of the connection."""
         self.under_way -= 1
         if requests in self._held:
             del self._held[requests]

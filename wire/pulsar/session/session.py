@@ -6,7 +6,7 @@ handler acts at once; one that must wait is `async` and becomes a task when its 
 (`requests.py` has the limits), so a slow request never holds up those behind it. When a handler
 raises a `BrokerError`, the client gets it in the reply type that its request asks for.
 
-Invariant: after `closed` nothing is packed any more, and everything attached here is detached.
+Invariant: after `closed`, nothing is packed and everything attached here is detached.
 """
 
 from __future__ import annotations

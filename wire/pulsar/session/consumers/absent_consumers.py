@@ -47,7 +47,7 @@ class AbsentConsumers:
         self._known[attached.id] = (attached, trio.Event())
 
     def over(self, consumer_id: int) -> None:
-        """It is back, or is not expected any more."""
+        """The consumer is back, or is no longer expected."""
         known = self._known.pop(consumer_id, None)
         if known is not None:
             known[1].set()

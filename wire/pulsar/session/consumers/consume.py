@@ -249,7 +249,7 @@ class ConnectionConsumers:
 
 
 def _noted(event: events.Acks) -> Mapping[str, int]:
-    """What is to be stored with the position; more than a cursor may have is not kept."""
+    """The properties to store with the position, up to what a cursor may have."""
     noted = event.properties
     if not noted or sum(map(len, noted)) > NOTED_LETTERS_MAX:
         return NOTHING_NOTED

@@ -89,7 +89,7 @@ class AttachedProducer:
         """Messages refused each by itself, or (None) stored before: after how many runs that is
         said, of which, and why."""
         self.closing: int | None = None
-        """The request to answer when nothing waits any more."""
+        """The request to answer once nothing waits."""
 
     # -- what the core tells ------------------------------------------------------------------
 
