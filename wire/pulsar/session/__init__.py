@@ -1,4 +1,4 @@
-"""What one Pulsar connection means to the broker.
+"""The sessions of Pulsar connections.
 
 `session.py` has the table of handlers; the other files have the handlers, by subject: `connect.py`,
 `lookup.py`, `query.py`, `producers/`, `consumers/`.

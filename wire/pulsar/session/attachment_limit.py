@@ -1,4 +1,4 @@
-"""What is attached over one connection: how many there may be, and what is left when it is gone."""
+"""The limit of producers and consumers of one connection, and their sink after it is closed."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.read.tail_cache import Slice
 
 ATTACHED_MAX: Final = 100_000
-"""Clients keep one connection for all they have, so it is far above what any of them needs."""
+"""Far above what any client needs, though clients use one connection for everything."""
 
 
 def check_attached(attached: Sized, coming: Sized) -> None:
-    """Raise if there is no room for one more; those that are being attached count, too."""
+    """Raise if the limit is reached; those that are being attached count, too."""
     if len(attached) + len(coming) >= ATTACHED_MAX:
         raise NotAllowed(f"a connection may have at most {ATTACHED_MAX} producers or consumers")
 
 
 class DetachedSink:
-    """Stands for a connection's producers and consumers when it is gone: nothing reaches them.
+    """The sink of a closed connection's producers and consumers: it ignores all calls.
 
-    A producer and its protocol's side know each other. With this in the place of the latter they go
-    at once; else they would stay until garbage is looked for, which an idle server does not do.
+    A producer and its sink refer to each other. Replacing the sink frees both at once; otherwise
+    they would stay until garbage collection, which does not run on an idle server.
     """
 
     congested = True

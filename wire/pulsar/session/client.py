@@ -1,4 +1,4 @@
-"""The client of one connection: who it is, whether it lives, and how it is answered.
+"""The client of one connection: its version and features, its liveness, and replies to it.
 
 Invariant: nothing is packed once the connection is closed.
 """
@@ -16,7 +16,7 @@ from magnetar.wire.pulsar import events, refusals
 from magnetar.wire.pulsar.wire import PulsarWire, WireState
 
 REASSURE_SECONDS: Final = 15.0
-"""Clients ping every 30 s, and wait as long for an answer (`ClientCnx.java` of 4.2)."""
+"""Clients ping every 30 s and wait as long for the PONG (`ClientCnx.java` of 4.2)."""
 
 
 class PulsarClient:
@@ -42,7 +42,7 @@ class PulsarClient:
         now: float,
         closed: Callable[[str], None],
     ) -> None:
-        """`closed` detaches everything, as if the connection had broken."""
+        """`closed` is called by `end`, and detaches all producers and consumers."""
         self.connection = connection
         self.wire = wire
         self.features = events.Features()
@@ -53,7 +53,7 @@ class PulsarClient:
         self.pong = trio.Event()
         """Set, and replaced, by each PONG."""
         self.writable = trio.Event()
-        """Set, and replaced, when the client has taken what was sent, or has gone."""
+        """Set, and replaced, when the client has received its output, or is gone."""
         self._reassured_at = now
         self._closed = closed
 
@@ -70,7 +70,7 @@ class PulsarClient:
             self.connection.touch()
 
     def reply_large(self, frame: bytes) -> None:
-        """Pack a reply that counts at once in the output of all connections."""
+        """Pack a reply that counts at once in the output memory of all connections."""
         if not self.gone:
             self.wire.reply(frame)
             self.connection.packed(len(frame))
@@ -91,7 +91,7 @@ class PulsarClient:
         self.connection.touch()
 
     def ping(self) -> None:
-        """Ask whether the client lives; one that has not sent CONNECT yet has had its time."""
+        """Send PING; a client that has not sent CONNECT by now is disconnected."""
         if self.wire.state is WireState.CONNECTING:
             self.connection.end("it did not introduce itself")
             return
@@ -103,10 +103,10 @@ class PulsarClient:
         self.pong = trio.Event()
 
     def reassure(self, now: float) -> bool:
-        """Send PONG unasked to a client that is not read; False once it has gone.
+        """Send an unrequested PONG to a client that is not read; False once it is gone.
 
-        Its PING is not read either, and without an answer it gives the connection up after a
-        minute. To the C++ client no other command is a sign of life (4.2 was tried).
+        Its PING is not read either, and without a PONG it closes the connection after a minute.
+        The C++ client takes no other command for a sign of life (4.2 was tried).
         """
         if now - self._reassured_at >= REASSURE_SECONDS:
             self._reassured_at = now
@@ -116,18 +116,18 @@ class PulsarClient:
     # -- its end ------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """It has taken what was sent, or has gone: what waited for that goes on."""
+        """Resume everything that waited until the client had received its output, or was gone."""
         self.writable.set()
         self.writable = trio.Event()
 
     def end(self, reason: str) -> None:
-        """Close the connection, with nothing of it attached when this returns."""
+        """Close the connection; when this returns, all of it is detached."""
         self.connection.end(reason)
         self._closed(reason)
 
     def close(self) -> None:
-        """The connection is gone."""
+        """Drop the packed bytes of a closed connection."""
         self.gone = True
         self.wake()
         self.wire.close()
-        self.wire.take_outgoing()  # nobody will: it would stay until garbage is looked for
+        self.wire.take_outgoing()  # else it would stay in memory until garbage collection

@@ -1,4 +1,4 @@
-"""Introductions and signs of life."""
+"""CONNECT, PING, PONG and AUTH_RESPONSE."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ConnectHandlers:
         self._options = options
 
     def on_connect(self, event: events.Connect) -> None:
-        """Accept any client while authentication is off; credentials are not looked at.
+        """Accept any client; without authentication, credentials are ignored.
 
-        A connection beyond the limits is refused here: clients read an error in answer to their
+        A connection beyond the limits is refused here, since clients accept an error in reply to
         CONNECT.
         """
         client, options = self._client, self._options
@@ -56,11 +56,11 @@ class ConnectHandlers:
         self._client.answer_ping()
 
     def on_pong(self, _event: events.Pong) -> None:
-        """The link has noted that bytes came; `liveness.py` may wait for this answer."""
+        """Wake `liveness.py`, which may wait for it; the link has noted the received bytes."""
         self._client.note_pong()
 
     def on_auth_response(self, _event: events.AuthResponse) -> None:
-        """No challenge was sent, so nothing is learned."""
+        """Ignore it: no challenge was sent."""
 
 
 HANDLERS: Final[Mapping[type, Any]] = {

@@ -22,19 +22,19 @@ class PulsarFront:
 
     @property
     def listeners(self) -> Sequence[Listener]:
-        """One too many is answered with an error: clients read one in answer to their CONNECT."""
+        """A connection beyond the limit gets an error, which clients accept in reply to CONNECT."""
         return [Listener(door, self.connect, Refusal.EXPLAINED) for door in self._doors]
 
     def connect(self, connection: Connection) -> tuple[PulsarWire, PulsarSession]:
-        """The two halves of a fresh connection."""
+        """Make wire and session of a new connection."""
         wire = PulsarWire(self.services.options.wire)
         return wire, PulsarSession(self.services, connection, wire)
 
     async def open(self) -> None:
-        """Nothing is its own: topics and cursors are the broker's."""
+        """The front owns no state: topics and cursors are the broker's."""
 
     async def run(self) -> None:
-        """Nothing goes on without connections."""
+        """There is no work without connections."""
 
     def close(self) -> None:
         for door in self._doors:

@@ -1,14 +1,13 @@
-"""Whether the holder of a place is still there, before another client hears that it is taken.
+"""Finds out whether the holder of a name or subscription is dead, before a newcomer is refused.
 
-A client whose connection broke comes back on a new one while the old one is not known to be dead.
-"Busy" is final for many clients, so the old connection is pinged first: if nothing
-comes, it is given up, and the newcomer gets its place.
+A client whose connection broke reconnects while the broker still believes in the old connection.
+"Busy" is final for many clients, so the broker pings the old connection first. Without a sign of
+life it is closed, and the newcomer takes over.
 
-What it says meanwhile is a sign of life as good as the answer, which may be behind much else: a
-connection whose requests are many is not read for a while, and then read on. So is that it takes
-what has waited for it: until it has done so it may not be read.
+Any received byte is a sign of life, since the PONG may be behind many requests. So is progress in
+receiving its output: a connection that does not receive may not be read.
 
-Invariant: a connection that this server does not read just now is never taken for dead.
+Invariant: a connection that this server itself does not read is never taken for dead.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ async def is_gone(holder: PulsarClient, newcomer: PulsarClient) -> bool:
     if not holder.gone and not holder.connection.paused:
         heard, connection = holder.pong, holder.connection
         received, taken = connection.received_bytes, connection.taken_bytes
-        waits = connection.outbox_bytes > 0  # else what is taken is what its system takes for it
+        waits = connection.outbox_bytes > 0  # else only its system's buffer has taken them
         holder.wire.ping()
         connection.touch()
         with trio.move_on_after(ANSWER_SECONDS):

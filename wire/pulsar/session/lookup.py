@@ -1,4 +1,4 @@
-"""Finding topics: where one is served, how many partitions it has, which there are."""
+"""LOOKUP, PARTITIONED_METADATA and GET_TOPICS_OF_NAMESPACE."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def topic_name(text: str) -> TopicName:
-    """Read a name as clients send it."""
+    """Parse the name of a topic as clients send it."""
     if not text:
         raise InvalidName("the name of a topic must not be empty")
     return TopicName.parse(text)
@@ -79,12 +79,12 @@ class LookupHandlers:
         self._options = options
 
     async def on_lookup(self, event: events.Lookup) -> None:
-        """Say where the topic is served: here, or by which broker.
+        """Answer with the broker that serves the topic: this one, or another.
 
-        The client asks the owner again (`Redirect`), with `authoritative` set, so that it does not
-        send the client on. Apache's broker names an owner that it knows with `Connect`
-        (`TopicLookupBase.java` of 4.2), which saves a round trip and trusts what may be out of
-        date.
+        For another one the answer is `Redirect` with `authoritative` set: the client repeats its
+        lookup there, and that broker does not redirect it again. Apache's broker answers `Connect`
+        for an owner that it knows (`TopicLookupBase.java` of 4.2): a round trip less, but its
+        knowledge may be out of date.
         """
         with self._limit.one_more():
             name = topic_name(event.topic)
@@ -109,11 +109,11 @@ class LookupHandlers:
         self._client.reply(replies.partitioned_metadata(event.request_id, partitions))
 
     async def on_topics_of_namespace(self, event: events.TopicsOfNamespace) -> None:
-        """List all of them: the client applies its pattern itself. A namespace that is not there
-        has none, as on Apache's broker: a consumer of a pattern may wait for its namespace too.
+        """List all topics of a namespace, without applying the client's pattern. A missing
+        namespace has none, as on Apache's broker: a pattern consumer may wait for its namespace.
 
-        Patterns are the client's own and may take for ever to match here, on the one loop; every
-        client filters what it gets unless the response says that this was done.
+        A regular expression from a client could run for ever on the loop. Every client filters
+        the list itself unless the response says that the broker has.
         """
         client = self._client
         async with self._requests.one_list:
@@ -147,7 +147,7 @@ def _address_of(name: TopicName, peer: Peer) -> replies.Address:
 
 
 def topics_hash(names: list[str]) -> str:
-    """What clients compare to see whether a list changed: CRC32C, its bytes least first
+    """The hash by which clients see whether a list has changed: CRC32C in little-endian order
     (`topics/TopicList.java` of pulsar-common).
     """
     return crc32c(",".join(sorted(names)).encode()).to_bytes(4, "little").hex()

@@ -1,4 +1,4 @@
-"""What an operator can set for Pulsar's clients."""
+"""The options of the Pulsar front."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ class PulsarOptions(Struct, frozen=True):
 
     server_version: str = "Magnetar"
     address: replies.Address = replies.Address()
-    """The address that a lookup answers."""
+    """The address in answers to LOOKUP."""
     through_service_url: bool = True
-    """Tell clients to stay on the address they dialled: right for loopback and forwarded ports."""
+    """Have clients stay on the address they dialled (`proxy_through_service_url`), which suits
+    loopback and forwarded ports."""
     wire: WireOptions = WireOptions()
     pending_messages_max: int = 10_000
-    """Messages of one connection not stored yet: it is not read until half of them are."""
+    """Unstored messages of one connection; beyond it, reading pauses until half are stored."""
     lookups_max: int = 50_000
-    """Lookups under way, of all connections together: more are refused."""
+    """Lookups of all connections under way; more are refused."""
     batch_index_acks: bool = True
-    """Messages of a batch are acknowledged one by one: on by default since 4.2 (PIP-391)."""
+    """Whether messages of a batch are acknowledged one by one; the default since 4.2 (PIP-391)."""
     expose_broker_metadata: bool = False

@@ -1,4 +1,4 @@
-"""Questions about what is attached; requests for features that are not here, refused in kind."""
+"""CONSUMER_STATS, and requests for features that this broker refuses or answers trivially."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class QueryHandlers:
     async def _reply_stats(self, event: events.ConsumerStats, attached: AttachedConsumer) -> None:
         consumer = attached.consumer
         subscription = consumer.subscription
-        assert subscription is not None  # it has one while its session has it
+        assert subscription is not None  # an attached consumer has a subscription
         rates = consumer.rates.per_second
         self._client.reply(
             replies.consumer_stats(
@@ -54,23 +54,23 @@ class QueryHandlers:
         )
 
     def on_get_schema(self, _event: events.GetSchema) -> None:
-        """Clients take this answer for "the topic has no schema", which is so."""
+        """Answer that the topic has no schema, as clients read this error."""
         raise TopicNotFound("the topic has no schema")
 
     def on_get_or_create_schema(self, event: events.GetOrCreateSchema) -> None:
         """Accept a schema without storing it, as in PRODUCER and SUBSCRIBE: the topic has no
         versions.
 
-        A refusal would be final: Java asks before the first dead letter, and the first retry.
+        A refusal would be final: Java's client sends this before its first dead letter and retry.
         """
         self._client.reply(replies.schema_taken(event.request_id))
 
     def on_transaction(self, event: Any) -> None:
-        """Clients look for these words, those of a broker whose transactions are switched off."""
+        """Refuse with the message of a broker without transactions, which clients look for."""
         self._client.reply(refusals.transactions_are_off(event.request_id))
 
     def on_watch(self, _event: events.WatchTopics) -> None:
-        """The client goes on by asking for the list now and then."""
+        """Refuse to watch a list of topics; the client polls the list instead."""
         raise NotAllowed("watching topics is not enabled here")
 
     def on_close_watch(self, event: events.CloseWatch) -> None:

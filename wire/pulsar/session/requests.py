@@ -1,25 +1,23 @@
-"""Requests that need time: how many are under way, and which one is next.
+"""The queue of requests that take time: how many are under way, and which one is next.
 
 A request *waits* in the queue of its connection, then it is *under way* (a task), then it is done.
-Requests of one connection begin in the order they came, but for those that begin in the same turn
-of the loop, which have no order; they do not wait for each other's end. In all of this the
-connections take turns.
+Requests of one connection begin in their order of arrival, except that those which begin in the
+same turn of the loop have no order; they do not wait for each other's end. Connections take turns.
 
 Limits:
-- A connection with `REQUESTS_MAX` requests that are not done is not read until half of them are.
-- What was received with the last of them is taken, too. All count in the server's memory
-  (`core/link/memory/inbound.py`). Where there is none left the connection ends, and its requests
-  are dropped: no answer would make it send fewer. The first `FREE_MAX`
-  requests of each connection need no room, if they are small.
-- `UNDER_WAY_MAX` requests of all connections are under way. Beyond that a connection may have one,
-  so that requests that take long delay nobody else's for ever.
+- A connection with `REQUESTS_MAX` unfinished requests is not read until half of them are done.
+- Requests that were received together with the last of them are queued, too. All count in the
+  server's memory (`core/link/memory/inbound.py`). If none is left, the connection ends and its
+  requests are dropped, since no answer would make it send fewer. The first `FREE_MAX` small
+  requests of each connection do not count.
+- `UNDER_WAY_MAX` requests of all connections are under way. Beyond that, each connection may have
+  one, so that slow requests do not delay those of other connections for ever.
 - `BEGIN_MAX` requests begin in one turn of the loop, which then serves other protocols.
-- A connection that does not take its answers gets no more of them: nothing of it begins meanwhile.
+- While a connection does not receive its answers, none of its requests begins.
 
-Invariants: what waits is dropped when its connection goes, before it does anything;
-`RequestSchedule` knows every connection whose next request may begin; a connection that is held has
-a request under way; while something has begun, or may, a task looks again in the next turn of the
-loop.
+Invariants: a waiting request is dropped when its connection closes; `RequestSchedule` knows every
+connection whose next request may begin; a held connection has a request under way; while a request
+has begun, or may begin, a task looks again in the next turn of the loop.
 """
 
 from __future__ import annotations
@@ -42,33 +40,33 @@ from magnetar.wire.pulsar.session.client import PulsarClient
 log = logging.getLogger(__name__)
 
 REQUESTS_MAX: Final = 200
-"""Of one connection. Clients ask for a few things at a time, or for all their topics at once."""
+"""Unfinished requests of one connection. Clients send a few at a time, or one for each topic."""
 FREE_MAX: Final = 16
-"""Of one connection: a client that asks for little is served whatever others do."""
+"""Small requests of one connection that are always accepted, even if memory is short."""
 UNDER_WAY_MAX: Final = 1_000
-"""Of all connections; each has a task, which takes 10 KiB or so."""
+"""Requests of all connections that are under way; each has a task of about 10 KiB."""
 BEGIN_MAX: Final = 32
-"""In one turn of the loop: a lookup takes 50 us."""
+"""Requests that begin in one turn of the loop; a lookup takes 50 us."""
 FREE_BYTES_MAX: Final = 8 * 1024
-"""Of each of those: texts of a kilobyte or two."""
+"""The size of a small request: it has texts of a kilobyte or two."""
 EVENT_BYTES: Final = 512
-"""An event without its texts."""
+"""The memory of an event without its texts."""
 NUMBER_BYTES: Final = 32
 
 RequestHandler = Callable[[Any], Awaitable[None]]
 
 
 class WaitingRequest(NamedTuple):
-    """One that waits."""
+    """A request that waits for its turn."""
 
     answer: RequestHandler
     event: events.Event
     size: int
-    """What it counts in the server's memory."""
+    """Its bytes in the server's memory."""
 
 
 def size_of(event: events.Event) -> int:
-    """The memory that an event takes, about."""
+    """The approximate memory of an event."""
     return EVENT_BYTES + _size_of_fields(event)
 
 
@@ -77,7 +75,7 @@ def _size_of_fields(value: Struct) -> int:
 
 
 def _size_of_value(value: object) -> int:
-    """Of what a peer may make long, and what is in that."""
+    """The memory of a value whose length the peer chooses, and of its items."""
     if isinstance(value, str | bytes):
         return getsizeof(value)
     if isinstance(value, Mapping):
@@ -88,30 +86,30 @@ def _size_of_value(value: object) -> int:
 
 
 class RequestSchedule:
-    """Which connection begins its next request. One for all connections of a front."""
+    """Chooses the connection that begins its next request; shared by all connections of a front."""
 
     __slots__ = ("_held", "_left", "_looking", "_ready", "_spawn", "under_way")
 
     def __init__(self, spawn: Callable[..., None]) -> None:
         self._spawn = spawn
         self._ready: dict[RequestQueue, None] = {}
-        """Those with a request to begin, in the order of their turns."""
+        """Connections with a request to begin, in the order of their turns."""
         self._held: dict[RequestQueue, None] = {}
-        """Those of them for which too many requests are under way."""
+        """Ready connections that wait because `UNDER_WAY_MAX` is reached."""
         self._left = BEGIN_MAX
-        """So many more begin in this turn of the loop."""
+        """The number of requests that may still begin in this turn of the loop."""
         self._looking = False
         self.under_way = 0
-        """Requests of all connections."""
+        """The number of requests under way."""
 
     def ask(self, requests: RequestQueue) -> None:
-        """It has a request that waits."""
+        """Schedule a connection with a waiting request."""
         if requests not in self._held:
             self._ready[requests] = None
         self._begin()
 
     def forget(self, requests: RequestQueue) -> None:
-        """No request of the connection waits any longer."""
+        """Remove a connection without waiting requests."""
         self._ready.pop(requests, None)
         self._held.pop(requests, None)
 
@@ -132,7 +130,7 @@ class RequestSchedule:
             requests = next(iter(self._ready))
             del self._ready[requests]
             if not requests.may_begin:
-                continue  # it asks again when it may
+                continue  # it is scheduled again when it may
             if self.under_way >= UNDER_WAY_MAX and requests.under_way:
                 self._held[requests] = None
                 continue
@@ -145,7 +143,7 @@ class RequestSchedule:
             self._spawn(self._look)
 
     async def _look(self) -> None:
-        """In each turn of the loop, as long as there is something to begin."""
+        """Begin requests in each turn of the loop, as long as there are any."""
         while self._left < BEGIN_MAX:
             await trio.lowlevel.checkpoint()
             self._left = BEGIN_MAX
@@ -154,7 +152,7 @@ class RequestSchedule:
 
 
 class RequestQueue:
-    """Those of one connection. See the module's docstring."""
+    """The requests of one connection. See the module's docstring."""
 
     __slots__ = ("_client", "_clock", "_later", "_schedule", "_spawn", "one_list", "under_way")
 
@@ -172,13 +170,13 @@ class RequestQueue:
         self._later: deque[WaitingRequest] = deque()
         self.under_way = 0
         self.one_list = trio.Lock()
-        """Held by the one request that is answered with a long list."""
+        """Held while a request is answered with a long list: one at a time."""
 
     def __len__(self) -> int:
         return len(self._later) + self.under_way
 
     def add(self, answer: RequestHandler, event: events.Event) -> None:
-        """Have it answered, now or later."""
+        """Begin a request, or queue it."""
         connection, size = self._client.connection, size_of(event)
         if not connection.has_room_to_wait(size):
             if len(self) >= FREE_MAX or size > FREE_BYTES_MAX:
@@ -191,7 +189,7 @@ class RequestQueue:
         self._schedule.ask(self)
 
     def _refuse(self, size: int) -> None:
-        """There is no memory for it."""
+        """End the connection: there is no memory for its request."""
         connection = self._client.connection
         text = f"no memory for a request of {size} bytes more, {len(self)} are not answered"
         connection.complain("too many requests", f"closed: {text}")
@@ -200,11 +198,11 @@ class RequestQueue:
 
     @property
     def may_begin(self) -> bool:
-        """Whether the next one may; if not because of its answers, it asks when they are taken."""
+        """Whether the next request may begin; `relieved` asks again if output was the obstacle."""
         return bool(self._later) and not self._client.connection.takes_too_little
 
     def begin(self) -> None:
-        """The next one is under way."""
+        """Begin the next request."""
         self.under_way += 1
         self._spawn(self._answer, self._later.popleft())
 
@@ -233,12 +231,12 @@ class RequestQueue:
             client.connection.end("this server failed")
 
     def relieved(self) -> None:
-        """The peer has taken answers."""
+        """The peer has received answers."""
         if self._later:
             self._schedule.ask(self)
 
     def drop(self) -> None:
-        """The connection is gone, or about to."""
+        """Drop all waiting requests: the connection closes."""
         self._client.connection.has_answered(sum(request.size for request in self._later))
         self._later.clear()
         self._schedule.forget(self)

@@ -1,4 +1,4 @@
-"""The session of one connection: which handler acts on which event.
+"""The session of one connection: the table of handlers by event.
 
 Each handler gets an event and belongs to a class that has the services it uses: the client
 (`client.py`), its producers (`produce.py`), its consumers (`consume.py`), the broker. A plain
@@ -109,17 +109,17 @@ class PulsarSession:
     """Both sides ping."""
 
     def quiet(self) -> None:
-        """The peer is silent: ask whether it lives, if it ever introduced itself."""
+        """The peer is silent: ping it, or disconnect it if it never sent CONNECT."""
         self.client.ping()
 
     def relieved(self) -> None:
-        """The peer reads again: consumers that held back deliver, and requests are answered."""
+        """The peer receives again: resume deliveries and requests."""
         self.client.wake()
         self.requests.relieved()
         self.consumers.look()
 
     def closed(self, reason: str) -> None:
-        """The connection is gone: nothing of it stays attached, and its requests are dropped."""
+        """Detach everything and drop the waiting requests of a closed connection."""
         self.client.close()
         self.requests.drop()
         self.producers.detach_all()

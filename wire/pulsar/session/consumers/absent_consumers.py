@@ -1,12 +1,12 @@
-"""Consumers that were sent away and are expected back: questions about them wait until they are.
+"""Consumers that the broker has closed and that are expected back: requests about them wait.
 
-A topic is unloaded, a subscription is reset: the client hears so, and subscribes again. What it
-sent meanwhile is about a consumer that is not there just now. Clients take a refusal for the last
-word, so the question is put to the consumer that comes in its place, as `core.attaching` does for
-those who attach.
+When a topic is unloaded or a subscription is reset, the client gets CLOSE_CONSUMER and subscribes
+again. Requests that it sent in between name a consumer that is absent. Clients treat a refusal as
+final, so such a request waits for the consumer that takes its place, as `core/broker/attachment.py`
+does for clients that attach.
 
-Invariant: a request that waits goes on when its consumer is back, is closed, is forgotten (a
-connection remembers so many), or is late.
+Invariant: a waiting request goes on when its consumer is back, is closed, is no longer remembered
+(beyond `AWAY_MAX`), or is late.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.consumers.consume import AttachedConsumer
 
 AWAY_MAX: Final = 1_000
-"""Remembered per connection, the last ones."""
+"""Absent consumers that a connection remembers; beyond it, the oldest is forgotten."""
 
 
 class AbsentConsumers:
-    """Those of one connection. See the module's docstring."""
+    """The absent consumers of one connection. See the module's docstring."""
 
     __slots__ = ("_known",)
 
@@ -36,12 +36,12 @@ class AbsentConsumers:
         return len(self._known)
 
     def get(self, consumer_id: int) -> AttachedConsumer | None:
-        """Who was sent away by that number."""
+        """The absent consumer with that id."""
         known = self._known.get(consumer_id)
         return known[0] if known is not None else None
 
     def left(self, attached: AttachedConsumer) -> None:
-        """It is sent away, and its client knows."""
+        """Remember a consumer that the broker has closed."""
         while len(self._known) >= AWAY_MAX:
             self.over(next(iter(self._known)))
         self._known[attached.id] = (attached, trio.Event())
@@ -53,12 +53,12 @@ class AbsentConsumers:
             known[1].set()
 
     def all_over(self) -> None:
-        """The connection is gone."""
+        """Release all waiting requests: the connection is closed."""
         for consumer_id in list(self._known):
             self.over(consumer_id)
 
     async def back(self, consumer_id: int, deadline: float) -> None:
-        """Return when waiting makes no more sense; `NotReady` if that takes too long."""
+        """Wait until the consumer is back or no longer expected; `NotReady` at the deadline."""
         known = self._known.get(consumer_id)
         if known is None:
             raise ConsumerNotFound(f"consumer {consumer_id} is not attached")

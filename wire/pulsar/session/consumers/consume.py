@@ -1,4 +1,4 @@
-"""Consumers at work: deliver, acknowledge, send again."""
+"""FLOW, ACK and REDELIVER: delivery to attached consumers, and acknowledgements."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KNOWS_END_OF_TOPIC: Final = "Pulsar-Java"
-"""Go's and C++'s clients take REACHED_END_OF_TOPIC for an invalid command and close the connection
-(`ClientConnection.cc`, `internal/connection.go`).
+"""The client that gets REACHED_END_OF_TOPIC; to Go's and C++'s it is an invalid command, and they
+close the connection (`ClientConnection.cc`, `internal/connection.go`).
 """
 
 KNOWS_CONSUMERS_LATE: Final = "Pulsar-Go"
-"""It reads on before it has registered a consumer whose SUCCESS it has read (`grabConn` of 0.19),
-and drops commands for it meanwhile. Its first FLOW shows that it has. Apache's broker sends
+"""These clients drop commands for a consumer that come right behind its SUCCESS, before they have
+registered it (`grabConn` of 0.19). So commands wait for its first FLOW. Apache's broker sends
 ACTIVE_CONSUMER_CHANGE a second later (`activeConsumerFailoverDelayTimeMillis`).
 """
 
 NOTED_LETTERS_MAX: Final = 10_000
-"""Of the names of what a client has stored with its position."""
+"""Total length of the property names that a client stores with its position."""
 VALIDATION_ERRORS: Final[Mapping[int, str]] = {
     number: name for name, number in pb.CommandAck.ValidationError.items()
 }
@@ -70,18 +70,18 @@ class AttachedConsumer:
         self.topic = topic
         self.subscription = event.subscription
         self.durable = event.durable and topic.stored is not None
-        """Its subscription outlives it."""
+        """Whether its subscription is durable."""
         self.partition = topic.name.partition_index
         self.gave_up = False
-        """It has acknowledged a message because it cannot read it."""
+        """Whether it has acknowledged a message because it cannot read it."""
         self.known = False
-        """Its client knows of it: nothing is said to it before the SUCCESS of its SUBSCRIBE."""
+        """Whether SUCCESS is sent to its SUBSCRIBE; no other command may come before it."""
         self.active: bool | None = None
-        """What it hears then, if anything."""
+        """The activity to report with SUCCESS; None for none."""
         self.consumer: Consumer
 
     def welcome(self, request_id: int) -> None:
-        """It is attached."""
+        """Answer its SUBSCRIBE."""
         self.client.reply(replies.success(request_id))
         if not self.client.version.startswith(KNOWS_CONSUMERS_LATE):
             self.becomes_known()
@@ -123,7 +123,8 @@ class AttachedConsumer:
         self.client.reply(replies.close_consumer(self.id))
 
     def note_unreadable(self, validation_error: int) -> None:
-        """The client acknowledges a message that it cannot read, so that it does not come again.
+        """Log that the client acknowledges a message that it cannot read, so as not to get it
+        again.
 
         One line per consumer, not per message.
         """
@@ -143,22 +144,22 @@ class ConnectionConsumers:
         self._broker = broker
         self._batch_index_acks = batch_index_acks
         self.attached: dict[int, AttachedConsumer] = {}
-        """By the client's id."""
+        """By consumer id."""
         self.coming: dict[int, int] = {}
-        """Being attached, by the client's id: the request that asks for it."""
+        """The request ids of consumers that are being attached, by consumer id."""
         self.absent = AbsentConsumers()
-        """Consumers that were sent away and are expected back."""
+        """Consumers that the broker has closed and that are expected back."""
 
     # -- who is attached ----------------------------------------------------------------------
 
     def look(self) -> None:
-        """The client takes messages again: have every consumer served."""
+        """The client receives again: dispatch to every consumer."""
         for attached in self.attached.values():
             if attached.consumer.subscription is not None:
                 attached.consumer.subscription.look()
 
     def sent_away(self, attached: AttachedConsumer) -> None:
-        """The broker has closed a consumer, whose client will attach it again."""
+        """Note that the broker has closed a consumer, which its client will attach again."""
         if self.attached.get(attached.id) is attached:
             del self.attached[attached.id]
             self.absent.left(attached)
@@ -166,9 +167,9 @@ class ConnectionConsumers:
     async def ask(
         self, consumer_id: int, answer: Callable[[AttachedConsumer], Awaitable[None]]
     ) -> None:
-        """Have a question about a consumer answered, again if its topic goes in the middle of it.
+        """Answer a request about a consumer; try again if its topic is unloaded meanwhile.
 
-        `answer` leaves nothing behind where it fails.
+        `answer` changes nothing if it fails.
         """
         deadline = trio.current_time() + ATTACH_SECONDS
         while True:
@@ -188,7 +189,7 @@ class ConnectionConsumers:
                 await self._broker.let_go(topic, deadline)
 
     def detach_all(self) -> None:
-        """The connection is gone."""
+        """Detach everything: the connection is closed."""
         self.coming.clear()
         self.absent.all_over()
         consumers, self.attached = self.attached, {}

@@ -1,4 +1,4 @@
-"""Where a subscription stands in its topic: seek, and the last message's id."""
+"""SEEK, and the id of the last message."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SeekHandlers:
         self._consumers = consumers
 
     async def on_seek(self, event: events.Seek) -> None:
-        """Move the cursor, send all consumers away, answer: the last two without an await."""
+        """Move the cursor, then detach all consumers and answer without an await in between."""
         await self._consumers.ask(event.consumer_id, partial(self._seek, event))
 
     async def _seek(self, event: events.Seek, attached: AttachedConsumer) -> None:
@@ -46,7 +46,7 @@ class SeekHandlers:
         self._client.reply(replies.success(event.request_id))
 
     async def on_get_last_message_id(self, event: events.GetLastMessageId) -> None:
-        """Say where the topic ends; -1:-1 if there is nothing to be read."""
+        """Answer with the id of the last message; -1:-1 if there is none to read."""
         await self._consumers.ask(event.consumer_id, partial(self._reply_last, event))
 
     async def _reply_last(self, event: events.GetLastMessageId, attached: AttachedConsumer) -> None:
@@ -58,7 +58,7 @@ class SeekHandlers:
         if last < topic.ledger.chain.first:
             last = START
         else:
-            with suppress(Corrupted):  # lost, and the last one all the same
+            with suppress(Corrupted):  # a damaged entry is still the last one
                 entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
                 count, is_batch = message_count(entry)
                 if is_batch:
@@ -75,7 +75,7 @@ class SeekHandlers:
 
 
 async def _target(topic: PersistentTopic, event: events.Seek) -> tuple[Position, PartialAck | None]:
-    """The mark-delete position behind which reading begins, and what of the next is done with."""
+    """The mark-delete position to seek to, and the acknowledged part of the next batch."""
     chain, requested = topic.ledger.chain, event.position
     if requested is None:
         if event.publish_time is None:

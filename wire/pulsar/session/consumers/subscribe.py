@@ -1,4 +1,4 @@
-"""Consumers come and go: subscribe, close, unsubscribe."""
+"""SUBSCRIBE, CLOSE_CONSUMER and UNSUBSCRIBE: attach consumers and detach them."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class SubscribeHandlers:
         self._consumers = consumers
 
     def on_subscribe(self, event: events.Subscribe) -> None:
-        """Attach a consumer, once: a repeated request is answered again, not done again.
+        """Attach a consumer. A repeated request is answered again and changes nothing.
 
-        The client may give up meanwhile: its CLOSE_CONSUMER takes the id off `coming`, and perhaps
-        another request has put it there again.
+        The client may give up meanwhile: its CLOSE_CONSUMER removes the id from `coming`, and a
+        later SUBSCRIBE may have added it again.
         """
         consumer_id, coming = event.consumer_id, self._consumers.coming
         if consumer_id in self._consumers.attached:
@@ -83,7 +83,7 @@ class SubscribeHandlers:
     async def _subscribe(self, event: events.Subscribe) -> None:
         consumer_id, coming = event.consumer_id, self._consumers.coming
         if coming.get(consumer_id) != event.request_id:
-            return  # the client has given up while it waited for its turn
+            return  # the client has given up while the request waited
         try:
             name, take_place = topic_name(event.topic), partial(self._take_place, event)
             await attach(self._broker, name, take_place, create=event.create_topic)
@@ -92,7 +92,7 @@ class SubscribeHandlers:
                 del coming[consumer_id]
 
     async def _take_place(self, event: events.Subscribe, topic: Topic) -> None:
-        """Attach, unless the client has given up; again once a holder turns out to be dead."""
+        """Attach, unless the client has given up; try again if an exclusive holder was dead."""
         consumer_id, coming = event.consumer_id, self._consumers.coming
         who = (self._client.peer.rpartition(":")[0], event.consumer_name, consumer_id)
         await topic.subscribers.admit(who, topic.policies.subscribe_rate, self._broker.clock)
@@ -109,7 +109,7 @@ class SubscribeHandlers:
                     raise
 
     async def _holder_is_gone(self, event: events.Subscribe, subscription: Subscription) -> bool:
-        """Whether the only consumer of an exclusive subscription turned out to be dead."""
+        """Whether the only consumer of an exclusive subscription is found to be dead."""
         exclusive = event.type is events.SubscriptionType.EXCLUSIVE
         for consumer in list(subscription.consumers) if exclusive else ():
             if isinstance(consumer.sink, AttachedConsumer):
@@ -117,7 +117,7 @@ class SubscribeHandlers:
         return False
 
     def _attach(self, event: events.Subscribe, topic: Topic, subscription: Subscription) -> None:
-        """Put the consumer on the subscription. Nothing is delivered before its first FLOW."""
+        """Attach the consumer to its subscription. Nothing is delivered before its first FLOW."""
         if event.read_compacted and (topic.stored is None or not TYPES[event.type].ordered):
             raise NotAllowed("reading compacted needs a persistent topic and one active consumer")
         attached = AttachedConsumer(self._consumers, event, topic)
@@ -155,9 +155,7 @@ class SubscribeHandlers:
         self._client.reply(replies.success(event.request_id))
 
     async def on_unsubscribe(self, event: events.Unsubscribe) -> None:
-        """Delete a subscription; a consumer that was detached a moment ago does not come back for
-        this: it is closed.
-        """
+        """Delete a subscription. A consumer that was detached just before is closed."""
         consumer_id, consumers = event.consumer_id, self._consumers
         attached = consumers.attached.get(consumer_id) or consumers.absent.get(consumer_id)
         if attached is None:
@@ -165,7 +163,7 @@ class SubscribeHandlers:
         subscription = attached.consumer.subscription
         if subscription is not None and not event.force:
             subscription.may_unsubscribe(attached.consumer)
-        # first the consumer leaves: sent away by the deletion, its client would subscribe anew
+        # detached by the deletion, the client would subscribe again: so detach it first
         consumers.attached.pop(consumer_id, None)
         consumers.absent.over(consumer_id)
         attached.topic.detach(attached.consumer)
@@ -200,7 +198,7 @@ async def _subscription(event: events.Subscribe, topic: Topic) -> Subscription:
 
 
 async def _reader_start(event: events.Subscribe, topic: PersistentTopic) -> Position:
-    """The position before the first entry a reader gets."""
+    """The position before the first entry that a reader gets."""
     chain = topic.ledger.chain
     if event.start_rollback_seconds:
         since_ms = topic.env.clock.wall_ms() - event.start_rollback_seconds * 1000
@@ -208,7 +206,7 @@ async def _reader_start(event: events.Subscribe, topic: PersistentTopic) -> Posi
     start = event.start
     if start is None:
         return START if event.from_earliest else chain.confirmed
-    # the start entry itself comes first; the client drops what it does not want of it
+    # the start entry is delivered; the client drops the messages that it has read
     # (`getNonDurableSubscription` in `PersistentTopic.java`)
     return mark_before(chain, (start.ledger_id, start.entry_id))
 

@@ -1,12 +1,12 @@
 """A producer at work: runs go to its topic, and the result of each message is sent in order.
 
-What waits for an answer is a plain count of runs, since these are stored in the order they came. A
-message that is not stored (refused by itself, or stored before) is answered when the runs before it
-have their receipts: clients look for it at the head of what they wait for, and the C++ client drops
-the connection where it is not (`ackReceived` in `ProducerImpl.cc`).
+Runs are stored in their order of arrival, so two counters tell which of them wait for a receipt. A
+message that is not stored (it is refused by itself, or is a duplicate) is answered after the
+receipts of the runs before it: clients match answers with the head of their pending queue, and the
+C++ client closes the connection on a mismatch (`ackReceived` in `ProducerImpl.cc`).
 
-Invariant: per producer, answers come in the order of the messages, one each; after the one that
-makes the client send everything again, none.
+Invariant: a producer's messages are answered in order, once each; none is answered after an error
+that makes the client send all pending messages again.
 """
 
 from __future__ import annotations
@@ -30,15 +30,11 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.producers.produce import ConnectionProducers
 
 MALFORMED: Final = NotAllowed("What is in a message is not what its metadata says")
-"""Clients give up such a message, and no other."""
+"""Clients fail this message only."""
 
 
 class AttachedProducer:
-    """A producer of this connection: the protocol's side of a core `Producer`.
-
-    Runs are stored in the order they came, so what waits for storage is a plain count; a request to
-    close is answered when it is down to nothing.
-    """
+    """A producer of this connection: the protocol's side of a core `Producer`."""
 
     __slots__ = (
         "client",
@@ -73,34 +69,33 @@ class AttachedProducer:
         self.producer: Producer
         self.encrypted_only = topic.policies.encryption_required
         self.ready = False
-        """False while it waits for the topic to be its own."""
+        """False while it waits for exclusive access (`WaitForExclusive`)."""
         self.coming = True
-        """The topic has not said yet whether it takes it in: the request is still to be answered.
-        """
+        """The topic has not accepted or refused it yet, and its request is not answered."""
         self.refusal: BrokerError | None = None
-        """Why it was turned away while it was coming."""
+        """The refusal, if it was refused while `coming`."""
         self.epoch: int | None = None
         self.refused_some = False
-        """A message was refused and the producer closed: later ones get no receipt, since clients
-        send them all again."""
+        """A message was refused and the producer closed. Later messages get no receipt, since
+        clients send them again."""
         self.runs_sent = self.runs_done = 0
-        """Runs given to the topic, and those of them that are stored or failed."""
+        """The number of runs published, and of those that are stored or have failed."""
         self.later: deque[tuple[int, bytes, BrokerError | None]] = deque()
-        """Messages refused each by itself, or (None) stored before: after how many runs that is
-        said, of which, and why."""
+        """Answers that wait for receipts: the number of runs before the message, its sequence id,
+        and its refusal, or None for a duplicate."""
         self.closing: int | None = None
-        """The request to answer once nothing waits."""
+        """The id of the CLOSE_PRODUCER to answer once nothing waits."""
 
-    # -- what the core tells ------------------------------------------------------------------
+    # -- callbacks of the topic ---------------------------------------------------------------
 
     def granted(self, epoch: int | None) -> None:
-        """The topic is this producer's: now, or after having waited for it."""
+        """It may publish: at once, or after it has waited for exclusive access."""
         self.ready, self.epoch = True, epoch
         if self.producers.has(self):
             self.say_granted(self.request_id)
 
     def say_granted(self, request_id: int) -> None:
-        """That it may publish, or that it still has to wait."""
+        """Answer PRODUCER_SUCCESS: it may publish, or has to wait."""
         self.client.reply(
             replies.producer_success(
                 request_id,
@@ -112,7 +107,7 @@ class AttachedProducer:
         )
 
     def refused(self, error: BrokerError) -> None:
-        """It came, or waited, in vain."""
+        """The topic refuses it, at once or after it has waited."""
         if self.coming:
             self.turned_away(error)
             return
@@ -127,36 +122,32 @@ class AttachedProducer:
         self.client.reply(replies.close_producer(self.id))
 
     def turned_away(self, error: BrokerError) -> None:
-        """Not attached; unless the client has closed it, its request is coming again, until that
-        is refused.
-        """
+        """It is not attached. Unless the client has closed it, its request is still pending."""
         if self.producers.has(self):
             self.producers.await_again(self)
         self.forget()
         self.refusal = error
 
     def accepted(self) -> BrokerError | None:
-        """The topic has answered; why it was turned away meanwhile, if it was."""
+        """The topic has answered; returns the refusal of the meantime, if there was one."""
         self.coming = False
         return self.refusal
 
     def forget(self) -> None:
-        """The connection has it no more; what is on its way from the client is not a mistake."""
+        """Remove it from its connection; messages under way from the client are ignored."""
         self.producers.forget(self)
 
     def close_when_stored(self, request_id: int) -> None:
-        """Answer a request to close once everything that was sent before is stored."""
+        """Answer CLOSE_PRODUCER once all earlier messages are stored."""
         if self.waits:
             self.closing = request_id
         else:
             self.client.reply(replies.success(request_id))
 
-    # -- what happens to a run ----------------------------------------------------------------
+    # -- publishing ---------------------------------------------------------------------------
 
     def publish(self, run: events.Sends, highest: int | None = None) -> None:
-        """Hand a run to the topic; with `highest`, one that is found to be sent for the first time:
-        see `PersistentTopic.publish_once`.
-        """
+        """Publish a run; `highest` is for `PersistentTopic.publish_once`."""
         messages, size = len(run.payloads), run.size
         self.runs_sent += 1
         producers = self.producers
@@ -190,17 +181,14 @@ class AttachedProducer:
 
     @property
     def waits(self) -> bool:
-        """Something it sent is on its way to storage."""
+        """Whether a run is on its way to storage."""
         return self.runs_done < self.runs_sent
 
     def publish_checked(
         self, run: events.Sends, now_ms: int, malformed: Sequence[int] = ()
     ) -> None:
-        """As `publish`, but for messages that are refused each by itself, because the topic's
-        policies say so or nobody could read them, and for those that are stored already.
-
-        Each is answered when what came before it has its receipt: clients look for it at the head
-        of what they wait for.
+        """Publish a run except for messages that are malformed, refused by a policy, or
+        duplicates. These are answered after the receipts of the messages before them.
         """
         found: dict[int, BrokerError | None] = dict.fromkeys(malformed, MALFORMED)
         if self.topic.policies.checks_messages:
@@ -220,8 +208,8 @@ class AttachedProducer:
         self._say_later()
 
     def _sightings(self, run: events.Sends, found: dict[int, BrokerError | None]) -> Sequence[int]:
-        """The sequence id that each message makes known, -1 for none; what was seen before joins
-        `found`, as None if it is stored. Nothing where duplicates do not matter.
+        """The sequence id that each message adds, -1 for none. Duplicates join `found`, as None if
+        they are stored. Empty without deduplication.
         """
         sequences = self.topic.sequences
         if sequences is None:
@@ -245,7 +233,7 @@ class AttachedProducer:
         return sightings
 
     def _say_later(self) -> None:
-        """What had to wait for the receipts of what came before: refusals, and duplicates."""
+        """Send the refusals, and the receipts of duplicates, whose predecessors are answered."""
         while self.later and self.later[0][0] <= self.runs_done:
             _after, echo, error = self.later.popleft()
             if self.refused_some or self.client.gone:
@@ -267,9 +255,9 @@ class AttachedProducer:
             client.connection.touch()
 
     def _refuse(self, run: events.Sends, error: BrokerError) -> None:
-        """Tell why. Where that makes clients drop the connection, nothing behind it is answered:
-        they attach again and send again what has no receipt. Where we merely let go of the topic,
-        closing the producer does the same and spares the connection.
+        """Answer a failed run. An error on which clients drop the connection is the last answer:
+        they attach again and repeat all messages without a receipt. If the topic is only being
+        unloaded, CLOSE_PRODUCER has the same effect and keeps the connection.
         """
         client = self.client
         if client.gone or self.refused_some:
@@ -280,7 +268,7 @@ class AttachedProducer:
             return
         self.refused_some = True
         if not self.producers.has(self):
-            return  # it is closed already, by whichever side
+            return  # the client or the broker has closed it
         self.forget()
         self.topic.detach_producer(self.producer)
         if isinstance(error, Unavailable):

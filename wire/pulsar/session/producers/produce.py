@@ -1,4 +1,4 @@
-"""Producers come and go: attach (in four modes), check what they send, leave."""
+"""PRODUCER, SEND and CLOSE_PRODUCER: attach producers in four modes, publish, detach."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ MODES: Final[Mapping[events.AccessMode, AccessMode]] = {
     events.AccessMode.EXCLUSIVE_WITH_FENCING: AccessMode.EXCLUSIVE_WITH_FENCING,
 }
 PRODUCER_LEFT_SECONDS: Final = 30.0
-"""For so long after a producer was closed its messages are overlooked; then they are an error."""
+"""How long messages of a closed producer are ignored; later ones are an error."""
 LEFT_MAX: Final = 1_000
-"""Closed producers that are remembered, of one connection: the last ones."""
+"""Closed producers that a connection remembers; beyond it, the oldest is forgotten."""
 
 
 class ConnectionProducers:
@@ -60,11 +60,11 @@ class ConnectionProducers:
         self.limit = PublishLimit(client.connection, throttle, pending_max)
         self._requests = requests
         self._attached: dict[int, AttachedProducer] = {}
-        """By the client's id."""
+        """By producer id."""
         self._coming: dict[int, int] = {}
-        """Being attached, by the client's id: the request that asks for it."""
+        """The request ids of producers that are being attached, by producer id."""
         self._left: dict[int, float] = {}
-        """When these were closed: what they had sent may still be on its way."""
+        """When each producer was closed: its messages may still be under way."""
 
     def __len__(self) -> int:
         return len(self._attached) + len(self._coming)
@@ -72,7 +72,7 @@ class ConnectionProducers:
     # -- attaching ----------------------------------------------------------------------------
 
     def on_producer(self, event: events.Producer) -> None:
-        """Attach a producer, once: a repeated request is answered again, not done again.
+        """Attach a producer. A repeated request is answered again and changes nothing.
 
         The client may give up meanwhile: see `SubscribeHandlers.on_subscribe`.
         """
@@ -92,7 +92,7 @@ class ConnectionProducers:
     async def _produce(self, event: events.Producer) -> None:
         producer_id, coming = event.producer_id, self._coming
         if coming.get(producer_id) != event.request_id:
-            return  # the client has given up while it waited for its turn
+            return  # the client has given up while the request waited
         try:
             await attach(self.broker, topic_name(event.topic), partial(self._enter, event))
         finally:
@@ -110,7 +110,7 @@ class ConnectionProducers:
             await self._attach(event, topic, name)
 
     async def _attach(self, event: events.Producer, topic: Topic, name: str) -> None:
-        """Note it here first: a close that comes while the topic is being taken finds it."""
+        """Register it before the await: a CLOSE_PRODUCER that comes meanwhile finds it."""
         client = self.client
         attached = AttachedProducer(self, event, topic)
         request = ProducerRequest(
@@ -140,7 +140,7 @@ class ConnectionProducers:
             attached.say_granted(event.request_id)
 
     async def _take_place(self, attached: AttachedProducer) -> bool:
-        """Attach to the topic; if the name is taken, again once its holder turns out to be dead."""
+        """Attach to the topic; if the name is taken, try again once its holder is found dead."""
         topic, producer = attached.topic, attached.producer
         try:
             return await topic.attach_producer(producer)
@@ -155,18 +155,18 @@ class ConnectionProducers:
             raise NotReady("the producer was closed while it was being attached")
         return await topic.attach_producer(producer)
 
-    # -- who is attached ----------------------------------------------------------------------
+    # -- attached producers -------------------------------------------------------------------
 
     def has(self, attached: AttachedProducer) -> bool:
-        """Whether its client has not closed it, and may send."""
+        """Whether it is attached."""
         return self._attached.get(attached.id) is attached
 
     def await_again(self, attached: AttachedProducer) -> None:
-        """It was turned away, and its request is tried again until that is refused."""
+        """Its attempt failed, and its request is tried again or refused."""
         self._coming[attached.id] = attached.request_id
 
     def forget(self, attached: AttachedProducer) -> None:
-        """It is attached no more; what is on its way from the client is not an error."""
+        """Detach it; its messages that are under way from the client are not an error."""
         if self.has(attached):
             del self._attached[attached.id]
             while len(self._left) >= LEFT_MAX:
@@ -191,7 +191,7 @@ class ConnectionProducers:
             attached.publish(event)
 
     def _check_left(self, producer_id: int) -> None:
-        """Messages of a producer closed a moment ago were on their way: they will come again."""
+        """Ignore messages of a producer that was just closed; its client sends them again."""
         left_at = self._left.get(producer_id)
         if left_at is None or self.broker.clock.monotonic() - left_at > PRODUCER_LEFT_SECONDS:
             raise Invalid("a message of a producer that is not attached")
@@ -208,7 +208,7 @@ class ConnectionProducers:
     # -- leaving ------------------------------------------------------------------------------
 
     def on_close_producer(self, event: events.CloseProducer) -> None:
-        """Answer when everything sent before is stored."""
+        """Answer once all earlier messages are stored."""
         self._coming.pop(event.producer_id, None)
         attached = self._attached.get(event.producer_id)
         if attached is None:
@@ -219,7 +219,7 @@ class ConnectionProducers:
         attached.close_when_stored(event.request_id)
 
     def detach_all(self) -> None:
-        """The connection is gone."""
+        """Detach everything: the connection is closed."""
         self._coming.clear()
         producers, self._attached = self._attached, {}
         for attached in producers.values():
@@ -228,7 +228,7 @@ class ConnectionProducers:
 
 
 async def _prepare(event: events.Producer, topic: Topic) -> None:
-    """What must be so before a producer may attach."""
+    """Check and prepare the topic before a producer attaches."""
     topic.check_producer()
     if topic.policies.encryption_required and not event.encrypted:
         raise Invalid(f"Encryption is required in {topic.name}")

@@ -1,6 +1,6 @@
-"""How many publishes of one connection may be on their way to storage, and how fast they may come.
+"""Limits for the publishes of one connection: how many may wait for storage, and at what rate.
 
-Beyond either limit the connection is not read, so the client's own buffers fill up: Pulsar's
+Beyond either limit the connection is not read, so the client's buffers fill up: Pulsar's
 protocol has no other back-pressure for producers (`maxPendingPublishRequestsPerConnection` in
 `ServiceConfiguration.java` of 4.2).
 """
@@ -29,14 +29,14 @@ class PublishLimit:
         self.pending_messages = 0
 
     def begin(self, messages: int, size: int) -> None:
-        """So many more are on their way to storage; at the limit, read no more."""
+        """Count messages on their way to storage; at the limit, stop reading."""
         self.pending_messages += messages
         self._connection.storing(size)
         if self.pending_messages >= self._max:
             self._connection.pause(PAUSE_PUBLISHES)
 
     def end(self, messages: int, size: int) -> None:
-        """So many are stored or failed; at half the limit, read on."""
+        """Count messages that are stored or have failed; at half the limit, resume reading."""
         self.pending_messages -= messages
         connection = self._connection
         connection.stored(size)
@@ -44,5 +44,5 @@ class PublishLimit:
             connection.resume(PAUSE_PUBLISHES)
 
     def spend(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
-        """Count messages against rates; read no more while one is exceeded."""
+        """Count messages against rates; stop reading while one is exceeded."""
         self._throttle.spend(throttles, messages, size)
