@@ -17,7 +17,7 @@ ANYBODY: Final = ""
 
 
 class Action(enum.Enum):
-    """What a client does to a resource."""
+    """An operation on a resource, to which a client needs the right."""
 
     READ = "read"
     WRITE = "write"
@@ -45,7 +45,7 @@ class Conversation(Protocol):
         ...
 
     def hear(self, said: bytes) -> bytes:
-        """Process a client's bytes and return the answer; raises `Unauthenticated`."""
+        """Process bytes of the client and return the answer; raises `Unauthenticated`."""
         ...
 
 

@@ -73,7 +73,7 @@ async def _load(broker: Broker, names: list[TopicName]) -> None:
         try:
             await broker.topic(name, by_order=True)
         except NotOwned:
-            pass  # its owner creates it
+            pass  # the owner creates it
         except BrokerError as error:
             failures.append(error)
 
@@ -127,7 +127,7 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
 
 
 async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: bool) -> None:
-    """An empty namespace, or by force one with everything in it."""
+    """Delete an empty namespace, or with `force` one with everything in it."""
     await broker.catalog.policies(namespace)
     with broker.going.one_more(str(namespace)):
         topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
@@ -145,7 +145,7 @@ async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: b
 
 
 async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:
-    """An empty tenant, or by force one with everything in it."""
+    """Delete an empty tenant, or with `force` one with everything in it."""
     if force:
         for namespace in await broker.catalog.namespaces(tenant):
             await delete_namespace(broker, NamespaceName.parse(namespace), force=True)

@@ -29,7 +29,7 @@ ATTACH_SECONDS: Final = 20.0
 
 
 class NameCounts:
-    """Names that are marked for a while, each by any number of tasks."""
+    """Counts the tasks that use a name."""
 
     __slots__ = ("_counts",)
 
@@ -41,7 +41,7 @@ class NameCounts:
 
     @contextmanager
     def one_more(self, name: str) -> Iterator[None]:
-        """Mark a name for the length of a block."""
+        """Count one more task for the length of a block."""
         self._counts[name] = self._counts.get(name, 0) + 1
         try:
             yield
@@ -58,10 +58,10 @@ async def attach(
     *,
     create: bool = True,
 ) -> None:
-    """Attach to the topic of that name, which is not deleted as idle meanwhile.
+    """Attach to a topic, which is not deleted as idle meanwhile.
 
-    `take_place` is called again, with another topic, if the one it was given was fenced meanwhile;
-    it leaves nothing behind where it fails.
+    `take_place` is called again, with another topic, if its topic was fenced meanwhile. It changes
+    nothing if it fails.
     """
     deadline = trio.current_time() + ATTACH_SECONDS
     with broker.attaching.one_more(name.full):

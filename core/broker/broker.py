@@ -58,9 +58,9 @@ log = logging.getLogger(__name__)
 
 
 POLICIES_PER_REST = 10
-"""Topics that get new policies before the loop has its turn: they are worked out for each."""
+"""Topics that get new policies before other tasks run; policies are computed for each."""
 DISPATCH_SECONDS_MAX = 0.005
-"""Delivering to one subscription after the other, before the rest of a sweep has its turn."""
+"""The longest dispatch in one sweep; other work of the sweep follows."""
 
 
 def _always(_topic: Topic) -> bool:
@@ -68,25 +68,25 @@ def _always(_topic: Topic) -> bool:
 
 
 class BrokerSettings(Struct, frozen=True):
-    """What the composition root decides."""
+    """The settings of a broker."""
 
     cluster: str = "standalone"
     defaults: Effective = Effective()
     roll: RollLimits = RollLimits()
     publish_rate: RateLimit = UNLIMITED
-    """Of all topics together."""
+    """The publish rate of all topics together."""
     tail_cache_bytes_max: int = 24 * 1024 * 1024
     cursor_flush_seconds: float = 0.2
-    """How long an acknowledgement without receipt may wait to be stored."""
+    """How long an acknowledgement without a receipt may wait for storage."""
     skips_lost: bool = False
-    """Readers go on behind entries that cannot be read."""
+    """Whether readers skip entries that cannot be read."""
     division: Division = Division()
-    """Of keys among the consumers of a Key_Shared subscription."""
+    """How keys are divided among the consumers of a Key_Shared subscription."""
     housekeeping_seconds: float = 30.0
-    """Between two looks for what is expired, over quota, idle or to be trimmed."""
+    """The interval of housekeeping."""
     gathers_appends: bool = False
-    """Appends wait for `Broker.store`, which is called soon after each; else each is written at
-    once."""
+    """Whether appends wait for `Broker.store`, which the link calls in each sweep; else each is
+    written at once."""
 
 
 class Broker:
@@ -112,7 +112,7 @@ class Broker:
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.housekeeping = Housekeeping(self)
         self.publish_throttle = throttle_for(settings.publish_rate, None, clock.monotonic())
-        """What producers of all topics together wait for, if that is limited."""
+        """The throttle of all topics together; None without a limit."""
         storage = Storage(
             ledgers,
             metadata,
@@ -133,11 +133,11 @@ class Broker:
         self._appended: list[PendingLog] = []
         self._dirty_cursors: list[UnsavedCursor] = []
         self._locks: dict[str, trio.Lock] = {}
-        """Of the topics being loaded, unloaded or deleted just now."""
+        """Locks of the topics that are being loaded, unloaded or deleted."""
         self.attaching = NameCounts()
-        """Topics to which a client is attaching: those are not idle."""
+        """Topics to which a client is attaching, which are not idle."""
         self.going = NameCounts()
-        """Namespaces and topics being deleted with all that is in them: nothing new comes there."""
+        """Namespaces and topics that are being deleted, in which nothing is created."""
         self._stopping = False
         self._nursery: trio.Nursery
 
@@ -161,7 +161,7 @@ class Broker:
                 nursery.start_soon(self.unload, topic.name)
 
     def spawn(self, task: Callable[..., object], *args: object) -> None:
-        """Start what outlives its caller."""
+        """Start a task that outlives its caller."""
         self._nursery.start_soon(task, *args)  # type: ignore[arg-type]  # any coroutine function
 
     # -- topics -------------------------------------------------------------------------------
@@ -174,10 +174,10 @@ class Broker:
         by_order: bool = False,
         deadline: float = math.inf,
     ) -> Topic:
-        """The loaded topic of that name; `TopicNotFound` if there is none and may be none.
+        """Load the topic, or create it; `TopicNotFound` if it does not exist and is not created.
 
-        `by_order` is an administrator's: what the policy says of auto-creation does not matter.
-        The deadline is for others to have done with the topic.
+        With `by_order`, an administrator creates it, whatever the auto-creation policy. The
+        deadline limits the wait for other tasks that use the topic.
         """
         found = self.topics.get(name.full)
         if found is not None and not found.fenced:
@@ -187,9 +187,9 @@ class Broker:
 
     @asynccontextmanager
     async def _alone_with(self, name: TopicName, deadline: float = math.inf) -> AsyncIterator[None]:
-        """Loading, unloading and deleting one topic happen one at a time.
+        """Load, unload or delete a topic, one task at a time.
 
-        Only the wait for one's turn has a deadline: what is begun is not cut off.
+        The deadline limits only the wait for other tasks.
         """
         lock = self._locks.setdefault(name.full, trio.Lock())
         try:
@@ -208,7 +208,7 @@ class Broker:
     async def _loaded(self, name: TopicName, *, create: bool, by_order: bool) -> Topic:
         found = self.topics.get(name.full)
         if found is not None and found.fenced:
-            await self._put_away(found)  # what closed it did not get to the end
+            await self._put_away(found)  # an earlier close has failed
             found = None
         if found is None:
             if self._stopping:
@@ -219,13 +219,13 @@ class Broker:
         return found
 
     async def check_owned(self, name: TopicName) -> None:
-        """`NotOwned`, which says where to go, if another broker serves the topic."""
+        """Raise `NotOwned`, with its address, if another broker serves the topic."""
         owner = await self.ownership.topic(name)
         if owner is not None:
             raise NotOwned(f"topic {name} is served by another broker", owner.addresses)
 
     async def _put_away(self, topic: Topic) -> None:
-        """Close a topic in any state, and drop it."""
+        """Close a topic in any state, and forget it."""
         try:
             await topic.close()
         except BrokerError as error:
@@ -233,11 +233,11 @@ class Broker:
         self.topics.pop(topic.name.full, None)
 
     def _lost(self, topic: PersistentTopic) -> None:
-        """Another owner writes it now: clients that are attached here look it up again."""
+        """Another owner writes the topic now: detach the clients, which look it up again."""
         self.spawn(self.let_go, topic)
 
     async def let_go(self, topic: Topic, deadline: float = math.inf) -> None:
-        """Return when a fenced topic is put away, here or by another task."""
+        """Return when a fenced topic is closed, by this task or another."""
         async with self._alone_with(topic.name, deadline):
             if self.topics.get(topic.name.full) is topic:
                 await self._put_away(topic)
@@ -275,9 +275,9 @@ class Broker:
         return str(name.namespace) in self.going or name.base.full in self.going
 
     async def check_room(self, name: TopicName, topics: int) -> None:
-        """`NotAllowed` if so many more topics, or partitions, are more than the namespace may have.
+        """Raise `NotAllowed` if the namespace may not have that many more topics or partitions.
 
-        System topics are not counted.
+        System topics do not count.
         """
         limit = (await self.catalog.effective(name)).max_topics_per_namespace
         if limit and not name.system:
@@ -300,11 +300,11 @@ class Broker:
         partitions is created only when a client attaches.
         """
         if name.partitioned:
-            return 0  # a partition has none of its own; whether it exists is seen when attaching
+            return 0  # a partition has none; attaching finds out whether it exists
         present = self.topics.get(name.full)
         if present is not None and present.fenced:
             async with self._alone_with(name, trio.current_time() + ATTACH_SECONDS):
-                pass  # it is deleted now
+                pass  # the deletion is over now
         count = await self.catalog.partitions(name)
         if count or await self.exists(name):
             return count
@@ -348,7 +348,7 @@ class Broker:
             await self.topic_ids.forget(name)
 
     def policies_changed(self, namespace: NamespaceName) -> None:
-        """Loaded topics of the namespace learn of it before long."""
+        """Apply changed policies to the loaded topics of a namespace, soon."""
         self.spawn(self._refresh_policies, namespace)
 
     async def _refresh_policies(self, namespace: NamespaceName) -> None:
@@ -359,7 +359,7 @@ class Broker:
                 try:
                     topic.set_policies(await self.catalog.effective(topic.name))
                 except BrokerError as error:
-                    # the namespace is gone already, or cannot be read: the old ones hold
+                    # the namespace is deleted, or cannot be read: the old policies hold
                     log.warning("%s: its policies stay as they were: %s", topic.name, error)
 
     # -- dispatch -----------------------------------------------------------------------------
@@ -369,10 +369,10 @@ class Broker:
         self._soon()
 
     def dispatch(self) -> None:
-        """At the end of a sweep: serve the subscriptions that have work.
+        """Serve the subscriptions that have work, at the end of a sweep.
 
-        Hundreds may ask at once. Those whose turn does not come in time are first in the next
-        sweep, so that reading, storing and sending go on in between.
+        There may be hundreds. Those that are not reached in time are first in the next sweep, so
+        that reading, storing and sending go on in between.
         """
         dirty, self._dirty = self._dirty, []
         until = self.clock.monotonic() + DISPATCH_SECONDS_MAX
@@ -385,7 +385,7 @@ class Broker:
                 if subscription.dispatch():
                     subscription.look()
             except Exception:
-                # our own mistake: it costs these consumers a reconnect, not the server
+                # a defect of ours: these consumers reconnect, and the server goes on
                 log.exception("subscription %s: dispatch failed", subscription.name)
                 subscription.disconnect_all()
 
@@ -399,7 +399,7 @@ class Broker:
         self._soon()
 
     def store(self) -> None:
-        """Once for each sweep of the link: give storage what all producers appended in it."""
+        """Write what all producers have appended in this sweep of the link."""
         appended, self._appended = self._appended, []
         for ledger in appended:
             ledger.write()
@@ -410,7 +410,7 @@ class Broker:
         self._dirty_cursors.append(cursor)
 
     async def _flush_cursors(self) -> None:
-        """Acknowledgements reach storage a moment later, many in one snapshot."""
+        """Store acknowledgements periodically, many in one snapshot."""
         while True:
             await trio.sleep(self.settings.cursor_flush_seconds)
             if self._dirty_cursors:

@@ -102,8 +102,8 @@ class Catalog:
                 f"{TENANTS}/public/default",
                 encode(NamespacePolicies(replication=[self.cluster])),
             ),
-            # A client that is to use transactions asks for a topic in there before it asks for a
-            # coordinator: without the namespace it never hears that transactions are off.
+            # A client that uses transactions requests a topic in there before it requests a
+            # coordinator: without the namespace it never learns that transactions are off.
             (f"{TENANTS}/{SYSTEM}", encode(Tenant(allowed_clusters=[self.cluster]))),
             (
                 f"{TENANTS}/{SYSTEM}/system",
@@ -300,7 +300,7 @@ class Catalog:
         await self._change(path, encode(policies), name.namespace)
 
     async def partitions(self, name: TopicName) -> int:
-        """0 for a topic without partitions, and for one that does not exist."""
+        """The number of partitions; 0 for a topic without any, or that does not exist."""
         found = await self._get(f"{PARTITIONED}/{name.base.managed_ledger}", name.namespace)
         return decode(found, Partitioned).partitions if found is not None else 0
 

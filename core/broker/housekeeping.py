@@ -1,8 +1,8 @@
 """Periodic work: expiry, trimming, backlog quotas, idle topics, compaction.
 
 One task visits the loaded topics, with pauses, so that ten thousand idle topics do not block the
-loop. Policies have the limits, and `core/ledger/log/trim.py` selects ledgers; this module carries
-out. Compaction is started here and runs beside it.
+loop. Policies have the limits, and `core/ledger/log/trim.py` selects the ledgers to delete.
+Compaction is started here and runs as a task of its own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Housekeeping:
                 log.warning("%s: housekeeping failed: %s", topic.name, error)
 
     async def tend(self, topic: Topic) -> None:
-        """Do what is due for one topic."""
+        """Do the work that is due for one topic."""
         if topic.fenced:
             return
         stored = topic.stored

@@ -1,8 +1,8 @@
 """A publish throttle: pauses reading from a connection that published faster than its rates allow.
 
 Messages are never refused, as in Pulsar (`PublishRateLimiterImpl.java` of 4.2, PIP-322) and Kafka
-(KIP-13, KIP-219): the server reads no more until the rate is kept again. Other connections spend
-of the same rates meanwhile, so after each wait the time left is computed anew.
+(KIP-13, KIP-219): the server stops reading until the rate is met again. Other connections use the
+same rates meanwhile, so after each wait the remaining time is computed again.
 
 Invariant: while a rate is exceeded, one task waits for it and the connection is not read.
 """
@@ -65,7 +65,7 @@ class PublishThrottle:
 
     @property
     def wait_seconds(self) -> float:
-        """How long the connection still has to wait, if no other spends of its rates."""
+        """How long the connection still has to wait, if no other uses its rates."""
         return wait_seconds(self.exceeded, self._clock.monotonic()) if self.exceeded else 0.0
 
     async def _wait(self) -> None:

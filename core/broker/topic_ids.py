@@ -1,4 +1,4 @@
-"""Topic ids (KIP-516): unique for ever, so a topic that is created again gets another one.
+"""Topic ids (KIP-516): never reused, so a topic that is created again gets another one.
 
 A partitioned topic has one id, its partitions have none. It is assigned on first use and stored
 twice: the name under the id first, then the id under the name, which alone decides. A crash in
@@ -21,7 +21,7 @@ BY_NAME: Final = "/magnetar/topic-ids"
 BY_ID: Final = "/magnetar/topics-by-id"
 CACHED_MAX: Final = 50_000
 FIRST: Final = 0
-"""The version of both records: they are written once, and deleted."""
+"""The version of both records, which are written once and deleted."""
 
 
 class TopicIds:

@@ -1,4 +1,4 @@
-"""The topics of a namespace: those stored, those named as partitions, and those only loaded.
+"""Lists the topics of a namespace: stored topics, partitions, and topics that are only loaded.
 
 The list is built in steps, because a namespace may have ten thousand topics.
 """

@@ -1,15 +1,15 @@
 """The backend of all sessions: the broker and its storage, as the link sees them.
 
-Sessions give them work while they handle events; at the end of each sweep the link has them finish
-it:
+Sessions give them work while they handle events; at the end of each sweep the link calls, in this
+order:
 
-    storage.begin_group()    no task need be woken to write: this does it
-    broker.dispatch()        deliver what became readable
-    broker.store()           append what all producers brought; acknowledgements of the above, too
-    storage.flush_group()    one group for the journal
-    storage.congested        whether connections that write are read on
+    storage.begin_group()    appends are gathered: no task need be woken to write them
+    broker.dispatch()        deliver entries that became readable
+    broker.store()           append the messages of all producers, and acknowledgements
+    storage.flush_group()    write one group to the journal
+    storage.congested        decides whether connections that write are read
 
-In that order: what dispatch and sessions append goes into the group of the same sweep.
+So the appends of sessions and of dispatch are in the group of the same sweep.
 """
 
 from typing import Final, Protocol
@@ -23,7 +23,7 @@ class Backend(Protocol):
         ...
 
     def store(self) -> None:
-        """Give storage what was appended since the last call."""
+        """Write all appends since the last call."""
         ...
 
 

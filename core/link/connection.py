@@ -71,7 +71,7 @@ class Connection:
         self.fd = sock.fileno()
         self.peer = peer
         self.refusal = refusal
-        """The reason why the session is to refuse this peer; empty if it is not."""
+        """The reason for which the session has to refuse this peer; empty for none."""
         self.wire: Wire
         self.session: Session
         self._farewell: Callable[[], list[bytes]] | None = None
@@ -140,7 +140,7 @@ class Connection:
             self.passed_by = True
             return True
         if self.fd >= 0 and not (self.reads and outgoing.share(reads=True)):
-            outgoing.wait(self)  # it is not this peer that has to make room
+            outgoing.wait(self)  # other peers have to make room
             return True
         return self.fd < 0
 
@@ -368,7 +368,7 @@ class Connection:
             return
         self.outbox_bytes = sum(map(len, self.outbox))
         self.link.outgoing.add(self.outbox_bytes)
-        self.drain()  # comes back here when that is sent
+        self.drain()  # `drain` calls this again when all is sent
 
     def let_go(self) -> None:
         """Release everything that belongs to a closed connection."""

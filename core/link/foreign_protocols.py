@@ -1,8 +1,8 @@
-"""Peers that speak another protocol than the one of this listener, and the reply to them. Pure.
+"""Peers that speak another protocol than their listener's, and the reply to them. Pure.
 
-HTTP is what people try first: a browser, curl, a monitor's probe. It is answered with the address
-where HTTP is spoken. A TLS handshake at a plain port is only named in the log: its client would not
-read plain words.
+HTTP is the first thing people try: a browser, curl, a monitoring probe. The reply has the address
+of the HTTP front. A TLS handshake at a plain port is only logged: its client would not read plain
+text.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ TLS: Final = b"\x16\x03"
 
 
 def spoken(begin: bytes) -> str:
-    """What begins so, by name; empty for what is neither."""
+    """The name of the foreign protocol that begins so; empty for none."""
     if HTTP.match(begin):
         return "HTTP"
     return "TLS" if begin.startswith(TLS) else ""
 
 
 class HttpAddress(NamedTuple):
-    """Where this server speaks HTTP: at the address that a peer came by if it names no host."""
+    """The address of the HTTP front; without a host, the one that the peer used."""
 
     host: str = ""
     port: int = 0
-    """0: nowhere."""
+    """0 without an HTTP front."""
 
     def reached_from(self, host: str) -> str:
-        """`host:port` for a peer that reached us at that host; empty if HTTP is spoken nowhere."""
+        """`host:port` for a peer that reached us at that host; empty without an HTTP front."""
         if not self.port:
             return ""
         host = self.host or host
@@ -43,7 +43,7 @@ NO_HTTP: Final = HttpAddress()
 
 
 def answer(name: str, http_address: str) -> bytes:
-    """What to say to those who speak that protocol; nothing if they would not understand it."""
+    """The reply to a peer of that protocol; empty if it could not read one."""
     if name != "HTTP" or not http_address:
         return b""
     reason = f"this port does not speak HTTP: http://{http_address}/ does"

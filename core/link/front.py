@@ -1,8 +1,8 @@
 """Front: a protocol that this server speaks to clients, as the composition root sees it.
 
-    open     load what it owns; no connection is served yet
-    run      what goes on without connections, until cancelled
-    close    shut its doors, at the end of each start, also one that failed
+    open     load the state that it owns; no connection is served yet
+    run      work without connections, until cancelled
+    close    close its doors, also after a start that failed
 
 Between `open` and `run` the link begins to accept on the front's listeners. A front that accepts by
 itself (HTTP, whose stack is another's) has none, and serves its doors in `run`.

@@ -28,15 +28,15 @@ class LinkLimits(Struct, frozen=True):
     """A peer that is silent for this span is pinged, and closed after a second one. A session may
     allow more. A peer without a valid request is closed after one span."""
     unread_seconds: float = 120.0
-    """A peer that receives nothing of what waits for it is closed."""
+    """A peer that receives nothing for this long, while bytes wait for it, is closed."""
     sending_bytes_max: int = 64 * MEBIBYTE
-    """To be sent; near the limit replies are smaller and later, and deliveries wait
+    """Bytes to be sent; near the limit replies are smaller and later, and deliveries wait
     (`core/link/memory/outbound.py`)."""
     partial_bytes_max: int = 32 * MEBIBYTE
-    """Of partial frames; at the limit large ones wait (`core/link/memory/inbound.py`)."""
+    """Bytes of partial frames; at the limit large frames wait (`core/link/memory/inbound.py`)."""
     storing_bytes_max: int = 32 * MEBIBYTE
-    """Being stored; at the limit no writing peer is read until half of it is stored."""
+    """Bytes being stored; at the limit no writing peer is read until half are stored."""
     storing_bytes_per_connection_max: int = 16 * MEBIBYTE
-    """Being stored, of one connection, which is not read meanwhile."""
+    """Bytes of one connection being stored; at the limit it is not read until half are stored."""
     stalled_seconds: float = 2.0
     """A peer that holds memory for which others wait is closed after this time without progress."""

@@ -18,7 +18,7 @@ from typing import Final
 from magnetar.core.link.poller import READ, Poller
 
 RECEIVE_BYTES: Final = 64 * 1024
-"""Discarded of one peer in one sweep."""
+"""Bytes of one peer that are discarded in one sweep."""
 LINGER_SECONDS: Final = 2.0
 """The time for a peer to receive everything and close, and for all of them when the server stops.
 """
@@ -42,7 +42,7 @@ class Lingering:
         """Take over a socket, which the poller watches."""
         try:
             sock.shutdown(socket.SHUT_WR)
-        except OSError:  # the peer has gone first: nothing can be lost any more
+        except OSError:  # the peer has closed first, so nothing can be lost
             self._poller.forget(sock.fileno())
             sock.close()
             return
@@ -59,7 +59,7 @@ class Lingering:
         except BlockingIOError:
             return
         except OSError:
-            pass  # broken: it has nothing to hear any more
+            pass  # broken: the peer receives nothing
         self._close(fd)
 
     def close_overdue(self, now: float) -> None:

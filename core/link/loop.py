@@ -1,29 +1,29 @@
 """The link: one loop for all sockets.
 
-Theory. Readiness of all sockets is gathered by a private poller nested in trio's. When it has news,
+Theory. A private poller, nested in trio's, gathers the readiness of all sockets. When any is ready,
 one *sweep* runs, and nothing in it awaits:
 
     receive from each ready socket -> wire.feed -> session.handle   (plain calls, runs of messages)
-    settle: the backend dispatches what became readable, hands appends to storage (`backend.py`)
+    settle: the backend dispatches, and hands appends to storage (`backend.py`)
             flush each touched connection, one send each
 
-After the first sweep that follows a rest, the link waits a moment for what it started (a write of
-the journal) in a second sweep: that saves a turn of trio, a sixth of the cost of a lone message.
-Under load there is no rest, and nothing to save.
+After the first sweep that follows an idle time, the link waits a moment for the write of the
+journal that it started, and runs a second sweep: that saves a turn of trio, a sixth of the cost of
+a lone message. Under load there is no idle time, and nothing to save.
 
 Work from outside a sweep (a synced journal group, a task with a reply) ends in `settle` too: a
-caller with many results calls it once after the last; a lone `touch` schedules it.
+caller with many results calls it once after the last; a single `touch` schedules it.
 
 Limits: bytes received in one sweep (`core/link/memory/pace.py`), bytes waiting for one peer,
 connections in all and per address, silence; `LinkLimits` says what happens at each. Memory of all
 peers together is limited in `core/link/memory/inbound.py` and `outbound.py` beside it.
 
 `acceptor.py` accepts connections and refuses them. An orderly end (`Connection.end`, `stop`) sends
-what is packed and lets the peer receive it (`linger.py`); a broken, silent or unwelcome peer is
-dropped at once.
+all packed bytes and lets the peer receive them (`linger.py`); a broken or silent peer is dropped at
+once.
 
-The link is made first, because storage and broker report to it, and it gets them once (`serve`),
-before a client may connect.
+The link is made first, because storage and broker report to it. It gets both by `serve`, before a
+client may connect.
 
 Invariant: only the loop touches sockets, and no connection is read while it is paused.
 """
@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 
 SWEEP_CONNECTIONS_MAX: Final = 64
 DUE_SECONDS: Final = 0.001
-"""How long the link polls for what is due; all other tasks of trio wait meanwhile."""
+"""How long the link polls for an expected event; all other tasks of trio wait meanwhile."""
 
 
 class LinkStatistics(Struct, frozen=True):
@@ -83,7 +83,7 @@ class Link:
     """See the module's docstring."""
 
     def __init__(self, clock: Clock, limits: LinkLimits, http: HttpAddress = NO_HTTP) -> None:
-        """`http` is where those are sent that speak HTTP to another protocol's listener."""
+        """`http` is the address for peers that speak HTTP to another protocol's listener."""
         self.clock = clock
         self.limits = limits
         self.poller = new_poller()
@@ -91,7 +91,7 @@ class Link:
         self._storage: GroupCommit = NO_BACKEND
         self._backend: Backend = NO_BACKEND
         self.nursery: trio.Nursery
-        """Sessions start here what must wait."""
+        """For tasks of sessions."""
         self._connections: dict[int, Connection] = {}
         self.complaints = Complaints(clock)
         self._accepting = Acceptor(self.poller, limits, self.complaints)
@@ -108,13 +108,13 @@ class Link:
         self._view = memoryview(self._buffer)
         self._lingering = Lingering(self.poller, self._view)
         self._all_gone: trio.Event | None = None
-        """Set when no connection is left; made when a task waits for that."""
+        """Set when no connection is left; None unless a task waits for that."""
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = False
         self._sweeping = self._settling = self._again = False
         self.holds_writers = False
-        """Connections that bring storage work are not read: it has too much, or too much is on its
-        way to it."""
+        """Whether connections that write are not read, because storage is congested or too many
+        bytes are being stored."""
         self._requests_high = False
         self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
@@ -122,17 +122,17 @@ class Link:
     # -- life ---------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """Accept there from now on."""
+        """Begin to accept on a listener."""
         self._accepting.listen(listener)
 
     def serve(self, storage: GroupCommit, backend: Backend) -> None:
-        """Work for these at the end of each sweep. Once, before `listen`."""
+        """Set storage and backend; called once, before `listen`."""
         assert self._backend is NO_BACKEND, "a link has one backend"
         self._storage, self._backend = storage, backend
 
     def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
-        """Call in a sweep whenever `fd` is readable, as long as it is open. `due` says whether that
-        is expected within a moment.
+        """Make a call in a sweep whenever `fd` is readable, as long as it is open. `due` tells
+        whether that is expected within a moment.
         """
         self._watched[fd] = call
         self._due.append(due)
@@ -143,13 +143,13 @@ class Link:
         self._accepting.stop()
 
     def stop_reading(self) -> None:
-        """Read from no connection, and accept none: what has been received is still answered."""
+        """Stop to accept and to read; received requests are still answered."""
         self.stop_listening()
         for connection in self._connections.values():
             connection.pause(PAUSE_STOP)
 
     async def stop(self) -> None:
-        """Send what is packed, end all connections, and wait up to `LINGER_SECONDS` for peers."""
+        """Send all packed bytes, end all connections, and wait up to `LINGER_SECONDS` for peers."""
         self.stop_reading()
         self._all_gone = trio.Event()
         for connection in list(self._connections.values()):
@@ -165,7 +165,7 @@ class Link:
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             task_status.started()
-            self.settle()  # for those that are due already
+            self.settle()  # for connections that are touched already
             nursery.start_soon(self._look_around)
             try:
                 was_due = False
@@ -205,7 +205,7 @@ class Link:
         ready = self.poller.ready(SWEEP_CONNECTIONS_MAX, wait_seconds)
         self.now = started = self.clock.monotonic()
         self._sweeps += 1
-        self._sweeping = self._active = True  # touches in here need no settle of their own
+        self._sweeping = self._active = True  # a touch within the sweep needs no settle of its own
         size = min(self._pace.share(len(ready)), self.limits.receive_bytes)
         if self.incoming.tight:
             size = min(size, LARGE_BYTES_TIGHT)
@@ -225,18 +225,18 @@ class Link:
         self._longest_pause = max(self._longest_pause, took)
 
     def _serve(self, connection: Connection, readiness: int, size: int) -> None:
-        """All that a socket may be ready for."""
+        """Serve one ready connection."""
         if readiness & (WRITE | GONE) and connection.outbox:
             connection.drain()
         if connection.interest & READ and connection.fd >= 0:
             if readiness & (READ | GONE):
                 self._receive(connection, size)
         elif readiness & GONE:
-            # It is not read, so nothing else would notice, and epoll would report it for ever.
+            # A paused connection is not read, so epoll would report it for ever.
             self.drop(connection, "the peer is gone")
 
     def _serve_other(self, fd: int) -> None:
-        """What is watched and is no connection."""
+        """Serve a ready descriptor that is no connection."""
         if fd in self._watched:
             self._watched[fd]()
         elif fd in self._accepting:
@@ -247,14 +247,14 @@ class Link:
             self._note_gone()
 
     def begin(self) -> None:
-        """Many results are about to come, and then `settle`: none of them needs one of its own."""
+        """Begin to deliver results; `settle` follows, so a touch needs none of its own."""
         self._active = True
 
     def settle(self) -> None:
-        """Finish a burst of work: let the backend do its part, then send what was packed.
+        """Finish a burst of work: run the backend, then send all packed bytes.
 
-        Within a sweep there is nothing to do: it ends with this anyway. Within the backend's part,
-        what is done may be work for a step before it: all steps are taken once more.
+        Within a sweep it does nothing, since the sweep ends with it. Called by the backend itself,
+        it makes the backend run once more, because an earlier step may have new work.
         """
         if self._sweeping:
             return
@@ -287,7 +287,7 @@ class Link:
         self.check_writers()
 
     def soon(self) -> None:
-        """There is work for the backend: settle after this sweep, or before long."""
+        """Schedule `settle`: there is work for the backend."""
         self._wanted = True
         if not self._active and not self._scheduled:
             self._schedule()
@@ -300,7 +300,7 @@ class Link:
 
     def _schedule(self) -> None:
         if self._token is None:
-            return  # `run` looks when it begins
+            return  # `run` settles when it begins
         self._scheduled = True
         self._token.run_sync_soon(self.settle)
 
@@ -337,8 +337,8 @@ class Link:
             self._expect_large(connection)
 
     def _expect_large(self, connection: Connection) -> None:
-        """Behind a large frame so little was received that what begins another is not copied far;
-        the rest of it is likely to be there.
+        """After a large frame, receive little at first: another large one is likely to follow, and
+        its beginning has to be copied.
         """
         if connection.partial.large is None:
             connection.partial.large_bytes = 0
@@ -382,13 +382,13 @@ class Link:
             connection.touch()
 
     def _foreign_name(self, connection: Connection, begin: bytes | LargeFrame) -> str:
-        """The protocol of its first bytes, if it is a foreign one; under TLS unknown."""
+        """The foreign protocol of its first bytes; empty for none, and under TLS."""
         if connection.introduced or connection.sealed or not isinstance(begin, bytes):
             return ""
         return foreign_protocols.spoken(begin)
 
     def _answer_foreign(self, connection: Connection, name: str) -> bytes:
-        """Where that protocol is spoken, for those who understand it."""
+        """The reply to a peer of that protocol, with the address of its front."""
         connection.complain(f"{name} at another protocol's port", f"closed: this is {name}")
         return foreign_protocols.answer(name, self._http.reached_from(connection.reached_at[0]))
 
@@ -420,12 +420,12 @@ class Link:
         self._forget(connection, reason)
 
     def linger(self, connection: Connection, reason: str) -> None:
-        """Everything is sent: close as soon as the peer has heard it; the session hears now."""
+        """Close once the peer has received everything; the session is notified now."""
         if connection.fd < 0:
             return
         while self._all_gone is None and len(self._lingering) >= LINGERING_MAX:
             self._lingering.close_oldest()
-        self._watched.pop(connection.fd, None)  # closed long ago, and its number used again
+        self._watched.pop(connection.fd, None)  # closed, and its number reused
         deadline = self.clock.monotonic() + LINGER_SECONDS  # `now` is older, outside of sweeps
         self._lingering.begin(connection.socket, deadline)
         self._forget(connection, reason)
@@ -446,10 +446,10 @@ class Link:
     # -- pressure and silence -----------------------------------------------------------------
 
     def check_writers(self) -> None:
-        """Hold everybody who brings storage work while it is congested, and, with a span between
-        the two limits, while much is on its way to it.
+        """Pause all connections that write while storage is congested, or too many bytes are being
+        stored; the second limit has a hysteresis.
 
-        Who only reads and acknowledges goes on: that relieves more than it burdens.
+        Connections that only read and acknowledge go on: they relieve storage.
         """
         incoming = self.incoming
         much = not incoming.storing_little if self.holds_writers else incoming.storing_much
@@ -466,7 +466,7 @@ class Link:
                 connection.resume(PAUSE_STORAGE)
 
     async def _look_around(self) -> None:
-        """What follows the clock."""
+        """Periodic checks."""
         while True:
             await trio.sleep(min(1.0, self.limits.silence_seconds / 4))
             self.now = self.clock.monotonic()

@@ -1,10 +1,10 @@
 """One receive, one send: what each wake-up of a connection does once.
 
-Descriptors, not sockets: there is nothing to wait for, so nothing of what a socket object knows of
-time-outs is needed. The twins in `compiled.pyx` besides keep the interpreter's lock (both calls
-only copy), and receive what is large into its place at once.
+They take descriptors, not sockets: the sockets are non-blocking, so the timeouts of socket objects
+are of no use. The twins in `compiled.pyx` keep the interpreter's lock (both calls only copy), and
+receive large frames directly into their buffers.
 
-Invariant: nothing is lost or held here; the caller has all that was taken from the system.
+Invariant: no state is kept here; the caller gets all received bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def py_receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
 
 
 def py_send(fd: int, data: bytes) -> int:
-    """How many bytes the system took. BlockingIOError for none, another OSError for broken."""
+    """Send; returns the number of bytes taken. BlockingIOError if none, else OSError if broken."""
     return os.write(fd, data)
 
 
@@ -43,7 +43,7 @@ def unsent(fd: int) -> int:
         return 0
     try:
         (count,) = _COUNT.unpack(fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(_COUNT.size)))
-    except OSError:  # it is broken, as the next send or receive will show
+    except OSError:  # broken; the next send or receive reports it
         return 0
     return int(count)
 

@@ -1,7 +1,7 @@
 """TLS as a wire: it decrypts for the wire above it and encrypts what that one packs.
 
-`ssl.MemoryBIO` keeps OpenSSL away from the socket, so TLS connections ride on the same loop as all
-others. The wire above never knows.
+`ssl.MemoryBIO` separates OpenSSL from the socket, so TLS connections use the same loop as all
+others, and the wire above is unaware of TLS.
 
 Invariant: no plain byte leaves before the handshake is done, and none that fails its check is fed.
 """
@@ -33,11 +33,11 @@ class TlsWire:
         self._established = False
         self._ended = False
         self._plain = bytearray()
-        """Decrypted, and not taken by the wire above: it waits for the rest of a frame."""
+        """Decrypted bytes of an incomplete frame, which the wire above has not taken."""
 
     @property
     def frame_bytes_wanted(self) -> int:
-        """OpenSSL keeps incomplete records itself, so the link never has to."""
+        """0: OpenSSL itself holds incomplete records."""
         return 0
 
     @property
@@ -50,7 +50,7 @@ class TlsWire:
             if self._established or self._shake_hands():
                 self._decrypt()
         except ssl.SSLError as error:
-            self._ended = True  # OpenSSL seals nothing more, it only has an alert to send
+            self._ended = True  # OpenSSL encrypts nothing more; it only has an alert to send
             raise WireError(f"TLS: {error.reason or error}") from error
         return len(data)
 
@@ -69,27 +69,27 @@ class TlsWire:
         return True
 
     def _decrypt(self) -> None:
-        """Feed the wire above, but not before the frame that it waits for may be whole: each time
-        all of it is copied, and it may come in thousands of records.
+        """Feed the wire above, but not before its frame may be whole: each call copies all of it,
+        and a frame may come in thousands of records.
         """
         plain = self._plain
         more = True
         while more:
             before, requested = len(plain), self.inner.frame_bytes_wanted
-            # One piece at least, or what is left without a size known would be fed for ever.
+            # At least one piece: a rest of unknown size would be fed for ever.
             more = self._read(max(PLAIN_BYTES_MAX, requested, before + 1))
             if len(plain) > before and len(plain) >= requested:
                 del plain[: self.inner.feed(bytes(plain))]
 
     def _read(self, enough: int) -> bool:
-        """Decrypt until that many plain bytes wait; whether there may be more."""
+        """Decrypt until that many plain bytes wait; returns whether there may be more."""
         plain = self._plain
         while len(plain) < enough:
             try:
                 piece = self._tls.read(RECORD_BYTES_MAX)
             except ssl.SSLWantReadError:
                 return False
-            if not piece:  # the peer said goodbye; the socket's end follows
+            if not piece:  # close_notify; the end of the socket follows
                 return False
             plain += piece
         return True
@@ -102,7 +102,7 @@ class TlsWire:
             try:
                 for piece in self.inner.take_outgoing():
                     self._tls.write(piece)
-            except ssl.SSLError:  # the peer has begun something that we do not take part in
+            except ssl.SSLError:  # the peer has begun something unsupported
                 self._ended = True
         sealed = self._outgoing.read()
         return [sealed] if sealed else []
@@ -111,7 +111,7 @@ class TlsWire:
         """Send `close_notify`, so that the peer knows the end; nothing is packed afterwards."""
         self._ended = True
         if self._established:
-            # It always complains, of the peer's own goodbye that has not come: ours is packed.
+            # It always raises, because the peer's close_notify is missing; ours is packed.
             with suppress(ssl.SSLError):
                 self._tls.unwrap()
         return self.take_outgoing()

@@ -1,4 +1,4 @@
-"""What one commit of the embedded store changes, as bytes for its log and as statements for SQLite.
+"""The changes of one commit of the embedded store, as bytes for its log and as SQL statements.
 
 A change states the result, not the operation: applying it twice, or to a tree that has it already,
 gives the same tree. So a log may be replayed from any commit before its end.
@@ -18,7 +18,7 @@ from magnetar.core.metadata import schema
 
 
 class Put(Struct, frozen=True, array_like=True, tag=1):
-    """A path has this value from now on."""
+    """Set the value of a path."""
 
     path: str
     value: bytes
@@ -27,13 +27,13 @@ class Put(Struct, frozen=True, array_like=True, tag=1):
 
 
 class Delete(Struct, frozen=True, array_like=True, tag=2):
-    """The value of a path is deleted."""
+    """Delete the value of a path."""
 
     path: str
 
 
 class Count(Struct, frozen=True, array_like=True, tag=3):
-    """Numbers of a counter below `next` may have been handed out."""
+    """Raise a counter: numbers below `next` may be in use."""
 
     path: str
     next: int

@@ -7,9 +7,10 @@
             | u32 n | u64 number | n bytes of changes (`changes.py`) | zeros to a multiple of 8
     behind  zeros, as far as the file has been made ready
 
-A commit is believed if it has its checksum, names the checksum of the one before, and has the next
-number. So what an earlier attempt left behind the end is never taken for a commit, nor is a commit
-of another log. Where the log ends it cannot say itself: the end mark does (`end_mark.py`).
+A commit is valid if its checksum is right, it names the checksum of the commit before, and its
+number is the next one. So remains of an earlier attempt behind the end are never taken for a
+commit, nor is a commit of another log. The log cannot tell its own end from damage: the end mark
+does that (`end_mark.py`).
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ _crc = Struct(">I")
 _commit = Struct(">4sIIIQ")
 HEAD_BYTES: Final = 64
 _CHECKED_FROM: Final = 8
-"""Of a commit: behind its magic and its checksum."""
+"""The offset in a commit from which its checksum counts: behind magic and checksum."""
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What a log goes on from."""
+    """The head of a log: the snapshot and the commit that it continues."""
 
     generation: int
     number: int
-    """Of the last commit before it."""
+    """The number of the last commit before the log."""
     chain: int
     snapshot_bytes: int
     snapshot_crc: int
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """One commit of a log, and where in the file the next one begins."""
+    """One commit of a log, and the offset of the next."""
 
     number: int
     chain: int
-    """Its checksum, which the next one names."""
+    """Its checksum, which the next commit names."""
     body: bytes
     end: int
 
@@ -71,7 +72,7 @@ def encode_head(head: Head) -> bytes:
 
 
 def decode_head(data: bytes) -> Head:
-    """ValueError if this is no log that we can read."""
+    """Parse the head; ValueError if this is no log of this format."""
     if len(data) < HEAD_BYTES:
         raise ValueError("it ends inside its head")
     packed = data[: _head.size]
@@ -90,12 +91,12 @@ def encode_commit(number: int, chain: int, body: bytes) -> bytes:
 
 
 def chain_of(commit: bytes) -> int:
-    """What the next commit names."""
+    """The checksum by which the next commit names this one."""
     return int(_crc.unpack_from(commit, len(COMMIT_MAGIC))[0])
 
 
 def commits(data: bytes, head: Head) -> Iterator[Commit]:
-    """Commits in order, up to the first that is not whole or does not follow."""
+    """Commits in order, up to the first that is incomplete or does not follow."""
     number, chain, position = head.number, head.chain, HEAD_BYTES
     while (commit := commit_at(data, position)) is not None:
         if commit.number != number + 1 or named_before(data, position) != chain:
@@ -105,7 +106,7 @@ def commits(data: bytes, head: Head) -> Iterator[Commit]:
 
 
 def commit_at(data: bytes, position: int) -> Commit | None:
-    """The commit that begins there, if one does; what it follows is not looked at."""
+    """The commit at an offset, if there is one; its predecessor is not checked."""
     if position + _commit.size > len(data):
         return None
     magic, crc, _, size, number = _commit.unpack_from(data, position)
@@ -119,12 +120,12 @@ def commit_at(data: bytes, position: int) -> Commit | None:
 
 
 def named_before(data: bytes, position: int) -> int:
-    """The chain that the commit there goes on from."""
+    """The checksum of its predecessor that the commit at an offset names."""
     return int(_commit.unpack_from(data, position)[2])
 
 
 def salvage(data: bytes, start: int, number: int) -> Iterator[Commit]:
-    """Whole commits above `number` behind damage: what a repair can still find."""
+    """Commits above `number` behind damage, for a repair."""
     position = start
     while (position := data.find(COMMIT_MAGIC, position)) >= 0:
         commit = commit_at(data, position)

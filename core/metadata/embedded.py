@@ -1,16 +1,16 @@
-"""A MetadataStore on this machine's disk: a checked history, and SQLite to ask.
+"""A MetadataStore on this machine's disk: a checked history, and SQLite for queries.
 
 Theory. Reads are answered at once on a connection of their own, from committed data (SQLite's
 write-ahead log: readers and the writer do not wait for each other). Writes go to a queue; the
-thread takes all that have gathered, decides each in one transaction, writes what they change as
-one commit of the history, and commits the transaction when that is durable. So a hundred writes
-that come together cost as much as one, and no reader sees what may still be lost. Callers wait,
-shielded, until then: a queued write always reports its outcome.
+thread takes all queued writes, decides each in one transaction, writes their changes as one commit
+of the history, and commits the transaction when that is durable. So a hundred concurrent writes
+cost as much as one, and no reader sees what may still be lost. Callers wait, shielded, until then:
+a queued write always reports its outcome.
 
     caller --queue--> thread: BEGIN, every write in order, history (sync), COMMIT --loop--> callers
 
 SQLite itself is never synced, and rebuilt from the history at each start: `history.py` describes
-what is on the disk and what a crash or damage leaves of it.
+what is on the disk, and what a crash or damage does to it.
 
 Invariants: a write that was answered is on the disk; a write whose condition fails changes nothing;
 nothing is written after a failed sync, since the state of the disk is unknown.
@@ -47,23 +47,23 @@ from magnetar.core.metadata.history import History, Names
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 GROUP_WRITES_MAX: Final = 1_000
-"""In one transaction; what comes beyond waits for the next."""
+"""Writes of one transaction; more wait for the next."""
 CHILDREN_PER_REST: Final = 200
-"""Names read before the loop gets its turn: a millisecond."""
+"""Names read before other tasks run; that takes a millisecond."""
 
 _PASSING: Final[dict[int, Callable[[], StorageFailed]]] = {
     sqlite3.SQLITE_FULL: lambda: StorageFull("there is no room on the disk for metadata"),
     sqlite3.SQLITE_BUSY: lambda: StorageFailed("somebody else holds the metadata's file"),
 }
-"""What SQLite says when it has changed nothing and may well do so later."""
+"""SQLite's errors that leave everything unchanged and may be temporary."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 Work = Callable[[sqlite3.Connection], tuple[int, Change | None]]
-"""Looks, in the thread, checks its own condition, and gives the answer and what is to change."""
+"""Runs in the thread: checks a condition, and returns the answer and the change."""
 
 
 class Write:
-    """One change on its way to the disk and back."""
+    """A queued write."""
 
     __slots__ = ("done", "error", "path", "result", "work")
 
@@ -106,9 +106,9 @@ class EmbeddedMetadata:
         return Versioned(*rows[0]) if rows else None
 
     async def children(self, path: str) -> list[str]:
-        """One statement, and so one moment of the tree, however long it takes."""
+        """Read with one statement, which sees one state of the tree, however long it takes."""
         start = path.rstrip("/") + "/"
-        names: dict[str, None] = {}  # as they come: nearly sorted, which is quickly done
+        names: dict[str, None] = {}  # nearly sorted, so that sorting is quick
         try:
             rows = self._reader.execute(schema.CHILDREN, schema.children_of(start))
             while some := rows.fetchmany(CHILDREN_PER_REST):
@@ -169,7 +169,7 @@ class EmbeddedMetadata:
         return lambda: self._watches.remove(entry) if entry in self._watches else None
 
     def _deliver(self, group: list[Write]) -> None:
-        """On the loop: callers hear what the thread has done."""
+        """Deliver outcomes to the callers, on the loop."""
         for write in group:
             write.done.set()
             if write.error is None and write.path:
@@ -180,7 +180,7 @@ class EmbeddedMetadata:
     # -- the thread ---------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Write group after group until it is to end."""
+        """Write group after group until `close`."""
         more = True
         while more:
             group: list[Write] = []
@@ -202,11 +202,11 @@ class EmbeddedMetadata:
         try:
             self._token.run_sync_soon(what)
         except trio.RunFinishedError:
-            # the loop is gone, and its callers with it
+            # the loop has ended, and its callers with it
             return
 
     def _commit(self, group: list[Write]) -> None:
-        """Do every write of the group, or fail every one."""
+        """Carry out every write of the group, or fail all."""
         logged = False
         try:
             if self._broken is not None:
@@ -224,7 +224,7 @@ class EmbeddedMetadata:
             self._fail(group, self._judged(error, logged=logged))
 
     def _decide(self, group: list[Write]) -> list[Change]:
-        """Each write sees those before it."""
+        """Decide each write; it sees those before it."""
         changed: list[Change] = []
         for write in group:
             try:
@@ -238,7 +238,7 @@ class EmbeddedMetadata:
         return changed
 
     def _judged(self, error: Exception, *, logged: bool) -> StorageFailed:
-        """Undo the group. What passes is waited for; anything else ends all writing."""
+        """Undo the group. After a temporary error writing goes on; any other ends it."""
         passing = _PASSING.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
         if isinstance(error, OSError) and error.errno in _FULL:
             passing = _PASSING[sqlite3.SQLITE_FULL]
@@ -279,7 +279,7 @@ class EmbeddedMetadata:
     # -- closing ------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Finish what is queued, give back unused numbers, end the thread."""
+        """Finish queued writes, return unused numbers, end the thread."""
         if self._closed:
             return
         with trio.CancelScope(shield=True):
@@ -289,13 +289,13 @@ class EmbeddedMetadata:
                 self._queue.put(Write("", unused))
             self._queue.put(None)
             await self._ended.wait()
-        # its last act was to say so
+        # the thread reports its end last
         self._thread.join()
         self._reader.close()
 
 
 class _Counter:
-    """Numbers `next`..`limit` (exclusive) are ours to hand out."""
+    """The reserved numbers `next`..`limit` (exclusive) of a counter."""
 
     __slots__ = ("limit", "lock", "next")
 
@@ -308,12 +308,12 @@ class _Counter:
 async def open_embedded(
     path: Path, *, sync: bool = True, on_fatal: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[EmbeddedMetadata]:
-    """The store whose files are called `path` and a suffix; its folder must exist.
+    """Open the store whose files are named `path` and a suffix; its folder must exist.
 
     `Corrupted` if it is damaged, `StorageFailed` if it is not ours, of a newer format, or in use.
     Without `sync` a crash of the machine (not of the process) may damage it. `on_fatal` is called
-    with once when nothing can be written any more: a sync has failed, and only another start learns
-    what is there.
+    once, with the reason, when nothing can be written: a sync has failed, and only a restart can
+    find out what the disk holds.
     """
     lock = histories.hold(Names(path))
     try:
@@ -333,7 +333,7 @@ async def open_embedded(
 
 
 def _check(path: str) -> None:
-    """Callers make paths from names that were checked; a bad one is our mistake."""
+    """Raise for a bad path, which is a defect: callers build paths from checked names."""
     assert path.startswith("/"), path
     assert not path.endswith("/"), path
     path.encode()
@@ -370,7 +370,7 @@ def _counted(connection: sqlite3.Connection, path: str) -> int:
 
 
 def _reserve(path: str, connection: sqlite3.Connection) -> tuple[int, Change]:
-    """Answers the first number that is not reserved any more."""
+    """Reserve numbers of a counter; the answer is the first of them."""
     limit = _counted(connection, path) + schema.NUMBERS_RESERVED
     return limit, Count(path, limit)
 
@@ -378,10 +378,10 @@ def _reserve(path: str, connection: sqlite3.Connection) -> tuple[int, Change]:
 def _give_back(
     path: str, number: int, limit: int, connection: sqlite3.Connection
 ) -> tuple[int, Change | None]:
-    """Numbers `number`..`limit` were never handed out, if they were the last to be reserved.
+    """Return the numbers `number`..`limit`, if they were the last to be reserved.
 
-    Of a counter that could not be read (0 to 0), or is just being read, nothing is known: a
-    number given back then could be given twice, and with it a ledger's id.
+    Nothing is returned for a counter that could not be read (0 to 0), or is just being read: its
+    numbers could be used twice, and with them a ledger's id.
     """
     ours = number < limit and _counted(connection, path) == limit
     return number, Count(path, number) if ours else None

@@ -1,8 +1,8 @@
 """The end mark: a small file that counts the commits, so that a log cannot end early unnoticed.
 
 Two slots of a page each, written in turn: "MGNTMEND" | u64 turn | u64 generation | u64 number of
-the last commit | u32 its chain | u32 CRC32C. The mark is what the slot with the higher turn says. A
-write that is torn spoils one slot, and the other still names the commit before.
+the last commit | u32 its chain | u32 CRC32C. The slot with the higher turn
+counts. A torn write destroys one slot, and the other still names the commit before.
 
 Invariant: no commit is answered before the mark names it, and the mark never names a commit
 that is not durable. So at a start the log has the commit that the mark names, or it is damaged.
@@ -27,7 +27,7 @@ _crc = Struct(">I")
 
 
 class End(msgspec.Struct, frozen=True, order=True):
-    """What a slot says."""
+    """The content of a slot."""
 
     turn: int
     generation: int
@@ -41,7 +41,7 @@ def encode(end: End) -> bytes:
 
 
 def decode(data: bytes) -> End | None:
-    """The newer of the slots that are whole; None if neither is."""
+    """The newer valid slot; None if neither is valid."""
     found = [_decode_slot(data[start : start + SLOT_BYTES]) for start in (0, SLOT_BYTES)]
     return max((end for end in found if end is not None), default=None)
 
@@ -57,12 +57,12 @@ def _decode_slot(data: bytes) -> End | None:
 
 
 def read(path: Path) -> End | None:
-    """None if it says nothing that can be believed; FileNotFoundError if there is none."""
+    """Read the mark; None if no slot is valid, FileNotFoundError if there is no file."""
     return decode(path.read_bytes())
 
 
 class EndMark:
-    """The mark, open for writing. OSError leaves the slot that was being written in doubt."""
+    """The mark, open for writing. After an OSError the slot being written is undefined."""
 
     def __init__(self, path: Path, end: End, *, sync: bool) -> None:
         self.end = end
@@ -71,13 +71,13 @@ class EndMark:
 
     @classmethod
     def create(cls, path: Path, end: End, *, sync: bool) -> EndMark:
-        """Both slots say it: a new mark, or one that replaces any other, all at once."""
+        """Create a mark with both slots alike, or replace an existing one atomically."""
         files.write_whole(path, encode(end) * 2, sync=sync)
         return cls(path, end, sync=sync)
 
     def write(self, generation: int, number: int, chain: int) -> None:
-        """Durable on return. The turn is over when that has worked, so that the next try
-        after a failure writes into the same slot, and leaves the good one alone.
+        """Write a slot; durable on return. Slots alternate only after a success, so a second try
+        after a failure writes into the same slot and never into the valid one.
         """
         end = End(self.end.turn + 1, generation, number, chain)
         slot = end.turn % 2 * SLOT_BYTES

@@ -1,4 +1,4 @@
-"""What makes the metadata's bytes and names durable.
+"""Durable writes of files and names for the metadata store.
 
 Invariant: with `sync`, a call that returns without an error has reached the disk.
 """
@@ -13,9 +13,9 @@ from typing import Final
 from magnetar.core.kernel.checksum import crc32c
 
 DSYNC: Final[int] = 0 if hasattr(fcntl, "F_FULLFSYNC") else getattr(os, "O_DSYNC", 0)
-"""Over bytes that the file has already, one such write is one trip to the disk: 0.12 ms where an
-`fdatasync` of a file that grows takes 0.15 and a commit of SQLite 0.28. On macOS it stops at the
-drive's cache.
+"""One write with this flag over allocated bytes is one access to the disk: 0.12 ms, where
+`fdatasync` of a growing file takes 0.15 ms and a commit of SQLite 0.28 ms. On macOS it reaches only
+the drive's cache, so F_FULLFSYNC is used there.
 """
 CHUNK_BYTES: Final = 1024 * 1024
 
@@ -25,7 +25,7 @@ def open_synced(path: Path, *, sync: bool) -> int:
 
 
 def write_at(fd: int, data: bytes, offset: int, *, sync: bool) -> None:
-    """Write into a file that `open_synced` has opened."""
+    """Write to a file that `open_synced` has opened."""
     rest = memoryview(data)
     while rest:
         written = os.pwrite(fd, rest, offset)
@@ -43,7 +43,7 @@ def sync_file(fd: int) -> None:
 
 
 def sync_path(path: Path) -> None:
-    """The bytes of a file, or the names in a folder, are durable on return."""
+    """Sync the bytes of a file, or the names in a folder."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         sync_file(fd)
@@ -52,7 +52,7 @@ def sync_path(path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes, *, sync: bool) -> None:
-    """Replace a file as a whole: a crash leaves the old content or the new."""
+    """Replace a file atomically: a crash leaves the old content or the new."""
     new = path.with_name(path.name + ".new")
     with new.open("wb") as file:
         file.write(data)
@@ -65,7 +65,7 @@ def write_whole(path: Path, data: bytes, *, sync: bool) -> None:
 
 
 def checksum(path: Path, target: Path | None = None) -> tuple[int, int]:
-    """Size and CRC32C of a file, which is copied to `target` by the way."""
+    """Size and CRC32C of a file, which is copied to `target` meanwhile."""
     size = crc = 0
     with path.open("rb") as source, (target or Path(os.devnull)).open("wb") as copy:
         while chunk := source.read(CHUNK_BYTES):
@@ -76,7 +76,7 @@ def checksum(path: Path, target: Path | None = None) -> tuple[int, int]:
 
 
 def hold(path: Path) -> int | None:
-    """A lock that goes with this process; None if another has it."""
+    """Take a lock that ends with this process; None if another process has it."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

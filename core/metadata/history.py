@@ -19,7 +19,7 @@ The mark, which is a file of its own, determines where the log ends. At a start
 A snapshot is written whole under the next number, then an empty log that names its checksum; both
 are synced before one write of the mark makes them count. The previous generation is retained,
 because it and its log hold the same state as the snapshot: while they are whole, a snapshot that
-has rotted or is missing costs nothing.
+is damaged or missing costs nothing.
 
 Invariant: files that the mark names change by appending alone; all others may be discarded.
 """
@@ -54,7 +54,7 @@ CLOSING_LOG_BYTES: Final = 256 * 1024
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What the files of the store at `path` are called."""
+    """The names of the files of the store at `path`."""
 
     path: Path
 
@@ -95,9 +95,7 @@ class Names(msgspec.Struct, frozen=True):
 
 
 class History:
-    """The part that is written while the store runs; one thread calls it. See `recovery.py` for
-    how it is opened.
-    """
+    """The writer of the history, called by one thread. `recovery.py` opens it."""
 
     def __init__(
         self, names: Names, mark: EndMark, log: LogFile, head: Head, *, sync: bool
@@ -110,13 +108,13 @@ class History:
         self._due_bytes = _due(head)
 
     def commit(self, group: Sequence[Change]) -> None:
-        """Durable, and counted, on return. OSError: `retract` must be called."""
+        """Write a commit; durable and counted on return. After an OSError call `retract`."""
         self._log.append(changes.encode(group))
         self._mark.write(self._head.generation, self._log.number, self._log.chain)
 
     def retract(self) -> None:
-        """Take back the commit that has just been written, or tried: its callers will hear that
-        it failed. The mark first, so that it never counts what is not there.
+        """Take back the last commit, written or attempted: its callers get an error. The mark is
+        written first, so that it never counts a commit that is not there.
         """
         counted = self._mark.end.number
         self._log.step_back()

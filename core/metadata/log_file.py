@@ -17,12 +17,12 @@ from magnetar.core.metadata.commit_log import Commit, Head
 from magnetar.core.metadata.files import CHUNK_BYTES
 
 FIRST_BYTES: Final = 64 * 1024
-"""Of a new log, so that a start is quick."""
+"""The size of a new log: small, so that a start is quick."""
 GROWTH_BYTES: Final = 512 * 1024
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """A log as it was read."""
+    """The content of a log."""
 
     head: Head
     commits: list[Commit]
@@ -42,7 +42,7 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> Contents:
-    """All commits that follow one another. OSError, or ValueError if it is no log."""
+    """Read all valid commits; OSError, or ValueError if it is no log."""
     data = path.read_bytes()
     head = commit_log.decode_head(data)
     return Contents(head, list(commit_log.commits(data, head)), data)
@@ -56,7 +56,7 @@ def create(path: Path, head: Head, *, sync: bool) -> LogFile:
 
 
 def reopen(path: Path, contents: Contents, *, sync: bool) -> LogFile:
-    """To go on where it ends; what a torn write has left behind that is wiped."""
+    """Open a log for appending; remains of a torn write behind its end are wiped."""
     log = LogFile(path, sync=sync)
     log.number, log.chain, log.position = contents.number, contents.chain, contents.end
     rest = contents.data[contents.end :]
@@ -71,14 +71,14 @@ class LogFile:
     def __init__(self, path: Path, *, sync: bool) -> None:
         self.fd = files.open_synced(path, sync=sync)
         self.number = self.chain = 0
-        """Of the last commit."""
+        """Number and checksum of the last commit."""
         self.position = commit_log.HEAD_BYTES
         self._sync = sync
         self._size = os.fstat(self.fd).st_size
         self._before = (0, 0, 0)
 
     def append(self, body: bytes) -> None:
-        """Durable on return. After an OSError the content is unknown: `step_back`, then `wipe`."""
+        """Append a commit; durable on return. After an OSError call `step_back`, then `wipe`."""
         data = commit_log.encode_commit(self.number + 1, self.chain, body)
         self._before = (self.number, self.chain, self.position)
         self._make_room(self.position + len(data))
@@ -87,11 +87,11 @@ class LogFile:
         self.position += len(data)
 
     def step_back(self) -> None:
-        """To before the last `append`, also if that failed; what it wrote is there until `wipe`."""
+        """Return to before the last `append`, successful or not; its bytes stay until `wipe`."""
         self.number, self.chain, self.position = self._before
 
     def wipe(self) -> None:
-        """No commit stands at the position."""
+        """Overwrite the beginning of a commit at the position."""
         if self.position + len(_BLANK) <= self._size:
             files.write_at(self.fd, _BLANK, self.position, sync=self._sync)
 
@@ -111,4 +111,4 @@ class LogFile:
 
 
 _BLANK: Final = bytes(commit_log.ALIGNMENT_BYTES)
-"""Over the beginning of a commit: it is none any more."""
+"""Written over the beginning of a commit, which invalidates it."""

@@ -1,7 +1,7 @@
 """A MetadataStore in memory: for tests, and the verified fake of the port.
 
-It passes the same contract as the durable ones. Nothing survives it. A test may end its session
-(`expire`).
+It passes the same contract tests as the durable stores, and is lost with its process. A test may
+end its session (`expire`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class MemoryMetadata:
         self._values: dict[str, Versioned] = {}
         self._counters: dict[str, int] = {}
         self._leases: dict[str, Callable[[], None]] = {}
-        """Who is to hear that the session is lost, by path."""
+        """The callbacks for the loss of the session, by path."""
         self._watches: list[tuple[str, Callable[[str], None]]] = []
 
     async def get(self, path: str) -> Versioned | None:
@@ -57,7 +57,7 @@ class MemoryMetadata:
         self._leases[path] = lost
 
     def expire(self) -> None:
-        """End the session, as a server does that has not heard of a client for too long."""
+        """End the session, as a server does with a client that is silent for too long."""
         leases, self._leases = self._leases, {}
         for lost in leases.values():
             lost()

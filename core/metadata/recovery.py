@@ -1,4 +1,4 @@
-"""How the embedded store is opened: its history is checked, and the live tree made from it.
+"""Opens the embedded store: checks its history, and rebuilds the live tree from it.
 
     no mark, and no files of ours     a new store
     no mark, and the former file      a store from before the commit log: migrated, once
@@ -31,7 +31,7 @@ from magnetar.core.metadata.log_file import Contents
 log = logging.getLogger(__name__)
 
 AHEAD_MAX = 2
-"""Commits that the log may have more than the mark: one by a crash, one by a spoilt slot."""
+"""Commits by which the log may exceed the mark: one by a crash, one by a torn slot."""
 
 UNKNOWN = "nobody knows where the metadata ends"
 
@@ -48,7 +48,7 @@ def open_history(path: Path, *, sync: bool) -> tuple[History, sqlite3.Connection
     if end is None:
         raise Corrupted(f"{names.mark} is damaged: {UNKNOWN}")
     contents = check(names, end)
-    if _remove_former(names, end) and sync:  # before a commit makes its coming back a riddle
+    if _remove_former(names, end) and sync:  # else a later restart could find it again
         files.sync_path(path.parent)
     live, spoilt = restore(names, contents)
     try:
@@ -68,13 +68,13 @@ def open_history(path: Path, *, sync: bool) -> tuple[History, sqlite3.Connection
 def _reopened(names: Names, end: End, contents: Contents, *, sync: bool) -> History:
     log = log_file.reopen(names.log(end.generation), contents, sync=sync)
     mark = EndMark(names.mark, end, sync=sync)
-    if contents.number > end.number:  # from now on it counts
+    if contents.number > end.number:  # the mark counts it from now on
         mark.write(end.generation, contents.number, contents.chain)
     return History(names, mark, log, contents.head, sync=sync)
 
 
 def _begin(names: Names, *, sync: bool) -> End:
-    """The first generation: from nothing, or from what was there before there was a log."""
+    """Create the first generation, empty or migrated from the former file."""
     head = Head(generation=1, number=0, chain=0, snapshot_bytes=0, snapshot_crc=0)
     if names.path.exists():
         with closing(schema.connect_former(names.path)) as former:
@@ -89,7 +89,7 @@ def _begin(names: Names, *, sync: bool) -> End:
 
 
 def _only_begun(names: Names) -> bool:
-    """Whether what lies there is at most what `_begin` leaves when it is cut short."""
+    """Whether the files are no more than what an interrupted `_begin` leaves."""
     generations = names.generations()
     if not generations:
         return True
@@ -104,8 +104,8 @@ def _only_begun(names: Names) -> bool:
 
 
 def _remove_former(names: Names, end: End) -> bool:
-    """What has been taken over; beside a history that has gone on it is somebody's backup. Whether
-    there was any.
+    """Remove a former file that was migrated; returns whether there was one. Beside a history
+    with later commits it is left alone: it may be an operator's backup.
     """
     there = names.path.exists()
     if there and end.number:
@@ -119,7 +119,7 @@ def _remove_former(names: Names, end: End) -> bool:
 
 
 def check(names: Names, end: End) -> Contents:
-    """The log of the generation that counts, which has every commit that the mark counts."""
+    """Read the log of the current generation; `Corrupted` unless it has every counted commit."""
     path = names.log(end.generation)
     contents = read_log(names, end.generation)
     if contents.number < end.number:
@@ -158,7 +158,7 @@ def _chain_at(contents: Contents, number: int) -> int | None:
 
 
 def restore(names: Names, contents: Contents) -> tuple[sqlite3.Connection, bool]:
-    """The tree as it is at the end of the log, and whether a snapshot was spoilt on the way."""
+    """Rebuild the tree at the end of the log; returns it, and whether a snapshot is damaged."""
     try:
         copy_snapshot(names, contents.head)
         commits, spoilt = contents.commits, False
@@ -179,7 +179,7 @@ def restore(names: Names, contents: Contents) -> tuple[sqlite3.Connection, bool]
 
 
 def _whole_before(names: Names, head: Head) -> Contents | None:
-    """The generation before, if its log leads to where this one begins."""
+    """The previous generation, if its log ends where this one begins."""
     try:
         earlier = read_log(names, head.generation - 1)
     except Corrupted:
@@ -188,7 +188,7 @@ def _whole_before(names: Names, head: Head) -> Contents | None:
 
 
 def copy_snapshot(names: Names, head: Head) -> None:
-    """The live file is what a log goes on from."""
+    """Copy the snapshot of a log to the live file."""
     names.remove_live()
     if not head.snapshot_bytes:
         return

@@ -1,4 +1,4 @@
-"""Repair of a damaged history: what can be recovered, and a new generation made of it.
+"""Repair of a damaged history: finds what can be recovered, and makes a new generation of it.
 
 A commit states results, so commits behind a damaged one are valid without it: only values that the
 damaged ones changed, and no later one changed again, are lost. An operator who accepts that loss
@@ -31,28 +31,28 @@ UNKNOWN_COMMITS: Final = 10_000
 
 
 class MetadataFinding(Struct, frozen=True):
-    """What an examination has found; empty `damage` says that all is well."""
+    """The result of an examination; `damage` is empty if there is none."""
 
     damage: str
-    """A sentence."""
+    """A description of the damage."""
     generation: int
     base: Head | None
-    """The snapshot to go on from; None if there is none that can be believed."""
+    """The snapshot to start from; None if none is valid."""
     commits: list[Commit]
-    """All that can be had, in order, with gaps."""
+    """All recoverable commits in order, with gaps."""
     last: int
-    """The highest number known to have been used."""
+    """The highest commit number known to be used."""
     end_is_known: bool
 
     @property
     def lost(self) -> int:
-        """Commits that are known to be missing."""
+        """The number of commits known to be missing."""
         first = self.base.number if self.base is not None else 0
         return self.last - first - len(self.commits)
 
 
 def examine(path: Path) -> MetadataFinding:
-    """Look at the history at `path`. `Corrupted` if there is nothing that could be repaired."""
+    """Examine the history at `path`; `Corrupted` if nothing can be repaired."""
     names = Names(path)
     generations = names.generations()
     if not generations:
@@ -81,13 +81,13 @@ def _damage(names: Names, end: End | None) -> str:
 
 
 def _gather(names: Names, generations: list[int], end: End | None, damage: str) -> MetadataFinding:
-    """Snapshot of the latest generation that has a whole one, and all commits since."""
+    """The latest valid snapshot, and all commits since."""
     logs = {n: found for n in generations if (found := _readable(names, n)) is not None}
     base: Head | None = None
     commits: list[Commit] = []
     for contents in logs.values():
         if _snapshot_is_whole(names, contents.head):
-            # All before it; but one that never counted may have others beside it that did.
+            # It has all earlier commits. If it never counted, others beside it may have.
             base = contents.head
             commits = [one for one in commits if one.number > base.number]
         number = commits[-1].number if commits else (base.number if base is not None else 0)
@@ -98,8 +98,8 @@ def _gather(names: Names, generations: list[int], end: End | None, damage: str) 
 
 
 def _readable(names: Names, generation: int) -> Contents | None:
-    """A log; one whose head is damaged is searched for commits all the same. The first one goes on
-    from nothing, unless there is a snapshot.
+    """Read a log; one with a damaged head is searched for commits as well. The first generation
+    starts empty, unless it has a snapshot.
     """
     try:
         return recovery.read_log(names, generation)
@@ -131,7 +131,7 @@ def _all_of(contents: Contents) -> list[Commit]:
 
 
 def accept(path: Path, found: MetadataFinding, *, sync: bool = True) -> None:
-    """Make what was found the metadata, as a new generation. The lock is held by the caller."""
+    """Make a new generation of what was found. The caller holds the lock."""
     names = Names(path)
     if found.base is None:
         raise Corrupted(
@@ -168,7 +168,7 @@ def _keep(path: Path) -> None:
 
 
 def report(found: MetadataFinding, say: Callable[[str], None]) -> None:
-    """What there is and what is not, in sentences."""
+    """Report what can be recovered and what is lost."""
     if not found.damage:
         say(f"the metadata is whole: {found.last} commits")
         return

@@ -1,7 +1,7 @@
-"""The SQLite files of the embedded metadata store: how they are opened, and every statement run.
+"""The SQLite files of the embedded metadata store: opening them, and all SQL statements.
 
-Each carries our application id and the number of its format, so that a foreign file, or one of a
-later version, is refused with a sentence and never changed.
+Each file has our application id and a format number, so that a foreign file, or one of a later
+version, is refused with a clear message and never changed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final
 from magnetar.core.kernel.errors import StorageFailed
 
 APPLICATION_ID: Final = 0x4D474E54
-"""SQLite's place for "whose file is this": MGNT."""
+"""MGNT, in SQLite's header field for the application (`PRAGMA application_id`)."""
 FORMAT: Final = 1
 CACHE_KIB: Final = 4096
 BUSY_MS: Final = 2_000
-"""Another process (a backup, an operator's shell) may hold the file for so long."""
+"""How long another process (a backup, an operator's shell) may lock the file."""
 NUMBERS_RESERVED: Final = 100
-"""A counter is written once for so many numbers; unused ones are lost only in a crash."""
+"""Numbers reserved by one write of a counter; unused ones are lost only in a crash."""
 
 CREATE: Final = f"""
 BEGIN IMMEDIATE;
@@ -63,13 +63,13 @@ FROM step WHERE path IS NOT NULL
 
 
 def children_of(start: str) -> dict[str, object]:
-    """The parameters of `CHILDREN` for a path that ends in a slash."""
+    """The parameters of `CHILDREN` for a path with a final slash."""
     # '0' follows '/', so that everything below `start` lies between the two
     return {"start": start, "stop": start[:-1] + "0", "skip": len(start) + 1}
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the live file for writing. It is worth nothing after a crash, and so never synced."""
+    """Open the live file for writing. It is rebuilt at each start, and so never synced."""
     try:
         connection = _connect(path)
         try:
@@ -86,7 +86,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:
-    """A second connection, for reading what is committed."""
+    """Open a second connection, which reads committed data."""
     try:
         connection = _connect(path)
         connection.execute("PRAGMA query_only = ON")
@@ -96,7 +96,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
 
 
 def connect_former(path: Path) -> sqlite3.Connection:
-    """Open a store of before there was a commit log: all of it was this one file of SQLite's."""
+    """Open a store from before the commit log, which was one SQLite file."""
     try:
         connection = _connect(path)
     except sqlite3.Error as error:
@@ -113,7 +113,7 @@ def connect_former(path: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # transactions are begun and ended by hand; the writer is used by its thread once it runs
+    # transactions are explicit; only the writer thread uses the connection once it runs
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
@@ -125,7 +125,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _check_former(connection: sqlite3.Connection, path: Path) -> None:
-    """Is it ours, and whole enough to be read?"""
+    """Raise unless the file is ours and readable."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -1,4 +1,4 @@
-"""The declaration of a policy, and what follows from it. Pure.
+"""The declaration of a policy, and everything derived from it. Pure.
 
 A policy is declared once: as a field of a Struct of effective values, annotated with a `Policy`, or
 among the Struct's `STORED` where it has no effect here. `Levels` derives the rest: the records in
@@ -29,19 +29,19 @@ def same(value: Value) -> Value:
 
 
 class Scope(Struct, frozen=True):
-    """Where one level, a namespace or a topic, decides a policy."""
+    """How one level, a namespace or a topic, stores and serves a policy."""
 
     stored: str
-    """Its name in the stored record: Pulsar's."""
+    """Its name in the stored record, which is Pulsar's."""
     path: str | tuple[str, ...] | None = ""
-    """The last part of its REST path, or of several; as stored if empty; None if it has paths of
-    another form."""
+    """The last part of its REST path, or of several paths; empty for the stored name; None for
+    paths of another form."""
     initial: Any = None
-    """What the record holds while nothing is decided."""
+    """The value in the record while the level does not decide it."""
     unset: Any = None
-    """What GET answers then; None is 204."""
+    """The answer of GET then; None for 204."""
     negative: str = ""
-    """Pulsar's sentence for a number below 0."""
+    """Pulsar's error message for a negative number."""
 
     @property
     def paths(self) -> list[str]:
@@ -51,10 +51,10 @@ class Scope(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """One policy: what it is called at each level, what it takes, what it does."""
+    """One policy: its names, values and effect."""
 
     effect: str = ""
-    """In one line; empty where it has none in this server."""
+    """The effect in one line; empty if it has none in this server."""
     topic: Scope | None = None
     namespace: Scope | None = None
     settings: tuple[str, ...] = ()
@@ -62,38 +62,38 @@ class Policy(Struct, frozen=True):
     configure: Callable[..., Any] = same
     """Derives the default from the values of those settings."""
     name: str = ""
-    """That of its field, if it is one."""
+    """Its name; that of its field, if it is one."""
     reason: str = ""
-    """Why it has no effect."""
+    """Why it has no effect, if it has none."""
     kind: Any = None
     """The type of the JSON value; that of its field, unless tools send another."""
     shape: type[Struct] | None = None
-    """What a loose JSON value must be readable as."""
+    """The type as which a loose JSON value must be readable."""
     read: Callable[[Any], Any] = same
-    """From JSON value to effective value; None where the value decides nothing."""
+    """Converts a JSON value to the effective value; None if it decides nothing."""
     show: Callable[[Any], Any] = same
-    """From effective value to JSON value."""
+    """Converts an effective value to its JSON value."""
     default: Any = None
-    """The value in force where no level decides; that of its field, if it has one."""
+    """The effective value if no level decides; that of its field, if it is one."""
     default_shown: bool = True
     """Whether `?applied=true` shows that default."""
     merged: bool = False
-    """A table whose keys are decided one by one."""
+    """Whether it is a table whose keys are decided one by one."""
     per_cluster: bool = False
-    """Namespaces store it by cluster, as Pulsar does."""
+    """Whether namespaces store it by cluster, as Pulsar does."""
     loose: bool = False
-    """Stored as tools send it: a slip in it does not keep a topic from being loaded."""
+    """Whether it is stored as tools send it; an invalid value does not prevent loading a topic."""
     wide: bool = False
-    """A number of 64 bits; all others have 32 in Java."""
+    """Whether it is a number of 64 bits; other numbers have 32 in Java."""
     signed: bool = False
-    """A number that may be negative: that turns something off."""
+    """Whether a negative number is valid, which disables something."""
     plain: bool = False
-    """Sent and shown as text, not as JSON."""
+    """Whether it is sent and shown as text, not as JSON."""
     absent: Any = None
-    """What a request without a body sets."""
+    """The value that a request without a body sets."""
 
     def decision(self, topic: Struct, namespace: Struct, cluster: str) -> Any:
-        """The JSON value of the nearest level that decides; None where none does."""
+        """The JSON value of the nearest level that decides it; None if none does."""
         own = getattr(topic, self.name, None)
         if own is not None and self.read(own) is not None:
             return own
@@ -101,11 +101,11 @@ class Policy(Struct, frozen=True):
         return None if value is None or self.read(value) is None else value
 
     def configured(self, settings: Struct) -> Any:
-        """The default, as the settings have it."""
+        """The default under these settings."""
         return self.configure(*(getattr(settings, name) for name in self.settings))
 
     def of_cluster(self, value: Any, cluster: str) -> Any:
-        """What a namespace decides for one cluster."""
+        """The value of a namespace for one cluster."""
         return value.get(cluster) if self.per_cluster and isinstance(value, Mapping) else value
 
     def in_force(self, broker: Any, topic: Struct, namespace: Struct, cluster: str) -> Any:
@@ -118,7 +118,7 @@ class Policy(Struct, frozen=True):
 
 
 class NamespaceRecord(Struct, frozen=True, kw_only=True):
-    """What a namespace stores besides its policies."""
+    """The fields of a namespace's record besides its policies."""
 
     auth_policies: AuthPolicies = AuthPolicies()
     bundles: Bundles = Bundles()
@@ -145,7 +145,7 @@ class Levels:
     def in_force(
         self, broker: Declared, namespace: Struct, topic: Struct, cluster: str
     ) -> Declared:
-        """The effective values; the broker's own object where nothing else is decided."""
+        """The effective values; the broker's own object if no other level decides anything."""
         changed = {}
         for policy in self.effective:
             default = getattr(broker, policy.name)
@@ -156,7 +156,7 @@ class Levels:
 
 
 def _declared(declaration: type[Struct]) -> list[Policy]:
-    """The policies that are fields, with what their field says of them."""
+    """The policies that are fields, completed from their fields."""
     found = []
     default = declaration()
     for one in fields(declaration):

@@ -1,4 +1,4 @@
-"""All policies: what each is called, where it is decided, what it does. Pure.
+"""The declarations of all policies: names, levels, effects. Pure.
 
 `Effective` declares those that have an effect, one field each; the field's default is the broker's.
 `stored.py` declares those without one, which are stored for tools. A new policy is one declaration
@@ -254,7 +254,7 @@ if TYPE_CHECKING:
         def __getattr__(self, policy: str) -> Any: ...
 
     class NamespacePolicies(NamespaceRecord, frozen=True):
-        """What one namespace decides, as `/admin/v2/namespaces/T/N` shows it."""
+        """The policies of one namespace, as `/admin/v2/namespaces/T/N` shows them."""
 
         def __init__(self, **decided: Any) -> None: ...
         def __getattr__(self, policy: str) -> Any: ...
@@ -278,7 +278,7 @@ def decode(body: bytes, kind: type[Kind]) -> Kind:
     if not body.strip():
         return kind()
     try:
-        # as lenient as Jackson: numbers and truth values may come as strings
+        # as lenient as Jackson: numbers and booleans may come as strings
         return msgspec.convert(_decided(msgspec.json.decode(body)), kind, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"not a policy: {error}") from error
@@ -305,6 +305,6 @@ def _decided(value: Any) -> Any:
 
 
 def encode(policies: Struct) -> bytes:
-    """As JSON, in Pulsar's names; a field that is not there is null to all who read it."""
+    """Encode as JSON with Pulsar's names; readers take a missing field for null."""
     fields = msgspec.to_builtins(policies)
     return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})

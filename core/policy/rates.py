@@ -14,14 +14,14 @@ from magnetar.core.kernel.throttle import RateLimit
 
 
 class PublishRate(Struct, frozen=True, rename="camel"):
-    """What all producers of a topic may send in a second."""
+    """The messages and bytes that all producers of a topic may send in a second."""
 
     publish_throttling_rate_in_msg: float = -1
     publish_throttling_rate_in_byte: float = -1
 
 
 class DispatchRate(Struct, frozen=True, rename="camel"):
-    """What may be delivered in a period."""
+    """The messages and bytes that may be delivered in a period."""
 
     dispatch_throttling_rate_in_msg: float = -1
     dispatch_throttling_rate_in_byte: float = -1
@@ -47,7 +47,7 @@ def _read(sent: Any, kind: type[Rate]) -> Rate | None:
 
 
 def publish_rate(sent: Any) -> RateLimit | None:
-    """None where nothing is decided."""
+    """Read a rate; None if it decides nothing."""
     read = _read(sent, PublishRate)
     if read is None:
         return None
@@ -55,7 +55,7 @@ def publish_rate(sent: Any) -> RateLimit | None:
 
 
 def dispatch_rate(sent: Any) -> RateLimit | None:
-    """None where nothing is decided."""
+    """Read a rate; None if it decides nothing."""
     read = _read(sent, DispatchRate)
     if read is None:
         return None
@@ -68,7 +68,7 @@ def dispatch_rate(sent: Any) -> RateLimit | None:
 
 
 def subscribe_rate(sent: Any) -> RateLimit | None:
-    """None where nothing is decided."""
+    """Read a rate; None if it decides nothing."""
     read = _read(sent, SubscribeRate)
     if read is None:
         return None
@@ -78,7 +78,7 @@ def subscribe_rate(sent: Any) -> RateLimit | None:
 def limit_of(
     messages: float, size: float, period_seconds: float = 1, *, relative: bool = False
 ) -> RateLimit:
-    """Numbers as tools and settings give them, -1 or 0 for no limit."""
+    """Make a limit of the numbers of tools and settings; -1 and 0 are no limit."""
     period = period_seconds if period_seconds > 0 else 1
     return RateLimit(max(messages, 0), max(size, 0), period, relative)
 

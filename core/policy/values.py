@@ -23,7 +23,7 @@ class Retention(Struct, frozen=True, rename="camel"):
 
 
 class LogLimits(Struct, frozen=True, rename="camel"):
-    """What a log keeps at most, acknowledged or not; -1 for no limit."""
+    """The limits of a log, acknowledged messages or not; -1 for no limit."""
 
     age_ms: int = -1
     size_bytes: int = -1
@@ -50,7 +50,7 @@ class Compaction(Struct, frozen=True, rename="camel"):
 
 
 class BacklogQuota(Struct, frozen=True, rename="camel"):
-    """How much may wait to be acknowledged, and what happens beyond."""
+    """The limit of unacknowledged messages, and the action beyond it."""
 
     limit_size: int = -1
     """Bytes; -1 for no limit."""
@@ -62,7 +62,7 @@ class BacklogQuota(Struct, frozen=True, rename="camel"):
     def by_type(
         cls, size_bytes: int, age_seconds: int, policy: QuotaPolicy
     ) -> dict[QuotaType, BacklogQuota]:
-        """Only those that limit anything, as Pulsar keeps them: one by size, one by age."""
+        """Keep the quotas that limit anything, as Pulsar does: one by size, one by age."""
         quotas: dict[QuotaType, BacklogQuota] = {}
         if size_bytes >= 0:
             quotas["destination_storage"] = cls(limit_size=size_bytes, policy=policy)
@@ -81,7 +81,7 @@ class AutoTopicCreation(Struct, frozen=True, rename="camel"):
 
     @classmethod
     def of_type(cls, allowed: bool, topic_type: str, partitions: int) -> AutoTopicCreation:
-        """As settings say it: the number counts only for topics with partitions."""
+        """Make one from settings; the number counts only for partitioned topics."""
         return cls(allowed, topic_type, partitions if topic_type == "partitioned" else None)
 
     @property
@@ -113,7 +113,7 @@ class InactiveTopics(Struct, frozen=True, rename="camel"):
 
 
 class DelayedDelivery(Struct, frozen=True, rename="camel"):
-    """Whether messages may ask to be delivered later."""
+    """Whether producers may delay the delivery of messages."""
 
     tick_time: int = 1000
     active: bool = True
@@ -121,7 +121,7 @@ class DelayedDelivery(Struct, frozen=True, rename="camel"):
 
 
 class AuthPolicies(Struct, frozen=True):
-    """Who may do what: stored and shown, without an effect so far."""
+    """Permissions by role: stored and shown, without an effect yet."""
 
     namespace_auth: dict[str, list[str]] = {}
     topic_auth: dict[str, dict[str, list[str]]] = field(

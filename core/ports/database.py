@@ -1,7 +1,7 @@
-"""Database: ordered keys and values in one directory, durable by `flush` alone.
+"""Database: ordered keys and values in one directory, made durable by `flush`.
 
 Errors: `Corrupted` for bytes that do not have their checksum, `OSError` for a disk that fails, with
-`ENOSPC` for one that is full. What could not be read is never taken for what is not there.
+`ENOSPC` for one that is full. An unreadable key is never reported as missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from magnetar.core.ports.disk import Directory
 
 
 class DatabaseBatch(Protocol):
-    """Pairs that are written together."""
+    """Pairs that are written atomically."""
 
     def put(self, key: bytes, value: bytes, /) -> None: ...
 
@@ -21,12 +21,12 @@ class DatabaseBatch(Protocol):
 
 
 class DatabaseReader(Protocol):
-    """What is there. Any thread, several at once."""
+    """The reading side, for any number of threads."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
     def at_or_before(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The highest pair that is not above `key`."""
+        """The pair with the highest key up to `key`."""
         ...
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -34,27 +34,27 @@ class DatabaseReader(Protocol):
         ...
 
     def read_through(self) -> Generator[int, None, None]:
-        """Look at every block, so that rot shows; how many keys so far, now and then."""
+        """Read every block, to find damage; yields the number of keys so far, now and then."""
         ...
 
 
 class Database(DatabaseReader, Protocol):
-    """What changes it. One thread at a time."""
+    """The writing side, for one thread at a time."""
 
     def batch(self) -> DatabaseBatch: ...
 
     def write(self, batch: DatabaseBatch) -> None:
-        """Into memory; durable after `flush`."""
+        """Write to memory; `flush` makes it durable."""
         ...
 
     def delete(self, key: bytes) -> None: ...
 
     def delete_range(self, start: bytes, stop: bytes) -> None:
-        """All keys from `start` on that are below `stop`."""
+        """Delete all keys from `start` up to but not including `stop`."""
         ...
 
     def flush(self) -> None:
-        """What was changed is durable when this returns."""
+        """Make all changes durable."""
         ...
 
     def sequence(self) -> int:
@@ -70,8 +70,8 @@ class Databases(Protocol):
     def open(
         self, directory: Directory, write_buffer_bytes: int, damaged: Callable[[str], None]
     ) -> Database:
-        """In a directory of its own; `Corrupted` if what is there cannot be one.
+        """Open a database in its own directory; `Corrupted` if its files are damaged.
 
-        `damaged` is called, with a sentence, when rot shows later.
+        `damaged` is called, with a message, when damage is found later.
         """
         ...

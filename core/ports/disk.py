@@ -1,8 +1,8 @@
-"""Disk: directories and files, and what of them a power cut leaves.
+"""Disk: directories and files, and what survives a power cut.
 
-Three things last: bytes that `sync` covered, or that were written with `DIRECT_SYNC`; names after a
+These survive: bytes that `sync` covered, or that were written with `DIRECT_SYNC`; names after a
 `sync` of their directory; a directory that `Directory.directory` has made. Everything else may be
-lost in part: of a write any sectors, of changes of names those after some point.
+lost in part: any sectors of a write, and all changes of names after some point.
 
 Errors are `OSError` with the system's own numbers, `FileNotFoundError` and `FileExistsError` among
 them. Every call may block, so a caller on the loop makes only those that find the page cache.
@@ -19,10 +19,10 @@ from msgspec import Struct
 
 
 class Creation(enum.Enum):
-    """Which file is opened for writing."""
+    """Whether a file that is opened for writing must exist."""
 
     NEW = enum.auto()
-    """One that is not there: else `FileExistsError`."""
+    """A new file; `FileExistsError` if it exists."""
     REPLACE = enum.auto()
     """An existing file is emptied; a missing one is created."""
     EXISTING = enum.auto()
@@ -30,21 +30,21 @@ class Creation(enum.Enum):
 
 
 class WriteMode(enum.Enum):
-    """Which way written bytes take."""
+    """Whether writes use the page cache."""
 
     CACHED = enum.auto()
     """Through the page cache."""
     DIRECT = enum.auto()
-    """Past it: buffers, sizes and offsets are multiples of 512 bytes. Still to be synced."""
+    """Past the page cache, aligned to 512 bytes in memory, size and offset; to be synced."""
     DIRECT_SYNC = enum.auto()
-    """Past it, and durable when the write returns."""
+    """As DIRECT, and durable when the write returns."""
 
 
 class DiskUsage(Struct, frozen=True):
-    """How full a disk is at one moment."""
+    """The usage of a disk."""
 
     used_part: float
-    """What only root may use counts as used."""
+    """The used part; space reserved for root counts as used."""
     free_bytes: int
 
 
@@ -52,11 +52,11 @@ class ReadFile(Protocol):
     """A file open for reading. Any thread may read, several at once."""
 
     def pread(self, size: int, offset: int, /) -> bytes:
-        """Fewer bytes only at the end of the file."""
+        """Read; fewer bytes only at the end of the file."""
         ...
 
     def preadv(self, buffers: Sequence[memoryview], offset: int, /) -> int:
-        """Fill buffers, which a file opened `direct` wants aligned; how many bytes there were."""
+        """Fill buffers, aligned for a `direct` file; returns the number of bytes read."""
         ...
 
     def size(self) -> int: ...
@@ -68,27 +68,27 @@ class WriteFile(Protocol):
     """A file open for writing, by one thread at a time."""
 
     def fileno(self) -> int:
-        """What `SubmittedWrites` call this file."""
+        """The descriptor, for `SubmittedWrites`."""
         ...
 
     def pwrite(self, data: bytes | memoryview, offset: int, /) -> int:
-        """How many bytes were written: perhaps not all. After an error that is unknown."""
+        """Write; returns how many bytes were written, perhaps not all. Unknown after an error."""
         ...
 
     def pwritev(self, pieces: Sequence[bytes], offset: int, /) -> int:
-        """Likewise, of pieces that follow each other."""
+        """As `pwrite`, for consecutive pieces."""
         ...
 
     def truncate(self, size: int, /) -> None:
-        """End the file there. Room that was reserved behind the end is given back."""
+        """Cut the file, and free blocks that were reserved behind its end."""
         ...
 
     def reserve(self, start: int, size: int) -> bool:
-        """Set blocks aside behind the end, which stays where it is. A hint; False if it is lost."""
+        """Reserve blocks behind the end, as a hint; False if that is not possible."""
         ...
 
     def allocate(self, size: int) -> None:
-        """Make the file that long, of zeros, with blocks for all of it: no write lacks room."""
+        """Extend the file with zeros, and allocate all its blocks, so that no write lacks space."""
         ...
 
     def sync(self) -> None: ...
@@ -101,16 +101,16 @@ class Directory(Protocol):
 
     @property
     def path(self) -> str:
-        """For people."""
+        """The path, for messages."""
         ...
 
     @property
     def direct(self) -> bool:
-        """Whether direct writes, durable when they return, work here. Tried at the first call."""
+        """Whether `DIRECT_SYNC` works here; tried at the first call."""
         ...
 
     def open(self, name: str, *, direct: bool = False) -> ReadFile:
-        """`direct`: from the disk itself, past the page cache, if the system can."""
+        """Open for reading; with `direct`, past the page cache if the system can."""
         ...
 
     def open_for_writing(
@@ -120,7 +120,7 @@ class Directory(Protocol):
     def names(self) -> list[str]: ...
 
     def rename(self, old: str, new: str) -> None:
-        """A file that has the new name goes."""
+        """Rename a file, and replace one that has the new name."""
         ...
 
     def link(self, old: str, new: str) -> None:
@@ -128,11 +128,11 @@ class Directory(Protocol):
         ...
 
     def remove(self, name: str) -> None:
-        """A file, or a directory with all that is in it; open files stay readable."""
+        """Remove a file, or a directory with its contents; open files stay readable."""
         ...
 
     def sync(self) -> None:
-        """Make names durable: what was created, renamed or removed."""
+        """Make all changes of names durable."""
         ...
 
     def directory(self, name: str) -> Directory:

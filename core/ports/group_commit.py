@@ -1,12 +1,11 @@
-"""Group commit: what the event loop and storage ask of each other so that one sync stores what many
-clients sent.
+"""Group commit: the interface of event loop and storage, by which one sync stores the messages of
+many clients.
 
     loop -> storage   begin_group ... append, append ... flush_group, congested
     storage -> loop   begin ... done, done ... settle; soon
 
 Both directions are plain calls on the loop, a few for each sweep and none for each message. Each
-side is handed the other when it is made (`open_embedded`) or once before it runs (`Link.serve`);
-nothing is set from outside later.
+side gets the other when it is made (`open_embedded`), or once before it runs (`Link.serve`).
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ class GroupCommit(Protocol):
     """Storage as the event loop sees it."""
 
     def begin_group(self) -> None:
-        """The loop promises to call `flush_group` before it turns."""
+        """Begin a group; the loop calls `flush_group` before the end of its turn."""
         ...
 
     def flush_group(self) -> None:
-        """Write what was appended since the last call, as one group."""
+        """Write all appends since the last call as one group."""
         ...
 
     @property
@@ -40,13 +39,13 @@ class EventLoop(Protocol):
     """The loop of a server, as storage sees it."""
 
     def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
-        """Call whenever the descriptor is readable, as long as it is open. `due` says whether that
-        is expected within a moment.
+        """Make a call whenever the descriptor is readable, as long as it is open. `due` tells
+        whether that is expected within a moment.
         """
         ...
 
     def begin(self) -> None:
-        """Many results are about to be delivered, and then `settle` is called."""
+        """Begin to deliver results; `settle` follows."""
         ...
 
     def settle(self) -> None:
@@ -54,5 +53,5 @@ class EventLoop(Protocol):
         ...
 
     def soon(self) -> None:
-        """Something has changed that the loop is to look at before long, `congested` for one."""
+        """Have the loop look again soon: `congested`, for example, has changed."""
         ...

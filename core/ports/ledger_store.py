@@ -107,7 +107,7 @@ class LedgerStore(Protocol):
         """Open for reading; `LedgerNotFound` if there is none.
 
         With `recover` an open ledger is fenced and sealed first, so that no other writer can add
-        to it any more: the reader then sees its final end. Without, it sees what is confirmed.
+        to it: the reader sees its final end. Without, it sees the confirmed entries.
         """
         ...
 

@@ -13,12 +13,12 @@ from magnetar.core.ports.threads import Threads
 
 
 class Machine(Struct, frozen=True):
-    """One machine, as a process on it sees it."""
+    """The disk, clock, threads and other services of one machine."""
 
     disk: Disk
     databases: Callable[[int], Databases]
-    """Opens databases, with a cache of so many bytes."""
+    """Returns an opener of databases with a cache of that many bytes."""
     clock: Clock
     threads: Threads
     random_bits: Callable[[int], int]
-    """Returns a random number of so many bits."""
+    """Returns a random number of that many bits."""

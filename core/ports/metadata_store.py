@@ -45,13 +45,13 @@ class MetadataStore(Protocol):
     async def lease(self, path: str, value: bytes, lost: Callable[[], None]) -> None:
         """Create a value that vanishes with this process's session; `AlreadyExists` if held.
 
-        `lost` is called on the loop, at most once, when the store cannot promise any more that the
-        session lives, and before anybody else can take the path. A store over a network must count
-        from the last answer of its server by its own clock: ZooKeeper expires a session that it has
-        not heard of for the session's timeout, but tells the client only when that reaches a server
-        again (ZooKeeper FAQ, "state transitions"), perhaps long after somebody else has the path. A
-        session that is lost does not come back: who goes on takes a new lease. Deleting the path
-        gives the lease up, and `lost` is not called.
+        `lost` is called on the loop, at most once, when the store can no longer guarantee that the
+        session lives, and before another session can take the path. A store over a network must
+        count from the last answer of its server by its own clock: ZooKeeper expires a session
+        without messages for its timeout, but informs the client only when it reaches a server again
+        (ZooKeeper FAQ, "state transitions"), perhaps long after another session has the path. A
+        lost session does not come back: its client takes a new lease. Deleting the path gives the
+        lease up, and `lost` is not called.
         """
         ...
 
@@ -62,6 +62,6 @@ class MetadataStore(Protocol):
     def watch(self, prefix: str, changed: Callable[[str], None]) -> Callable[[], None]:
         """Call `changed(path)` on the loop after each change at or below `prefix`.
 
-        Returns what ends the watch. Changes may be reported late or together, but never not at all.
+        Returns a function that ends the watch. Reports may be late or joined, but none is left out.
         """
         ...

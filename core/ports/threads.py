@@ -1,7 +1,7 @@
-"""Threads: what blocks runs on one of them, and reports to the loop.
+"""Threads, for calls that block; they report to the event loop.
 
-Everything that runs beside the loop is started here, and so is everything by which threads wait for
-each other. A simulator that implements this port therefore decides who runs when.
+All concurrency beside the loop goes through this port, and so does all waiting between threads. So
+a simulator that implements it decides which thread runs when.
 """
 
 from __future__ import annotations
@@ -15,72 +15,72 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class Thread(Protocol):
-    """One that was started."""
+    """A started thread."""
 
     def join(self) -> None:
-        """Block until it is over."""
+        """Block until the thread has ended."""
         ...
 
 
 class Queue(Protocol):
-    """What one thread puts, another gets, in order. `queue.SimpleQueue` is one."""
+    """A FIFO queue between threads; `queue.SimpleQueue` is one."""
 
     def put(self, item: Any, /) -> None:
-        """Any thread, the loop's too: never blocks."""
+        """Put an item; never blocks, so any thread may call it, the loop's too."""
         ...
 
     def get(self, *, timeout: float | None = None) -> Any:
-        """Block until there is something; `queue.Empty` after `timeout` seconds."""
+        """Block until there is an item; `queue.Empty` after `timeout` seconds."""
         ...
 
     def empty(self) -> bool: ...
 
 
 class Workers(Protocol):
-    """A limited number of threads that do one call each."""
+    """A pool with a limited number of threads."""
 
     async def run(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
     ) -> Result:
-        """Wait for a free thread, then for the call; what it raises is raised here."""
+        """Run a call on a free thread, and wait for it; its exception is raised here."""
         ...
 
 
 class Threads(Protocol):
-    """Starts threads, and gives them what they need to wait for each other."""
+    """Starts threads, and makes their locks and queues."""
 
     def start(self, call: Callable[[], None], name: str) -> Thread:
-        """A thread for this call alone. It does not keep the process alive."""
+        """Start a daemon thread for one call."""
         ...
 
     def workers(self, count: int, *, abandon: bool = False) -> Workers:
-        """So many at a time. `abandon`: cancelled, `run` leaves the call to end unheard."""
+        """Make a pool. With `abandon`, a cancelled `run` returns without waiting for the call."""
         ...
 
     async def run(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
     ) -> Result:
-        """On one of the workers that the whole process shares."""
+        """Run a call on a worker of the pool that the whole process shares."""
         ...
 
     def call_soon(
         self, call: Callable[[Unpack[Arguments]], object], *arguments: *Arguments
     ) -> None:
-        """From any thread: have the loop make the call. Nothing happens once the loop is over."""
+        """Schedule a call on the loop, from any thread; ignored once the loop has ended."""
         ...
 
     def call_and_wait(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
     ) -> Result:
-        """From a worker: have the loop make the call, and wait for what it returns."""
+        """Make a call on the loop, from a worker, and wait for its result."""
         ...
 
     def pause(self, seconds: float) -> None:
-        """From any thread but the loop's: let others run."""
+        """Sleep; from any thread but the loop's."""
         ...
 
     def lock(self) -> AbstractContextManager[object]:
-        """A lock between threads, held only for what is quick."""
+        """A lock between threads, to be held briefly."""
         ...
 
     def queue(self) -> Queue: ...
