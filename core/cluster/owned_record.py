@@ -14,7 +14,7 @@ late, or never. The version makes this harmless: the loser's write changes nothi
 
 Invariants: a write is conditional on the version of the last read or write of this owner; a record
 is read once, for reading again would hand the loser the winner's version, and with it the right to
-write over it; FENCED is final, and fails without asking the store. A fenced owner drops the
+write over it; FENCED is final, and fails without a call to the store. A fenced owner drops the
 record; if it still owns the name, it loads a new one.
 
 What a crash leaves. One call changes one path in one step, so the path holds the old value before
@@ -32,16 +32,16 @@ Two processes on one store:
     A writes over 3: BadVersion       B writes over 4: 5
     A is FENCED and lets go           B goes on
 
-`load` alone does not fence the former owner. It still may write once more, which then fences the
-new one, who loads again and sees that write: no update is lost, but the wrong one has lost a round.
-That is enough where all that an owner does follows a write of its own (transactions, cursors).
-Where an owner acts on what it has read (members of a group), it claims. BookKeeper and Pulsar go by
-the version alone (`MetadataUpdateLoop.java` of BookKeeper 4.17, `MetaStoreImpl.java` of Pulsar
-4.2); Kafka fences when a coordinator is loaded, by the epoch of its partition's leader.
+`load` alone does not fence the former owner, which may still write once. That fences the new owner,
+which loads again and sees the write: no update is lost, but the rightful owner has to try again.
+This suffices where every action of an owner follows a write of its own (transactions, cursors). An
+owner that acts on what it has read (members of a group) claims. BookKeeper and Pulsar rely on the
+version alone (`MetadataUpdateLoop.java` of BookKeeper 4.17, `MetaStoreImpl.java` of Pulsar 4.2);
+Kafka fences when a coordinator is loaded, by the epoch of its partition's leader.
 
 `epoch` is the version with which an owner began. Each claim raises the version, so of two owners
-who claimed the later one has the greater epoch, and no field of the value is needed, which matters
-where others define its bytes (cursors, policies).
+that claimed, the later one has the greater epoch. No field of the value is needed, which matters
+where other software defines its bytes (cursors, policies).
 
 Left open: a path that is deleted and created again begins at version 0 again, here as in ZooKeeper
 (`Stat.version`; a write cannot be conditional on `czxid`). A former owner that still holds version
@@ -109,16 +109,16 @@ class OwnedRecord(Generic[Value]):
         self.path = path
         self.state = RecordState.UNREAD
         self.value: Value | None = None
-        """As this owner read or wrote it last; None if there is no record."""
+        """The value that this owner read or wrote last; None if there is no record."""
         self.version = self.epoch = ABSENT
         self._metadata = metadata
         self._encode = encode
         self._decode = decode
         self._tried: bytes | None = None
-        """What the write that may have happened was to leave; None for a deletion."""
+        """The bytes of the write that may have happened; None for a deletion."""
         self._turn: trio.Lock | None = None
-        """While somebody reads or writes: there are as many records as cursors, and a lock weighs
-        three times as much as the rest."""
+        """Held while a task reads or writes; made on demand, because there are as many records as
+        cursors, and a lock takes three times the memory of the rest."""
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -133,7 +133,7 @@ class OwnedRecord(Generic[Value]):
     # -- taking it ----------------------------------------------------------------------------
 
     async def load(self) -> Value | None:
-        """Read the record. Its former owner is not fenced until the first write."""
+        """Read the record. Its former owner is fenced by the first write only."""
         async with self._alone():
             assert self.state is RecordState.UNREAD, f"{self.path} is read once"
             self._take(await self._metadata.get(self.path))
@@ -142,7 +142,7 @@ class OwnedRecord(Generic[Value]):
     async def claim(self) -> Value | None:
         """Load the record and write it again, which fences the former owner.
 
-        A record that is not there cannot be claimed: of those who create it the first one wins.
+        A missing record cannot be claimed: of two owners that create it, the first one wins.
         """
         async with self._alone():
             assert self.state is RecordState.UNREAD, f"{self.path} is read once"
@@ -176,8 +176,8 @@ class OwnedRecord(Generic[Value]):
     async def verify(self) -> None:
         """Raise `Fenced` unless the store still has the version of this owner.
 
-        For what an owner does elsewhere because of its record. The answer may be out of date when
-        it arrives: it holds for as long as no other owner can have done the same.
+        Call it before an action elsewhere that depends on the record. The answer may be out of date
+        when it arrives: the caller must know why that does no harm.
         """
         async with self._alone():
             await self._settle()
@@ -199,7 +199,7 @@ class OwnedRecord(Generic[Value]):
     async def write(self, value: Value) -> None:
         """Write the record, or create it; `Fenced` if another owner has written it.
 
-        The value is this one from then on. If the call raises anything else, it may be: `settle`.
+        After any other error the write may have happened: see `settle`.
         """
         async with self._alone():
             await self._settle()
@@ -215,7 +215,7 @@ class OwnedRecord(Generic[Value]):
                 with trio.CancelScope(shield=True):
                     await self._metadata.delete(self.path, self.version)
             except NotFound:
-                pass  # gone is gone
+                pass  # deleted already
             except BadVersion as error:
                 raise self._lost() from error
             except BrokerError:
@@ -224,14 +224,14 @@ class OwnedRecord(Generic[Value]):
             self.version, self.value = ABSENT, None
 
     async def settle(self) -> None:
-        """Find out whether the last write happened, if that is open; `Fenced` if it is lost."""
+        """Find out whether the last write happened, if that is unknown; `Fenced` if it is lost."""
         async with self._alone():
             await self._settle()
 
     async def _put(self, value: Value) -> None:
         data = self._encode(value)
         try:
-            # Shielded: were the call cut off, the version would be lost, and with it the record.
+            # Shielded: a cancelled call would lose the version, and with it the record.
             with trio.CancelScope(shield=True):
                 version = await self._metadata.put(self.path, data, self.version)
         except (AlreadyExists, BadVersion) as error:
@@ -265,5 +265,5 @@ class OwnedRecord(Generic[Value]):
         self.state, self._tried = RecordState.HELD, None
 
     def _tried_the_same(self) -> bool:
-        """Whether the write that may have happened was to leave what was there."""
+        """Whether the write that may have happened had the bytes that were there."""
         return self.value is not None and self._encode(self.value) == self._tried

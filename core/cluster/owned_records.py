@@ -25,10 +25,10 @@ Value = TypeVar("Value")
 
 
 class RecordKind(Struct, Generic[Value], frozen=True):
-    """What the records of a folder are."""
+    """The kind of the records in a folder."""
 
     name: str
-    """For messages: `group`, `transaction`."""
+    """The name in messages: `group`, `transaction`."""
     folder: str
     encode: Callable[[Value], bytes]
     decode: Callable[[bytes], Value]
@@ -43,12 +43,12 @@ class OwnedRecords(Generic[Value]):
         kind: RecordKind[Value],
         owner: Callable[[str], Awaitable[Peer | None]],
     ) -> None:
-        """`owner` answers as `Ownership` does: None if this broker owns a name."""
+        """`owner` is a method of `Ownership`."""
         self._metadata = metadata
         self._kind = kind
         self._owner = owner
         self._owned: dict[str, OwnedRecord[Value]] = {}
-        """Those that exist, or may exist: their last write may have happened."""
+        """Records that exist, or may exist: their last write may have happened."""
 
     async def names(self) -> list[str]:
         """All names with a record, owned here or elsewhere."""
@@ -75,13 +75,13 @@ class OwnedRecords(Generic[Value]):
         return self._owned.get(name)
 
     def value_of(self, name: str) -> Value | None:
-        """What is certainly stored, of a record that this broker owns. Plain call."""
+        """The value that is certainly stored, of a record owned here. Plain call."""
         record = self._owned.get(name)
         certain = record is not None and record.state is RecordState.HELD
         return record.value if record is not None and certain else None
 
     async def find(self, name: str) -> Value | None:
-        """What is stored, perhaps another owner's; None for no record."""
+        """Read the stored value, which may be another owner's; None for no record."""
         value = self.value_of(name)
         if value is not None:
             return value
@@ -95,12 +95,12 @@ class OwnedRecords(Generic[Value]):
     # -- owning -------------------------------------------------------------------------------
 
     def unread(self, name: str) -> OwnedRecord[Value]:
-        """The record of a name, neither read nor claimed."""
+        """A new record object, neither read nor claimed."""
         kind = self._kind
         return OwnedRecord(self._metadata, self._path(name), kind.encode, kind.decode)
 
     async def claim(self, name: str) -> OwnedRecord[Value]:
-        """The record of a name, there or not, whose former owner can change it no more."""
+        """Claim the record of a name, which may not exist; its former owner is fenced."""
         record = self._owned.get(name)
         with self.fencing(name):
             if record is not None:
@@ -142,7 +142,7 @@ class OwnedRecords(Generic[Value]):
 
     @contextmanager
     def fencing(self, name: str) -> Iterator[None]:
-        """`NotCoordinator` instead of `Fenced`, and the record is released."""
+        """Release a fenced record, and raise `NotCoordinator` instead of `Fenced`."""
         try:
             yield
         except Fenced as error:

@@ -8,8 +8,8 @@ before they load something. What is loaded is owned, so nothing is asked per mes
 An answer may be out of date when it arrives. That costs a client a detour and corrupts nothing:
 every durable record is written over the version that its owner knows (`owned_record.py`).
 
-`AloneHere` is today's only answer: one broker, which owns everything. `OwnershipTable` is the fake
-that ships with the port: tests say whose a name is.
+`AloneHere` is today's only implementation: one broker, which owns everything. `OwnershipTable` is
+the fake that ships with the port; tests fill it.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ class Peer(Struct, frozen=True):
     """Another broker of the cluster, and where its clients connect."""
 
     node_id: int
-    """As Kafka's clients know it."""
+    """Its node id for Kafka's clients."""
     addresses: Mapping[str, str] = {}
     """`host:port` by listener: `pulsar`, `pulsar_tls`, `kafka`, `kafka_tls`, `http`, `https`."""
 
     @property
     def broker_id(self) -> str:
-        """`host:port` of HTTP, as Pulsar's brokers call each other."""
+        """`host:port` of HTTP, the id of a broker in Pulsar."""
         return self.addresses.get("http") or self.addresses.get("https", "")
 
 
 class Ownership(Protocol):
-    """Each question is answered by the peer that owns the name, or None: this broker does."""
+    """Each method returns the peer that owns the name, or None if this broker does."""
 
     async def topic(self, name: TopicName) -> Peer | None:
-        """Who serves a topic. Of a partitioned one, each partition has an owner of its own."""
+        """The owner of a topic. Each partition has an owner of its own."""
         ...
 
     async def group(self, group_id: str) -> Peer | None:
-        """Who coordinates a consumer group."""
+        """The coordinator of a consumer group."""
         ...
 
     async def transaction(self, name: str) -> Peer | None:
@@ -52,7 +52,7 @@ class Ownership(Protocol):
         ...
 
     def peers(self) -> Sequence[Peer]:
-        """All other brokers of the cluster that live."""
+        """All other live brokers of the cluster."""
         ...
 
 
@@ -76,7 +76,7 @@ ALONE: Final[Ownership] = AloneHere()
 
 
 class OwnershipTable:
-    """What a test has written down; a name that is in no table is owned here."""
+    """Tables that a test fills; a name in no table is owned here."""
 
     def __init__(self, *peers: Peer) -> None:
         self._peers = peers

@@ -63,7 +63,7 @@ def entry_of(
 
 
 class UnpackedEmpty:
-    """Nothing of it is left after compaction."""
+    """An empty entry, which compaction removes."""
 
     items: tuple[Item, ...] = ()
     is_decided = loses_some = True

@@ -1,7 +1,7 @@
-"""The forms there are, and which one an entry has. Pure.
+"""The list of all forms, and the form of an entry. Pure.
 
-An entry that names no form is Pulsar's: so are those that other brokers stored. Any other form
-begins, behind the size of its metadata, with bytes that nothing else begins with.
+An entry that names no form is Pulsar's, and so are entries that other brokers have stored. Any
+other form begins, after the size of its metadata, with bytes that are unique to it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from magnetar.core.entry.mqtt import form as mqtt
 from magnetar.core.entry.pulsar import form as pulsar
 
 NATIVE: Final[Form] = pulsar
-"""The form of an entry that names none, and the one in which subscriptions deliver. Its methods
-that are total take an entry with the broker's header as well.
+"""The form of an entry that names none, in which subscriptions deliver. Its total methods also
+accept an entry with the broker's header.
 """
 SIZE_BYTES: Final = 4
 FOREIGN: Final[tuple[tuple[bytes, Form], ...]] = (
     (kafka.BEGINS, kafka),
     (mqtt.BEGINS, mqtt),
 )
-"""The others, by how they begin."""
+"""The other forms by their first bytes."""
 
 
 def form_of(sent: bytes) -> Form:
-    """The form of what stands behind the broker's header."""
+    """The form of an entry without the broker's header."""
     for begins, form in FOREIGN:
         if sent.startswith(begins, SIZE_BYTES):
             return form

@@ -1,7 +1,7 @@
-"""A workbench for what lies under a topic: fakes joined the way the broker joins the real ones.
+"""A test bench for topics and ledgers: fakes connected as the broker connects the real parts.
 
-Tasks that are spawned run in the nursery of the test; cursors and subscriptions that ask to be seen
-to are gathered in lists, so that a test decides when they are.
+Spawned tasks run in the nursery of the test. Cursors and subscriptions that have work are gathered
+in lists, so that a test decides when it is done.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from magnetar.core.topic.subscription.subscription import PersistentSubscription
 
 NAME = "public/default/persistent/t"
 NO_AGE = RollLimits(entries_max=3, age_ms_min=0)
-"""Ledgers of three entries, so that a test sees several."""
+"""Ledgers of three entries, so that a test has several."""
 
 
 class Bench:
@@ -56,13 +56,13 @@ class Bench:
         self.env = Environment(self.storage, self.clock, nursery.start_soon, self.dirty.append)
 
     async def ledger(self, name: str = NAME) -> ManagedLedger:
-        """A managed ledger, opened from the stores as they are."""
+        """Open a managed ledger from the stores."""
         ledger = ManagedLedger(self.storage, name, lambda: None)
         await ledger.open()
         return ledger
 
     async def topic(self, name: str = "t", **policies: Any) -> PersistentTopic:
-        """A topic, loaded from the stores as they are."""
+        """Load a topic from the stores."""
         requested = effective(Effective(**policies), NamespacePolicies(), TopicPolicies())
         topic = PersistentTopic(self.env, TopicName.parse(name), requested)
         await topic.load()
@@ -71,18 +71,18 @@ class Bench:
     async def unstored(
         self, name: str = "non-persistent://public/default/t", **policies: Any
     ) -> NonPersistentTopic:
-        """A topic that stores nothing."""
+        """Make a non-persistent topic."""
         requested = effective(Effective(**policies), NamespacePolicies(), TopicPolicies())
         topic = NonPersistentTopic(self.env, TopicName.parse(name), requested)
         await topic.load()
         return topic
 
     async def published(self, topic: PersistentTopic, *payloads: bytes) -> list[Position]:
-        """Each payload as a run of its own; where they are stored."""
+        """Publish each payload as a run of its own; returns their positions."""
         return await stored(topic.ledger, *payloads)
 
     async def flush_cursors(self) -> None:
-        """What the broker does every moment."""
+        """Store cursors, as the broker does periodically."""
         dirty, self.dirty_cursors[:] = list(self.dirty_cursors), []
         for cursor in dirty:
             cursor.flush()
@@ -108,7 +108,7 @@ async def bench(roll: RollLimits = NO_AGE, *, sync_at_once: bool = True) -> Asyn
 
 
 async def settled() -> None:
-    """Every task has done what it could."""
+    """Wait until every task is blocked."""
     await trio.testing.wait_all_tasks_blocked()
 
 
@@ -130,7 +130,7 @@ class Outcome:
 
 
 async def stored(ledger: ManagedLedger, *payloads: bytes) -> list[Position]:
-    """Append each payload as a run of its own, and wait until all have a place."""
+    """Append each payload as a run of its own; returns their positions when all are stored."""
     response = [Outcome() for _ in payloads]
     for payload, done in zip(payloads, response, strict=True):
         ledger.append([payload], None, done)

@@ -18,7 +18,7 @@ from magnetar.core.testing.ledgers import MemoryLedgers
 
 
 class Stores:
-    """What survives a broker: hand it to the next one."""
+    """The stores of a broker, which survive it and can be passed to the next one."""
 
     def __init__(self, *, sync_at_once: bool = True) -> None:
         self.ledgers = MemoryLedgers(sync_at_once=sync_at_once)
@@ -32,7 +32,7 @@ async def running(
 ) -> AsyncIterator[Broker]:
     """A broker for the length of a block; the defaults are those of its policies.
 
-    Ledgers have ten entries. There is no link, so what is dispatched is dispatched by the test.
+    Ledgers have ten entries. There is no link, so the test calls `dispatch`.
     """
     stores = stores or Stores()
     settings = BrokerSettings(

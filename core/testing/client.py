@@ -1,4 +1,4 @@
-"""Clients of a topic that remember what they were events: sinks for tests."""
+"""Clients of a topic that record all events: sinks for tests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 
 class ClientConsumer:
-    """The other side of a consumer; `attached` makes one."""
+    """The client of a consumer; made by `attached`."""
 
     def __init__(self) -> None:
         self.got: list[Position] = []
-        """Entries in the order they came."""
+        """Received entries in order."""
         self.payloads: list[bytes] = []
         self.redelivered: dict[Position, int] = {}
-        """Of the entries that came before, how often."""
+        """The number of earlier deliveries, of redelivered entries."""
         self.bits: dict[Position, int] = {}
         self.events: list[str] = []
         self.congested = False
@@ -53,7 +53,7 @@ class ClientConsumer:
         self.events.append("closed")
 
     def take(self) -> list[Position]:
-        """What has come since the last time."""
+        """The entries received since the last call."""
         got, self.got = self.got, []
         self.payloads = []
         return got
@@ -74,7 +74,7 @@ class ClientConsumer:
         self.consumer.subscription.ack(self.consumer, [], [(*position, unacked, size)])
 
     def nack(self, *positions: Position) -> None:
-        """None named means all."""
+        """Redeliver these entries, or all if none are named."""
         assert self.consumer.subscription is not None
         self.consumer.subscription.redeliver(self.consumer, list(positions) or None)
 
@@ -88,7 +88,7 @@ async def attached(
     permits: int = 1000,
     **request: object,
 ) -> ClientConsumer:
-    """A consumer on a durable subscription that begins with the topic."""
+    """Attach a consumer to a durable subscription from the beginning of the topic."""
     found = await topic.subscription(subscription, start=(-1, -1))
     client = ClientConsumer()
     requested = ConsumerRequest(name=name, **request)  # type: ignore[arg-type]  # by name
@@ -101,7 +101,7 @@ async def attached(
 async def attached_unstored(
     topic: NonPersistentTopic, kind: SubscriptionType, *, name: str = "c", permits: int = 1000
 ) -> ClientConsumer:
-    """A consumer of a topic that stores nothing."""
+    """Attach a consumer to a non-persistent topic."""
     found: NonPersistentSubscription = await topic.subscription("s")
     client = ClientConsumer()
     client.consumer = topic.attach(found, 1, ConsumerRequest(name=name), kind, client)
@@ -111,7 +111,7 @@ async def attached_unstored(
 
 
 class ClientProducer:
-    """The other side of a producer."""
+    """The client of a producer."""
 
     def __init__(self, name: str, mode: AccessMode = AccessMode.SHARED) -> None:
         self.events: list[object] = []

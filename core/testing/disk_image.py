@@ -1,14 +1,14 @@
-"""What a disk holds, and what of it a power cut leaves. Pure.
+"""The contents of a disk, and what survives a power cut. Pure.
 
-Every file and directory is a node with two states: what a reader sees, and what is durable. Changes
-that are not durable yet stand in between, in their order. `lose` decides for each of them:
+Every file and directory is a node with two states, the visible and the durable one, and the ordered
+list of pending changes between them. At a power cut, `lose` decides for each pending change:
 
-    bytes   each 512-byte sector of a write reached the disk or did not; so did a change of size
-    names   the changes of a directory up to some point did, those behind it did not
+    bytes   each 512-byte sector of a write, and each change of size, survives or does not
+    names   the changes of a directory up to some point survive, later ones do not
 
-Sectors are whole, as disks promise; writes are not. File systems keep the order of changes of names
-in one directory (their own journal does that), but not that of different directories, nor that of
-names and bytes.
+Sectors are atomic, as disks promise; writes are not. File systems keep the order of changes of
+names in one directory (their own journal does that), but not that of different directories, nor
+that of names and bytes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Final
 
 SECTOR_BYTES: Final = 512
 ROOT: Final = 0
-"""The number of the directory in which everything is."""
+"""The number of the root directory."""
 
 Choose = Callable[[int], int]
-"""Chance: one of so many, from 0 on."""
+"""Returns a random number below its argument."""
 
 
 class FileNode:
@@ -57,7 +57,7 @@ class DirectoryNode:
         self.names: dict[str, int] = {}
         self.durable: dict[str, int] = {}
         self.pending: list[dict[str, int | None]] = []
-        """Changes: names with their new node, or None where they go."""
+        """Changes: names with their new node, or None for a removal."""
 
     def change(self, names: dict[str, int | None]) -> None:
         _rename(self.names, names)
@@ -100,7 +100,7 @@ class DiskImage:
         return deepcopy(self)
 
     def lose(self, choose: Choose) -> None:
-        """The power is cut."""
+        """Cut the power."""
         for node in self.nodes:
             node.lose(choose)
 
@@ -112,7 +112,7 @@ class DiskImage:
         return len(self.nodes) - 1
 
     def make_directory(self, directory: int, name: str) -> int:
-        """Durable at once."""
+        """Make a directory, durable at once."""
         self.nodes.append(DirectoryNode())
         node = self.directory(directory)
         node.names[name] = node.durable[name] = len(self.nodes) - 1
@@ -145,7 +145,7 @@ class DiskImage:
         self.nodes[number].sync()
 
     def rot(self, number: int, offset: int, mask: int) -> None:
-        """Bits change, in what was durable."""
+        """Flip bits of a durable byte."""
         node = self.file(number)
         node.durable[offset] ^= mask
         node.data[offset] ^= mask
@@ -173,7 +173,7 @@ def _put(data: bytearray, offset: int, piece: bytes) -> None:
 
 
 def _tear(data: bytearray, offset: int, piece: bytes, choose: Choose) -> None:
-    """Nothing of it, all, a beginning, or any sectors."""
+    """Apply none of a write, all, a prefix, or random sectors."""
     how = choose(4)
     if how == 0:
         return

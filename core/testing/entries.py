@@ -17,7 +17,7 @@ def entry(
     deliver_at_ms: int | None = None,
     chunk: tuple[bytes, int, int] | None = None,
 ) -> bytes:
-    """Checksum, metadata, payload. `chunk` is (uuid, number, how many)."""
+    """Make an entry of checksum, metadata and payload. `chunk` is (uuid, chunk id, chunks)."""
     metadata = _bytes(1, b"p") + _number(2, sequence_id) + _number(3, published_ms)
     if key is not None:
         metadata += _bytes(6, key)

@@ -1,4 +1,4 @@
-"""What a front's table of errors has to name."""
+"""The errors that a front's table of error codes must contain."""
 
 from magnetar.core.kernel import errors
 

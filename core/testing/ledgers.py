@@ -1,4 +1,4 @@
-"""A LedgerStore in memory: the verified fake. It passes the same contract as the real one.
+"""A LedgerStore in memory: the verified fake, which passes the contract tests of the real one.
 
 It confirms appends on `sync`, or at once, so that tests decide when an entry is stored.
 """
@@ -34,7 +34,7 @@ class MemoryLedger:
         self.closed = False
         self.failure: BrokerError | None = None
         self.damaged: set[int] = set()
-        """Entries that rot has eaten."""
+        """Damaged entries."""
         self._store = store
         self._waiting: deque[tuple[int, Done]] = deque()
 
@@ -64,7 +64,7 @@ class MemoryLedger:
         return first
 
     def sync(self) -> None:
-        """Everything appended so far is stored."""
+        """Store everything appended so far."""
         while self._waiting:
             self.last_confirmed, done = self._waiting.popleft()
             done(None)
@@ -85,7 +85,7 @@ class MemoryLedger:
         return self._part(first, last, bytes_max)
 
     async def damage(self, entry_id: int) -> tuple[int, int]:
-        await trio.lowlevel.checkpoint()  # it is looked for in a thread: others come meanwhile
+        await trio.lowlevel.checkpoint()  # the real one searches in a thread meanwhile
         first = last = entry_id
         while first - 1 in self.damaged:
             first -= 1
@@ -129,9 +129,9 @@ class MemoryLedgers:
         self.ledgers: dict[int, MemoryLedger] = {}
         self.create_failure: BrokerError | None = None
         self.at_hand = False
-        """As if everything had been read lately."""
+        """Whether reads are served at once, as from the page cache."""
         self.full = False
-        """As if there were no room on the disk."""
+        """Whether the disk is full."""
         self._next_id = 0
 
     def writable(self) -> bool:

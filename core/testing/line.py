@@ -1,4 +1,4 @@
-"""A connection without a socket, as far as sessions ask for one."""
+"""A connection without a socket, as far as sessions need one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from magnetar.core.link.memory.pauses import PAUSE_STORING
 
 
 class Line:
-    """What a session asks of its connection, and what came of it."""
+    """The part of a connection that sessions use, with its recorded state."""
 
     def __init__(self, peer: str = "1.2.3.4:1") -> None:
         self.peer = peer
@@ -22,13 +22,13 @@ class Line:
         self.packed_bytes = 0
         self.storing_bytes = 0
         self.paused = 0
-        """The reasons that there are just now."""
+        """The present reasons to pause."""
         self.ending: str | None = None
 
     def touch(self) -> None: ...
 
     def packed(self, size: int) -> None:
-        """As if nothing were sent on from now on: what is packed stays."""
+        """Count packed bytes, which are never sent."""
         self.packed_bytes += size
         self.congested = self.packed_bytes > LinkLimits().outbox_high_bytes
 

@@ -40,7 +40,7 @@ class MemoryDatabases:
 
 
 class MemoryDatabase:
-    """A `Database`: what was flushed is in the file, what was not is gone with the process."""
+    """A `Database`: flushed pairs are in the file, others are lost with the process."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory

@@ -1,8 +1,8 @@
 """A disk in memory that can lose power: the verified fake of the port `Disk`.
 
-It remembers every step that changed anything. `cuts` gives the disks that a power cut during each
-of them leaves, with what was not synced lost by chance (`disk_image.py` says how). `before` is
-called with each step, and may raise: a disk that is full, or fails. `rot` changes what is durable.
+It records every step that changes anything. `cuts` yields the disks after a power cut during each
+step, with unsynced data lost at random (see `disk_image.py`). `before` is called with each step and
+may raise, to simulate a full or failing disk. `rot` damages durable bytes.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from magnetar.core.testing.disk_image import ROOT, SECTOR_BYTES, Choose, DiskIma
 
 
 class MemoryDisk:
-    """See the module's docstring. Any thread."""
+    """See the module's docstring. Thread-safe."""
 
     def __init__(self, *, direct: bool = True, image: DiskImage | None = None) -> None:
         self.direct = direct
-        """Whether direct writes work, and with them submitted ones."""
+        """Whether direct and submitted writes work."""
         self.usage_now = DiskUsage(0.5, 1 << 40)
         self.before: Callable[[str, str], None] = lambda step, path: None
-        """Called with the step's name and the path of what it changes."""
+        """Called with the step's name and path."""
         self.files: dict[int, MemoryWriteFile] = {}
-        """Those open for writing, by what `fileno` says."""
+        """Files open for writing, by `fileno`."""
         self.numbers = itertools.count(1000)
         self._image = image or DiskImage()
         self._first = self._image.copy()
         self.history: list[tuple[str, tuple[Any, ...]]] = []
-        """Every step and what it was given."""
+        """Every step and its arguments."""
         self._locked: set[str] = set()
         self._mutex = threading.Lock()
         self._watchers: dict[int, Callable[[], None]] = {}
 
     @property
     def steps(self) -> int:
-        """How many there have been."""
+        """The number of steps so far."""
         return len(self.history)
 
     @property
@@ -51,15 +51,15 @@ class MemoryDisk:
         return self._image
 
     def change(self, step: str, path: str, *arguments: Any) -> Any:
-        """One step."""
+        """Carry out and record one step."""
         self.before(step, path)
         with self._mutex:
             self.history.append((step, arguments))
             return getattr(self._image, step)(*arguments)
 
     def cuts(self, choose: Choose) -> Iterator[tuple[int, MemoryDisk]]:
-        """A power cut during each step, and one after the last: how many steps were whole before
-        it, and the disk that the next start finds.
+        """Yield, for a power cut during each step and one after the last: the number of completed
+        steps, and the disk that the next start finds.
         """
         image = self._first.copy()
         for count in range(len(self.history) + 1):
@@ -73,7 +73,7 @@ class MemoryDisk:
                 getattr(image, step)(*arguments)
 
     def rot(self, path: str, offset: int, mask: int = 0x40) -> None:
-        """Flip bits of a byte that was durable."""
+        """Flip bits of a durable byte."""
         self.change("rot", path, self._number(path), offset, mask)
 
     def _number(self, path: str) -> int:
@@ -108,17 +108,17 @@ class MemoryDisk:
         return MemorySubmittedWrites(self, buffer) if self.direct else None
 
     def watch(self, descriptor: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
-        """What a link does: make the call when the descriptor is readable."""
+        """Make the call when the descriptor is readable, as a link does."""
         self._watchers[descriptor] = call
 
     def ended(self, descriptor: int) -> None:
-        """A submitted write has: make the call that `watch` was given."""
+        """End a submitted write: make the call of `watch`."""
         if descriptor in self._watchers:
             self._watchers[descriptor]()
 
 
 def _begin(image: DiskImage, step: str, arguments: tuple[Any, ...]) -> None:
-    """A step that the power cut meets in the middle: nothing of it is durable for certain."""
+    """Begin a step during which the power fails, so that none of it is durable for certain."""
     if step == "write":
         number, offset, data, _ = arguments
         image.write(number, offset, data, False)
@@ -276,7 +276,7 @@ class MemoryWriteFile:
 
 
 class MemorySubmittedWrites:
-    """`SubmittedWrites`: each is done as it begins, and its end shows when the loop has turned."""
+    """`SubmittedWrites`: each is done at once, and reported in the next turn of the loop."""
 
     def __init__(self, disk: MemoryDisk, buffer: memoryview) -> None:
         self.descriptor = next(disk.numbers)
@@ -310,5 +310,5 @@ class MemorySubmittedWrites:
 
 
 def _call_later(call: Callable[[int], None], descriptor: int) -> None:
-    """On the loop, when it has turned."""
+    """Make the call in the next turn of the loop."""
     trio.lowlevel.current_trio_token().run_sync_soon(call, descriptor)

@@ -1,4 +1,4 @@
-"""A form that no protocol has, for tests that a form is one folder: a line of text a message.
+"""A form of no protocol, for tests that a new form needs only one folder; a message is a line.
 
 u32 size | b"note" | writer or 0, commit or abort or 0, JSON: time, [[key, value]...]
 """

@@ -1,9 +1,9 @@
-"""Threads of which one runs at a time: the verified fake of the port `Threads`.
+"""Threads that run one at a time: the verified fake of the port `Threads`.
 
-A thread runs while the loop is at rest, until it is over or waits for something; then the loop goes
-on. `choose` decides which of the threads that can go on does, so the same choices give the same
-run. They are real threads, since they run code that blocks, but none ever runs beside another or
-beside the loop: each hands the turn back. Timeouts follow the loop's clock.
+A thread runs while the loop is idle, until it ends or waits; then the loop goes on. `choose`
+selects the next of the ready threads, so the same choices repeat the same run. They are real
+threads, since they run blocking code, but none runs concurrently with another or with the loop.
+Timeouts follow the loop's clock.
 
     async with open_stepped_threads(choose) as threads: ...
 """
@@ -23,18 +23,18 @@ import trio.testing
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 Choose = Callable[[int], int]
-"""One of so many, from 0 on."""
+"""Returns a number below its argument."""
 
 
 class SteppedThread:
-    """One thread, with the turn or waiting for it."""
+    """One thread, which has the turn or waits for it."""
 
     def __init__(self, threads: SteppedThreads, call: Callable[[], object], name: str) -> None:
         self.name = name
         self.over = False
         self.error: BaseException | None = None
         self.ready: Callable[[], bool] = lambda: True
-        """Whether what it waits for has come."""
+        """Whether it can go on."""
         self.deadline = float("inf")
         self._threads = threads
         self._call = call
@@ -53,7 +53,7 @@ class SteppedThread:
         self._back.release()
 
     def step(self) -> None:
-        """From the loop: give it the turn until it gives it back."""
+        """Run the thread until it waits or ends; called by the loop."""
         before, self._threads.current = self._threads.current, self
         self._turn.release()
         self._back.acquire()
@@ -62,7 +62,7 @@ class SteppedThread:
             self._threads.remove(self)
 
     def wait(self, ready: Callable[[], bool], deadline: float = float("inf")) -> None:
-        """From this thread: give the turn back until `ready`, or until the deadline."""
+        """Wait until `ready`, or until the deadline; called by the thread."""
         self.ready, self.deadline = ready, deadline
         self._back.release()
         self._turn.acquire()
@@ -123,7 +123,7 @@ class SteppedThreads:
 
     def __init__(self, choose: Choose) -> None:
         self.current: SteppedThread | None = None
-        """The one that has the turn; None: the loop."""
+        """The running thread; None for the loop."""
         self._choose = choose
         self._threads: list[SteppedThread] = []
         self._token = trio.lowlevel.current_trio_token()
@@ -134,7 +134,7 @@ class SteppedThreads:
         return self._clock.current_time()
 
     def wake(self) -> None:
-        """Something has changed for which a thread may wait."""
+        """Check again which threads are ready."""
         self._token.run_sync_soon(self._parked.unpark_all, idempotent=True)
 
     def remove(self, thread: SteppedThread) -> None:
@@ -143,7 +143,7 @@ class SteppedThreads:
             raise thread.error
 
     async def turn(self) -> None:
-        """Until cancelled: give threads their turns, whenever the loop rests."""
+        """Run threads whenever the loop is idle, until cancelled."""
         while True:
             await trio.testing.wait_all_tasks_blocked()
             now = self.now()
@@ -246,7 +246,7 @@ class SteppedLock:
 
 @asynccontextmanager
 async def open_stepped_threads(choose: Choose = lambda count: 0) -> AsyncIterator[SteppedThreads]:
-    """Threads that get their turns until the end of the block."""
+    """Run threads until the end of the block."""
     async with trio.open_nursery() as nursery:
         threads = SteppedThreads(choose)
         nursery.start_soon(threads.turn)

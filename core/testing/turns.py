@@ -1,4 +1,4 @@
-"""How often others have their turn on the loop while something long goes on."""
+"""Counts the turns of other tasks while long work is done on the loop."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ import trio
 
 
 class Turns:
-    """As many as somebody had who wants nothing but the next one."""
+    """The number of turns of a task that does nothing else."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -20,7 +20,7 @@ class Turns:
 
 @asynccontextmanager
 async def counted_turns() -> AsyncIterator[Turns]:
-    """Counts them for the length of the block."""
+    """Count turns for the length of a block."""
     turns = Turns()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(turns.take)

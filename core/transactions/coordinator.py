@@ -1,21 +1,20 @@
 """The transaction coordinator: the participants of each transaction, and one outcome for all.
 
-To end a transaction it stores the decision and answers; then it writes a marker to every log, and
-carries out the pending commits (of offsets) if it was committed; then it stores that all is done.
-After a crash in between these steps are repeated: a second marker, or a pending commit that is
-carried out twice, changes nothing. A decided transaction takes no new participants: a writer that
+To end a transaction, the coordinator stores the decision and answers. Then it writes a marker to
+every log and, for a commit, carries out the pending commits (of offsets); then it stores the end.
+After a crash in between, these steps are repeated: a second marker, or a second execution of a
+pending commit, changes nothing. A decided transaction takes no new participants: a writer that
 begins the next one waits.
 
-Each of these steps is tried again until it succeeds, for whatever reason it fails, because the
-outcome is decided and has been reported. The only end before that is another coordinator's write to
-the record. A `NotCoordinator` that comes from a participant is no such end: the group, not the
-transaction, is another broker's.
+Each of these steps is repeated until it succeeds, whatever the error, because the outcome is
+decided and reported. Only another coordinator's write to the record ends the attempts. A
+`NotCoordinator` of a participant does not: it concerns the group, not the transaction.
 
-A coordinator that was replaced while it carries a decision out must not go on: the same writer may
-have begun the next transaction with the new one. So the record is verified before a log is loaded,
-and once more when it is, right before the marker is appended. No other coordinator can have come to
-the end of the transaction in between: it would have had to load the same log and mark it, which
-fences this one's.
+A coordinator that is replaced while it carries out a decision must stop: the same writer may have
+begun the next transaction with the new coordinator. So it verifies the record before it loads a
+log, and once more right before it appends the marker. In between, no other coordinator can have
+ended the transaction: it would have had to load and mark the same log, which fences this one's
+writer.
 
 Each transaction is a record with one owner (`core/cluster/owned_record.py`). It is loaded when this
 broker starts or first needs it, if this broker owns it; others are neither loaded nor ended here.
@@ -67,14 +66,14 @@ RETRY_SECONDS: Final = 0.1
 RETRY_SECONDS_MAX: Final = 5.0
 SWEEP_SECONDS: Final = 1.0
 MARKED_AT_ONCE: Final = 100
-"""Logs of one transaction."""
+"""Logs of one transaction that are marked concurrently."""
 
 CommitPending = Callable[[Iterable[PendingCommit]], Awaitable[None]]
 """Carries out pending commits, perhaps not for the first time; repeated after a `BrokerError`."""
 
 
 class TopicHost(Protocol):
-    """What the coordinator needs of the broker, which stands above it."""
+    """The broker as the coordinator uses it."""
 
     metadata: MetadataStore
     ownership: Ownership
@@ -86,7 +85,7 @@ class TopicHost(Protocol):
 
 
 class TransactionSlot:
-    """A name, and its transaction if there is one."""
+    """A transactional id, and its transaction if there is one."""
 
     __slots__ = ("lock", "logs", "lost", "name", "record", "rest", "transaction")
 
@@ -100,7 +99,7 @@ class TransactionSlot:
         """Another coordinator has taken over the transactional id: change nothing more."""
         self.lock = trio.Lock()
         self.rest = trio.Event()
-        """Set while no decision is on its way to the logs."""
+        """Set while no decision is being carried out."""
         self.rest.set()
 
 
@@ -125,19 +124,19 @@ class TransactionCoordinator:
         self._writers: dict[int, TransactionSlot] = {}
 
     async def open(self) -> None:
-        """Load the stored transactions that are ours; what was decided is carried out."""
+        """Load the transactions that this broker owns, and carry out stored decisions."""
         for name in await self._records.names():
             if await self._records.is_ours(name):
                 slot = self._slot(name)
                 async with slot.lock:
                     try:
                         await self._load(slot)
-                    except Corrupted as error:  # this one fails, and no other
+                    except Corrupted as error:  # this transaction fails, the others load
                         log.error("transaction %s: %s", name, error)
                 self._drop_unused(slot)
 
     async def run(self, idle_ms_max: int) -> None:
-        """Until cancelled: abort transactions that time out, and forget names unused for long."""
+        """Abort expired transactions, and forget unused transactional ids, until cancelled."""
         while True:
             await trio.sleep(SWEEP_SECONDS)
             now_ms = self._broker.clock.wall_ms()
@@ -161,12 +160,12 @@ class TransactionCoordinator:
         return slot.transaction if slot is not None else None
 
     def of_writer(self, writer: int) -> Transaction | None:
-        """The transaction of the writer with that id. Plain call: made for each batch."""
+        """The transaction of a producer id. Plain call, for each batch."""
         slot = self._writers.get(writer)
         return slot.transaction if slot is not None else None
 
     def admits(self, writer: int, epoch: int, log: str) -> bool:
-        """Whether that writer may write to that log, in a transaction that goes on. Plain call."""
+        """Whether a writer has an ongoing transaction that includes the log. Plain call."""
         slot = self._writers.get(writer)
         if slot is None or slot.transaction is None:
             return False
@@ -182,9 +181,9 @@ class TransactionCoordinator:
 
     @asynccontextmanager
     async def alone_with(self, name: str, *, settled: bool) -> AsyncIterator[TransactionSlot]:
-        """Nobody else changes that transaction; `settled` waits until a decision is everywhere.
+        """Enter the turn to change a transaction; `settled` waits until a decision is carried out.
 
-        `NotCoordinator` if it is another broker's.
+        Raises `NotCoordinator` if another broker owns it.
         """
         while True:
             slot = self._slot(name)
@@ -221,7 +220,7 @@ class TransactionCoordinator:
             del self._slots[slot.name]
 
     async def _is_ready(self, slot: TransactionSlot, *, settled: bool) -> bool:
-        """Whether the caller's turn begins: the record is known, and at rest if it is to be."""
+        """Whether the caller's turn begins: the record is loaded, and settled if required."""
         if slot.record.state is RecordState.UNREAD:
             await self._records.check_owner(slot.name)
             await self._load(slot)
@@ -235,14 +234,14 @@ class TransactionCoordinator:
         return slot.rest.is_set() or not settled
 
     async def _load(self, slot: TransactionSlot) -> None:
-        """Alone with it."""
+        """Load its record; the caller has the turn."""
         if slot.record.state is RecordState.UNREAD:
             await slot.record.load()
             self._know(slot)
             self._finish_later(slot)
 
     def _know(self, slot: TransactionSlot) -> None:
-        """Take over the state of the record."""
+        """Set the slot to the state of the record."""
         before, slot.transaction = slot.transaction, slot.record.value
         if before is not None:
             self._writers.pop(before.writer, None)
@@ -264,7 +263,7 @@ class TransactionCoordinator:
         return self._records.elsewhere(slot.name)
 
     async def store(self, slot: TransactionSlot, found: Transaction, **changes: Any) -> Transaction:
-        """Store what it is from now on; `NotCoordinator` if another broker has taken it over."""
+        """Store a changed transaction; `NotCoordinator` if another broker has taken it over."""
         changed = replace(found, changed_ms=self._broker.clock.wall_ms(), **changes)
         try:
             await slot.record.write(changed)
@@ -281,7 +280,7 @@ class TransactionCoordinator:
         participants: Iterable[str] = (),
         pending: Iterable[PendingCommit] = (),
     ) -> None:
-        """More is in it; the first of it begins it."""
+        """Add logs and participants; the first ones begin the transaction."""
         found = slot.transaction
         assert found is not None, "a transaction begins with its writer"
         assert not found.decided, "nothing new comes into what is decided"
@@ -299,7 +298,7 @@ class TransactionCoordinator:
     async def decide(
         self, slot: TransactionSlot, *, commit: bool, epoch: int | None = None
     ) -> None:
-        """It is decided when this returns; the rest happens later."""
+        """Store the decision; a task carries it out afterwards."""
         found = slot.transaction
         assert found is not None, "a transaction begins with its writer"
         assert found.state is TransactionState.ONGOING, "only what goes on is decided"
@@ -312,7 +311,7 @@ class TransactionCoordinator:
             found = slot.transaction
             if found is not None and found.state is TransactionState.ONGOING:
                 log.info("transaction %s: aborted after %d ms", found.name, found.timeout_ms)
-                # its writer may not go on
+                # fences its writer
                 await self.decide(slot, commit=False, epoch=found.epoch + 1)
 
     async def _forget(self, slot: TransactionSlot) -> None:
@@ -335,7 +334,7 @@ class TransactionCoordinator:
             self._broker.spawn(self._finish, slot)
 
     async def _finish(self, slot: TransactionSlot) -> None:
-        """Mark every log, carry out the pending commits, and store that it is done."""
+        """Mark every log, carry out the pending commits, and store the end."""
         found = slot.transaction
         assert found is not None
         limiter = trio.CapacityLimiter(MARKED_AT_ONCE)
@@ -352,14 +351,14 @@ class TransactionCoordinator:
         await self._commit_pending(found.pending)
 
     async def _verify(self, slot: TransactionSlot) -> None:
-        """`NotCoordinator` if another coordinator has written the record."""
+        """Raise `NotCoordinator` if another coordinator has written the record."""
         try:
             await slot.record.verify()
         except Fenced as error:
             raise self._lost(slot) from error
 
     async def _end(self, slot: TransactionSlot) -> None:
-        """Store that all is done. Another coordinator that has the name now does the same."""
+        """Store the end. A new coordinator of the transactional id would do the same."""
         async with slot.lock:
             now = slot.transaction
             if now is not None and now.decided:
@@ -378,10 +377,10 @@ class TransactionCoordinator:
             try:
                 topic = await self._broker.topic(name, create=False)
             except TopicNotFound:
-                return  # deleted, and with it what was written
+                return  # the topic is deleted
             await self._verify(slot)
             commit = found.state is TransactionState.COMMITTING
-            # appends before it awaits anything
+            # it appends before its first await
             await topic.end_transaction(self._form, found.writer, found.epoch, committed=commit)
 
         async with limiter:

@@ -5,7 +5,7 @@
     COMMITTING  the decision is stored; markers are written, pending commits carried out
     ABORTING    the decision is stored; markers are written, pending commits dropped
     COMMITTED   every marker and every pending commit is stored; the next transaction begins here
-    ABORTED     every marker is stored; likewise
+    ABORTED     every marker is stored; the next transaction begins here
 
 Invariant: the state of a transaction is the one that was stored last.
 """
@@ -29,7 +29,7 @@ class TransactionState(enum.Enum):
 
 
 DECIDED: Final = (TransactionState.COMMITTING, TransactionState.ABORTING)
-"""Nothing may be added; not every log and participant has the outcome yet."""
+"""States in which nothing is added, and the outcome is being carried out."""
 AT_REST: Final[Mapping[TransactionState, TransactionState]] = {
     TransactionState.COMMITTING: TransactionState.COMMITTED,
     TransactionState.ABORTING: TransactionState.ABORTED,
@@ -38,7 +38,7 @@ AT_REST: Final[Mapping[TransactionState, TransactionState]] = {
 
 
 class PendingCommit(Struct, frozen=True):
-    """What a participant is to commit with the transaction, in the participant's own encoding."""
+    """The data that a participant commits with the transaction, in its own encoding."""
 
     participant: str = field(name="to")
     data: bytes = field(name="says")
@@ -53,12 +53,12 @@ class Transaction(Struct, frozen=True):
     """Raised when another writer takes over the name, which fences writes with a lower epoch."""
     timeout_ms: int
     previous_epoch: int = field(default=-1, name="epoch_before")
-    """The epoch with which its writer requested the present one: it may not have the answer."""
+    """The epoch before the last raise: its writer may not have received the new one (KIP-360)."""
     state: TransactionState = TransactionState.EMPTY
     logs: tuple[str, ...] = ()
-    """Full names of topics that have entries of it, or may have."""
+    """Full names of topics that may have entries of it."""
     participants: tuple[str, ...] = field(default=(), name="parties")
-    """Those that may have pending commits."""
+    """Groups that may have pending commits."""
     pending: tuple[PendingCommit, ...] = field(default=(), name="promises")
     began_ms: int = 0
     changed_ms: int = 0

@@ -1,12 +1,12 @@
-"""A Kafka batch without some of its records. Pure.
+"""A Kafka batch, unpacked for compaction. Pure.
 
-What Kafka's own cleaner does is done here. The batch keeps its first and last offset, so that it
-covers what it covered, its producer and sequence, by which clients and brokers know it again, its
-codec and the kind of its times; its latest time is that of what is left. Where all records have
-gone there may be a header alone. A batch with tombstones says when they may go: attribute 64, and
-the time in place of the first timestamp, from which the records' own are counted.
+It does what Kafka's `Cleaner` does. The batch keeps its first and last offset, producer id, epoch
+and sequence, its codec and the type of its timestamps; its last timestamp is that of the remaining
+records. If no record remains, a header alone may stay. A batch with tombstones states when they may
+be removed (KIP-534): attribute 64, and that time in place of the first timestamp, from which the
+records' own are counted.
 
-Invariant: a record that stays has the bytes that it had, but for how its time is written.
+Invariant: the bytes of a remaining record are unchanged except for its timestamp delta.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ HORIZON: Final = 64
 
 
 class _Piece(NamedTuple):
-    """One record, and where it stands."""
+    """One record and its offsets in the batch."""
 
     item: Item
     time_delta: int
     start: int
-    """Where its attributes stand, behind its size."""
+    """The offset of its attributes, after its size."""
     rest: int
-    """What is behind its time."""
+    """The offset of the rest, after its timestamp delta."""
     end: int
 
 
 class UnpackedBatch:
-    """A batch, taken apart."""
+    """An unpacked batch."""
 
     __slots__ = ("_before", "_data", "_pieces", "header")
 
     notes_tombstone_time = loses_some = True
     is_decided = True
-    """As far as can be seen here."""
+    """Open transactions are known elsewhere."""
 
     def __init__(self, tail: bytes, at: int) -> None:
-        """The batch begins at `at` in what is behind the broker's header. Raises `Corrupted`."""
+        """The batch begins at `at` of an entry without the broker's header. Raises `Corrupted`."""
         self._before = tail[:at]
         batch = tail[at:]
         self.header: BatchHeader = header_of(batch)
@@ -106,7 +106,7 @@ class UnpackedBatch:
 
 
 def _moved(data: bytes, piece: _Piece, shift: int) -> bytes:
-    """A record whose time is counted from elsewhere."""
+    """A record with its timestamp delta counted from another base."""
     inside = data[piece.start : piece.end]
     if shift:
         delta = zigzag(piece.time_delta + shift)

@@ -1,9 +1,9 @@
-"""The records of a batch before compression, by the codecs of Kafka's `CompressionType`. Pure.
+"""Decompresses records by the codecs of Kafka's `CompressionType`. Pure.
 
-A batch does not state how large its records were, so its formats mark their own end: gzip, framed
-LZ4, Zstandard, and Snappy in the blocks that the Java client writes, or bare as other clients do.
+A batch does not state its uncompressed size, so the formats have their own framing: gzip, LZ4
+frames, Zstandard, and Snappy in the blocks of the Java client, or bare as other clients write it.
 
-Invariant: no more than the limit is expanded.
+Invariant: no more than the limit is decompressed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import cramjam
 from magnetar.core.kernel.errors import Corrupted
 
 RECORDS_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of the records of one batch, uncompressed."""
+"""Uncompressed bytes of the records of one batch."""
 NONE: Final = 0
 _FAILURES: Final = (cramjam.DecompressionError, zlib.error)
 
@@ -29,24 +29,25 @@ class Oversized(Corrupted):
 
 _XERIAL_HEAD: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEAD_BYTES: Final = 16
-"""With two version numbers."""
+"""The size of the header of snappy-java's framing: magic and two version numbers."""
 _XERIAL_VERSIONS: Final = b"\0\0\0\x01" * 2
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 _LZ4_HEAD: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
-"""Magic, independent blocks without checksums, of 64 KiB at most, and a hash of these two."""
+"""The header of our frames: magic, flags for independent blocks of up to 64 KiB without checksums,
+and the header checksum."""
 _LZ4_BLOCK_BYTES: Final = 64 * 1024
 _LZ4_SIZE: Final = Struct("<I")
 _LZ4_AS_IT_IS: Final = 1 << 31
 _SIZE: Final = Struct(">I")
 _GZIP_WINDOW: Final = 31
 _GZIP_MEMBERS_MAX: Final = 64
-"""Each costs as much as 10 KB, and what is behind it is copied. Clients write one."""
+"""Each member costs as much as 10 KB of data, and the rest is copied. Clients write one."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEAD_BYTES_MAX: Final = 18
 _ZSTD_LEVEL: Final = 3
-"""Kafka's own."""
+"""The default level of Kafka."""
 _GUESS: Final = 8
-"""Records rarely take more than so many times what they take compressed."""
+"""The first guess of the compression ratio."""
 
 
 def _oversized(size_max: int) -> Oversized:
@@ -73,14 +74,14 @@ def _into_room(
     payload: bytes | memoryview,
     size_max: int,
 ) -> bytes:
-    """What does not say how large it will be, into ever more room."""
+    """Decompress data of unknown size into growing buffers."""
     size = max(len(payload) * _GUESS, 4096)
     while True:
         room = bytearray(min(size, size_max))
         try:
             return bytes(memoryview(room)[: undo(payload, room)])
         except cramjam.DecompressionError as error:
-            said = str(error)  # the error would hold the room for as long as it lives
+            said = str(error)  # the error refers to the buffer, and would keep it alive
         if "write whole buffer" not in said or size >= size_max:
             break
         size *= _GUESS
@@ -101,7 +102,7 @@ def _unzstd(payload: bytes | memoryview, size_max: int) -> bytes:
 
 
 def _zstd_claims(payload: bytes | memoryview) -> int:
-    """What its first frame says that it has; 0 if it does not say (RFC 8878, 3.1.1.1)."""
+    """The content size of the first frame; 0 if it is not stated (RFC 8878, 3.1.1.1)."""
     if len(payload) < _ZSTD_HEAD_BYTES_MAX or payload[:4] != _ZSTD_MAGIC:
         return 0
     head = payload[4]
@@ -153,7 +154,7 @@ def _xerial(records: bytes) -> bytes:
 
 
 def _frame_lz4(records: bytes) -> bytes:
-    """Blocks that need not one another: Java's client reads no others."""
+    """Compress into independent blocks, the only ones that Java's client reads."""
     written = [_LZ4_HEAD]
     for block in _blocks_of(records, _LZ4_BLOCK_BYTES):
         packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
@@ -170,12 +171,12 @@ def _in_zstd(records: bytes) -> bytes:
 
 
 class Codec(NamedTuple):
-    """One way to compress records."""
+    """A codec for records."""
 
     name: str
     do: Callable[[bytes], bytes]
     undo: Callable[[bytes | memoryview, int], bytes]
-    """Raises `Oversized` for more bytes than that."""
+    """Decompresses up to that many bytes, else raises `Oversized`."""
 
 
 CODECS: Final[Mapping[int, Codec]] = {
@@ -184,18 +185,18 @@ CODECS: Final[Mapping[int, Codec]] = {
     3: Codec("lz4", _frame_lz4, _unframe_lz4),
     4: Codec("zstd", _in_zstd, _unzstd),
 }
-"""By the number in a batch's attributes."""
+"""The codecs by their number in a batch's attributes."""
 
 
 def compress_records(records: bytes, codec: int) -> bytes:
-    """As Kafka's Java client does it."""
+    """Compress as Kafka's Java client does."""
     return records if codec == NONE else _codec_of(codec).do(records)
 
 
 def decompress_records(
     payload: bytes | memoryview, codec: int, size_max: int | None = None
 ) -> bytes:
-    """The records of a Kafka batch; `Oversized` if they are more than that."""
+    """Decompress the records of a batch; `Oversized` beyond the limit."""
     if codec == NONE:
         return bytes(payload)
     way = _codec_of(codec)

@@ -31,30 +31,30 @@ _SIZE: Final = Layout(">I")
 _FORMAT: Final = b"\x22\x15\x0a\x0centry.format\x12\x05kafka"
 _COUNT: Final = b"\x58"
 _SOME_TIME_MS: Final = 1 << 41
-"""All times from 1971 to 2109 take as many bytes."""
+"""A present-day time: the varints of all of them have the same length."""
 
 
 # -- the batch and what stands before it ----------------------------------------------------------
 
 
 def head(offsets: int, now_ms: int) -> bytes:
-    """What stands before a batch that takes so many offsets."""
+    """The bytes before a batch with that many offsets."""
     metadata = b"".join((BEGINS, varint(now_ms), _FORMAT, _COUNT, varint(offsets)))
     return _SIZE.pack(len(metadata)) + metadata
 
 
 def head_bytes(offsets: int) -> int:
-    """The size of the varint of a present-day time."""
+    """The length of `head` for a present-day time."""
     return len(head(offsets, _SOME_TIME_MS))
 
 
 def py_wrapped(batch: bytes | memoryview, offsets: int, now_ms: int) -> bytes:
-    """The entry for a batch that takes so many offsets."""
+    """The entry for a batch with that many offsets."""
     return b"".join((head(offsets, now_ms), batch))
 
 
 def batch_at(entry: bytes, at: int) -> int:
-    """Where in an entry the batch begins, if what was sent begins at `at`; -1 for other forms."""
+    """The offset of the batch in an entry whose form begins at `at`; -1 for other forms."""
     if not entry.startswith(BEGINS, at + _SIZE.size):
         return -1
     (size,) = _SIZE.unpack_from(entry, at)
@@ -86,18 +86,18 @@ latest_time = quickest(py_latest_time, "magnetar.core.entry.kafka.compiled")
 
 
 def publish_time(sent: bytes) -> int:
-    """When the entry was made, in ms; 0 if its metadata is damaged."""
+    """The time of the append in ms; 0 if the metadata is damaged."""
     at = _SIZE.size + len(BEGINS)
     end = varint_end(sent, at, len(sent))
     return number_at(sent, at, end) if end else 0
 
 
 def deliver_at(_sent: bytes) -> None:
-    """At once: Kafka delays nothing."""
+    """None: Kafka has no delayed delivery."""
 
 
 def ordering_key(sent: bytes) -> bytes | None:
-    """The first record's key; the rest of a batch has no say, as in a batch of Pulsar's."""
+    """The first record's key, which decides for the batch, as for a batch of Pulsar's."""
     try:
         found = records(sent)
     except Corrupted:
@@ -106,16 +106,16 @@ def ordering_key(sent: bytes) -> bytes | None:
 
 
 def sequence(_sent: bytes) -> None:
-    """Kafka's producers are known by numbers of their own (KIP-98)."""
+    """None: Kafka deduplicates by producer id (KIP-98), not by name."""
 
 
 def chunk(_sent: bytes) -> Chunk | None:
-    """A record is never divided."""
+    """None: a record is never split."""
     return None
 
 
 def transaction_mark(sent: bytes) -> TransactionMark | None:
-    """By the header alone, but for a control batch, whose record says which end it is."""
+    """Read from the header; of a control batch, the record has the outcome."""
     at = batch_at(sent, 0)
     header = record_batch.header_of(memoryview(sent)[at:])
     if not header.attributes & record_batch.TRANSACTIONAL:
@@ -127,7 +127,7 @@ def transaction_mark(sent: bytes) -> TransactionMark | None:
 
 
 def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
-    """A control batch has none for other protocols: it only says how a transaction ended."""
+    """Its records; none of a control batch, which only states the outcome of a transaction."""
     batch = sent[batch_at(sent, 0) :]
     if record_batch.header_of(batch).attributes & record_batch.CONTROL:
         return ()
@@ -135,7 +135,7 @@ def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
 
 
 def entry_of(records: Sequence[Record], index: int, publish_time_ms: int, _producer: str) -> bytes:
-    """A batch names no producer but by number (KIP-98), and this one has none."""
+    """A batch without a producer id (KIP-98): batches have no producer names."""
     offsets = records[-1].place + 1 if records else 1
     batch = record_batch.batch_of(records, index, offsets)
     return wrapped(batch, offsets, publish_time_ms)

@@ -14,8 +14,7 @@ Attributes: 0-2 codec, 3 timestamps are the server's, 4 part of a transaction, 5
     size | attributes, 0 | timestamp - first | offset - base | key | value | headers: count, (name,
     value)...        each number a zigzag varint, each string behind its size, -1 for none
 
-Invariant: reading raises `Corrupted` and nothing else, and takes no more than in proportion to what
-is read.
+Invariant: reading raises `Corrupted` and nothing else, and takes memory in proportion to its input.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import varint
 
 SIZED_BYTES: Final = 12
-"""What the size does not count."""
+"""The bytes that the size field does not count."""
 CHECKED_AT: Final = 21
 HEADER_BYTES: Final = 61
 MAGIC: Final = 2
@@ -56,7 +55,7 @@ _NOBODY: Final = (-1, -1, -1)
 
 
 class BatchHeader(NamedTuple):
-    """The fields in their order."""
+    """The fields of the header in order."""
 
     base_offset: int
     size: int
@@ -74,7 +73,7 @@ class BatchHeader(NamedTuple):
 
 
 def header_of(batch: bytes | memoryview) -> BatchHeader:
-    """What a batch says of itself."""
+    """The header of a batch."""
     try:
         return BatchHeader._make(_HEADER(batch))
     except struct.error as error:
@@ -84,13 +83,13 @@ def header_of(batch: bytes | memoryview) -> BatchHeader:
 def with_offset(
     entry: bytes, at: int, base_offset: int, leader_epoch: int = 0
 ) -> tuple[bytes, memoryview]:
-    """The batch that begins at `at`, at another offset: two pieces, the larger one no copy."""
+    """The batch at `at` with another base offset, as two pieces; the larger is not copied."""
     (size,) = _SIZE(entry, at + 8)
     return _HEAD(base_offset, size, leader_epoch), memoryview(entry)[at + _HEAD_BYTES :]
 
 
 def stamped(batch: bytes | memoryview, now_ms: int) -> bytes:
-    """The same batch with the broker's time for all of its records."""
+    """The batch with the broker's time for all records (`LogAppendTime`)."""
     header = header_of(batch)
     body = bytearray(memoryview(batch)[CHECKED_AT:])
     _ATTRIBUTES(body, 0, header.attributes | LOG_APPEND_TIME)
@@ -99,7 +98,7 @@ def stamped(batch: bytes | memoryview, now_ms: int) -> bytes:
 
 
 def dated(batch: bytes | memoryview, last_ms: int) -> tuple[bytes, BatchHeader]:
-    """The same batch with another time of its last record, and its header."""
+    """The batch with another last timestamp, and its header."""
     header = header_of(batch)
     body = bytearray(memoryview(batch)[CHECKED_AT:])
     _TIME(body, _LAST_TIME_AT - CHECKED_AT, last_ms)
@@ -108,7 +107,7 @@ def dated(batch: bytes | memoryview, last_ms: int) -> tuple[bytes, BatchHeader]:
 
 
 def recompressed(batch: bytes | memoryview, codec: int) -> bytes:
-    """The same batch with its records compressed in that way."""
+    """The batch with its records compressed by that codec."""
     whole, header = bytes(batch), header_of(batch)
     attributes = header.attributes
     records = compression.decompress_records(whole[HEADER_BYTES:], attributes & CODEC)
@@ -127,14 +126,14 @@ _COMMIT: Final = 1
 
 
 def marker(writer: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
-    """The batch that ends a writer's transaction."""
+    """The control batch that ends a transaction."""
     record = Record(0, now_ms, _MARKER(0, _COMMIT if committed else 0), _MARKED_BY(0, 0))
     who = (writer, epoch, -1)
     return _written([record], 0, 1, TRANSACTIONAL | CONTROL, who)
 
 
 def is_commit(batch: bytes) -> bool:
-    """Whether the transaction that a marker ends is done; else it came to nothing."""
+    """Whether a control batch commits its transaction; else it aborts it."""
     records = records_of(batch)
     key = records[0].key if records else None
     if key is None or len(key) < 4:
@@ -146,7 +145,7 @@ def is_commit(batch: bytes) -> bool:
 
 
 def records_of(batch: bytes) -> list[Record]:
-    """What is in a batch, in order."""
+    """The records of a batch in order."""
     header = header_of(batch)
     data, codec = batch[HEADER_BYTES:], header.attributes & CODEC
     if codec:
@@ -184,7 +183,7 @@ def _records(data: bytes, count: int, base: int, fixed: int | None) -> list[Reco
 
 
 def number_at(data: bytes, at: int) -> tuple[int, int]:
-    """A number of a record, and what is behind it; raises `IndexError` behind the end."""
+    """A number of a record and the offset after it; raises `IndexError` past the end."""
     low = data[at]
     if low < 128:
         return (low >> 1) ^ -(low & 1), at + 1
@@ -198,7 +197,7 @@ def number_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def string_at(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    """A string of a record that ends at `end`, and what is behind it."""
+    """A string of a record that ends at `end`, and the offset after it."""
     size, at = number_at(data, at)
     if size < 0:
         return None, at
@@ -209,7 +208,7 @@ def string_at(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
 
 def _headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
     count, at = number_at(data, at)
-    if not 0 <= count <= end - at:  # each takes two bytes at least
+    if not 0 <= count <= end - at:  # each header has at least two bytes
         raise Corrupted("a record cannot have so many headers")
     headers: list[Header] = []
     for _ in range(count):
@@ -225,20 +224,18 @@ def _headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
 
 
 def batch_of(records: Sequence[Record], base_offset: int, offsets: int) -> bytes:
-    """A batch without a producer, of so many offsets; there may be fewer records than that."""
+    """A batch without a producer id, of that many offsets and perhaps fewer records."""
     return _written(records, base_offset, offsets, 0, _NOBODY)
 
 
 def joined(header: BatchHeader, packed: bytes) -> bytes:
-    """A batch of records that are packed already; what its header says of size and checksum is
-    worked out.
-    """
+    """A batch of encoded records, with the header's size and checksum computed."""
     body = _BODY(*header[5:]) + packed  # from the attributes on
     return _headed(body, header.base_offset, header.leader_epoch)
 
 
 def _headed(body: bytes | bytearray, base_offset: int = 0, leader_epoch: int = 0) -> bytes:
-    """What the checksum covers, with what stands before it."""
+    """The batch: the fields before the checksummed bytes, and these."""
     size = CHECKED_AT - SIZED_BYTES + len(body)
     return _WHOLE_HEAD(base_offset, size, leader_epoch, MAGIC, crc32c(body)) + body
 
@@ -275,7 +272,7 @@ def _packed(record: Record, base: int) -> bytes:
 
 
 def zigzag(number: int) -> bytes:
-    """A number of a record as it is written."""
+    """The zigzag varint of a number."""
     return varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 

@@ -1,9 +1,9 @@
-"""A run without some of its messages. Pure.
+"""A run, unpacked for compaction. Pure.
 
-What is left keeps its places, so that the entry covers the indexes that it covered; a run whose
-messages have all gone is a header alone.
+The remaining messages keep their places, so that the entry covers the same indexes; a run without
+messages is a header alone.
 
-Invariant: a message that stays has the bytes that it had.
+Invariant: the bytes of a remaining message are unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from magnetar.core.entry.mqtt.run import PublishRun
 
 
 class UnpackedRun:
-    """A run, taken apart."""
+    """An unpacked run."""
 
     __slots__ = ("_before", "_packets", "_run")
 
@@ -25,7 +25,7 @@ class UnpackedRun:
     tombstones_until_ms = -1
 
     def __init__(self, before: bytes, run: PublishRun) -> None:
-        """`before` is what stands before the run. Raises `Corrupted`."""
+        """`before` are the bytes before the run. Raises `Corrupted`."""
         self._before = before
         self._run = run
         self._packets = list(run)

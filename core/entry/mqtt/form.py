@@ -1,13 +1,13 @@
-"""MQTT's form: a run of PUBLISH packets as they came. See `core/entry/form.py`. Pure.
+"""MQTT's form: a run of PUBLISH packets as their client sent them. See `core/entry/form.py`. Pure.
 
     sent = u32 size | metadata | run
 
 Metadata is that of a Pulsar message: producer `mqtt`, publish time, the number of messages, and the
-property `entry.format=mqtt`, as Kafka's form has it. The run is in `run.py`, what its packets
-become in other protocols in `properties.py`: the key is the MQTT topic, the value the payload.
+property `entry.format=mqtt`, like Kafka's form. `run.py` has the run, and `properties.py` the
+conversion of its packets for other protocols: the key is the MQTT topic, the value the payload.
 
-An empty payload with retain set clears what is retained (3.3.1.3): to others it is a null value,
-and to compaction a tombstone.
+A retained message with an empty payload deletes the retained message of its topic (3.3.1.3): for
+other protocols it is a null value, for compaction a tombstone.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from magnetar.core.kernel.varints import number_at, varint, varint_end
 
 NAME: Final = "mqtt"
 BEGINS: Final = b"\x0a\x04mqtt\x10\x00\x18"
-"""Producer name, sequence id, and the tag of the publish time, as nobody else writes them."""
+"""Producer name, sequence id, and the tag of the publish time: unique to this form."""
 _SIZE: Final = Layout(">I")
 _FORMAT: Final = b"\x22\x14\x0a\x0centry.format\x12\x04mqtt"
 _COUNT: Final = b"\x58"
 
 
 def head(messages: int, now_ms: int) -> bytes:
-    """What stands before a run of so many messages."""
+    """The bytes before a run of that many messages."""
     metadata = b"".join((BEGINS, varint(now_ms), _FORMAT, _COUNT, varint(messages)))
     return _SIZE.pack(len(metadata)) + metadata
 
@@ -62,23 +62,23 @@ def run_of(sent: bytes) -> PublishRun:
 
 
 def publish_time(sent: bytes) -> int:
-    """When the entry was made, in ms; 0 if its metadata is damaged."""
+    """The time of the append in ms; 0 if the metadata is damaged."""
     at = _SIZE.size + len(BEGINS)
     end = varint_end(sent, at, len(sent))
     return number_at(sent, at, end) if end else 0
 
 
 def latest_time(sent: bytes) -> int:
-    """MQTT's messages have no time of their own."""
+    """The publish time: MQTT's messages have no time of their own."""
     return publish_time(sent) or -1
 
 
 def deliver_at(_sent: bytes) -> None:
-    """At once: nothing is delayed."""
+    """None: MQTT has no delayed delivery."""
 
 
 def ordering_key(sent: bytes) -> bytes | None:
-    """The first message's topic; the rest has no say, as in a batch of Pulsar's."""
+    """The first message's topic, which decides for the run, as for a batch of Pulsar's."""
     try:
         for packet in run_of(sent):
             return packet.topic
@@ -88,16 +88,16 @@ def ordering_key(sent: bytes) -> bytes | None:
 
 
 def sequence(_sent: bytes) -> None:
-    """Publishers number their messages by packet identifiers, which come again."""
+    """None: packet identifiers are reused, so they do not identify a message."""
 
 
 def chunk(_sent: bytes) -> Chunk | None:
-    """A message is never divided."""
+    """None: a message is never split."""
     return None
 
 
 def transaction_mark(_sent: bytes) -> TransactionMark | None:
-    """MQTT has no transactions."""
+    """None: MQTT has no transactions."""
     return None
 
 
@@ -116,8 +116,8 @@ def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
 
 
 def entry_of(records: Sequence[Record], _index: int, publish_time_ms: int, producer: str) -> bytes:
-    """A run of what another protocol sent, which is named as its publisher. A key that is too long
-    for a topic is left out.
+    """A run of another protocol's messages, with `producer` as its client id. A key that is too
+    long for a topic is left out.
     """
     places = [record.place for record in records]
     holes = places != list(range(len(places)))

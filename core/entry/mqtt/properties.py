@@ -1,4 +1,4 @@
-"""Properties of a message of MQTT 5.0, as headers and back. Pure.
+"""Converts the properties of an MQTT message to headers and back. Pure.
 
 | property | header |
 |---|---|
@@ -12,9 +12,9 @@
 | user property `mqtt.time`, ms since 1970 | none: it is the time of the message |
 | user property `mqtt.null`, `key` or `value` | none: the key or the value is null |
 
-User properties keep their order and may repeat. A header that is not text is left out on the way to
-MQTT. Packets have neither times nor nulls: the last two note those of other protocols, and a device
-may say so when something happened.
+User properties keep their order and may repeat. A header whose value is no text is left out in
+MQTT. Packets have neither event times nor nulls: the last two user properties carry those of other
+protocols, and a device may set `mqtt.time` itself.
 
 Invariant: reading raises `Corrupted` and nothing else.
 """
@@ -49,11 +49,11 @@ _NUMBERS: Final = {name: number for number, name in _NAMES.items()}
 _OWN: Final = frozenset({QOS, RETAIN, EXPIRES_AT, PAYLOAD_FORMAT_HEADER, *_NUMBERS})
 _SIZE_MAX: Final = 65_535
 _TIME_DIGITS_MAX: Final = 19
-"""So many do not fit into 63 bits."""
+"""The most digits of a time; more may not fit into 63 bits."""
 _U16: Final = Layout(">H")
 _U32: Final = Layout(">I")
 _SIZES: Final = {PAYLOAD_FORMAT: 1, EXPIRY: 4, TOPIC_ALIAS: 2}
-"""Of properties that are numbers."""
+"""The sizes of numeric properties."""
 
 
 class MessageProperty(NamedTuple):
@@ -61,12 +61,12 @@ class MessageProperty(NamedTuple):
 
     number: int
     name: bytes
-    """Of a user property."""
+    """The name of a user property."""
     value: bytes
 
 
 def fields(properties: bytes) -> Iterator[MessageProperty]:
-    """The properties of a stored packet, in their order."""
+    """The properties of a stored packet in order."""
     at, end = 0, len(properties)
     while at < end:
         number = properties[at]
@@ -88,7 +88,7 @@ def fields(properties: bytes) -> Iterator[MessageProperty]:
 
 
 def size_of(field: MessageProperty) -> int:
-    """The bytes that it takes among the properties."""
+    """Its encoded size."""
     if field.number in _SIZES:
         return 1 + len(field.value)
     if field.number == USER_PROPERTY:
@@ -104,7 +104,7 @@ def _string(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def expires_at(properties: bytes, publish_time_ms: int) -> int | None:
-    """When the message is over; None for never."""
+    """The time in ms at which the message expires; None for never."""
     for field in fields(properties):
         if field.number == EXPIRY:
             seconds: int = _U32.unpack(field.value)[0]
@@ -115,7 +115,7 @@ def expires_at(properties: bytes, publish_time_ms: int) -> int | None:
 def headers_of(
     properties: bytes, publish_time_ms: int, qos: int, *, retain: bool
 ) -> Sequence[Header]:
-    """What other protocols see of a packet, besides topic and payload."""
+    """The headers of a packet for other protocols."""
     headers: list[Header] = []
     for field in fields(properties):
         if field.number == USER_PROPERTY:
@@ -136,7 +136,7 @@ def headers_of(
 
 
 def properties_of(headers: Sequence[Header], now_ms: int) -> bytes:
-    """The properties of a packet with those headers, without their length."""
+    """The encoded properties for those headers, without their length."""
     pieces: list[bytes] = []
     for name, value in headers:
         if value is None:
@@ -158,7 +158,7 @@ def properties_of(headers: Sequence[Header], now_ms: int) -> bytes:
 
 
 def qos_of(headers: Sequence[Header], otherwise: int) -> int:
-    """The quality of service that a header names."""
+    """The QoS from the header `mqtt.qos`, or `otherwise`."""
     for name, value in headers:
         if name == QOS and value in (b"0", b"1", b"2"):
             return int(value)
@@ -166,7 +166,7 @@ def qos_of(headers: Sequence[Header], otherwise: int) -> int:
 
 
 def time_of(packet: StoredPublish, publish_time_ms: int) -> int:
-    """When its publisher says that it happened, or when it was stored."""
+    """The time from the property `mqtt.time`, else the publish time."""
     for field in fields(packet.properties):
         if field.name == TIME and _is_time(field.value):
             return int(field.value)
@@ -174,12 +174,12 @@ def time_of(packet: StoredPublish, publish_time_ms: int) -> int:
 
 
 def key_of(packet: StoredPublish) -> bytes | None:
-    """The topic; an empty one, which no client sends, may stand for a null key."""
+    """The topic; None for a null key, which has an empty topic and a property that says so."""
     return packet.topic if packet.topic or not _has(packet, NULL_KEY) else None
 
 
 def value_of(packet: StoredPublish) -> bytes | None:
-    """The payload; null is one that clears what is retained."""
+    """The payload; None for a null value, or one that deletes a retained message."""
     if packet.payload:
         return packet.payload
     return None if packet.retain or _has(packet, NULL_VALUE) else b""
@@ -198,7 +198,7 @@ def _is_time(value: bytes) -> bool:
 
 
 def _is_string(data: bytes) -> bool:
-    """Whether MQTT allows it as a string (1.5.4)."""
+    """Whether it is a valid UTF-8 string of MQTT (1.5.4)."""
     if len(data) > _SIZE_MAX or b"\0" in data:
         return False
     try:

@@ -1,14 +1,13 @@
-"""A run: PUBLISH packets of one connection, one behind the other, as they came. Pure.
+"""A run: consecutive PUBLISH packets of one connection, as its client sent them. Pure.
 
     u8 1 | u8 flags | u16 size, client id | places, if flagged | packet | packet | ...
 
-    flags   1  packets have properties: they came by MQTT 5.0
-            2  places: u16 count, then as many u16: where among the messages of its entry each
-               packet stands; without, they stand in order and nothing is missing
+    flags   1  packets have properties: their client speaks MQTT 5.0
+            2  places: u16 count, then as many u16: the place of each packet among the messages
+               of the entry; without them no packet is missing
 
-A packet is what its publisher sent, fixed header and all, with two exceptions: where an alias stood
-for the topic the topic is written out, and the alias is left out. Packet identifiers and DUP are
-those of the publisher's connection and mean nothing to readers.
+A packet is stored as sent, fixed header included, with one exception: a topic alias is replaced by
+its topic. Packet identifiers and DUP belong to the publisher's connection, and readers ignore them.
 
 Invariant: reading raises `Corrupted` and nothing else.
 """
@@ -27,7 +26,7 @@ LAYOUT: Final = 1
 HAS_PROPERTIES: Final = 1
 HAS_PLACES: Final = 2
 MESSAGES_MAX: Final = 65_535
-"""Of a run: places have two bytes."""
+"""Messages of a run: places have two bytes."""
 TOPIC_BYTES_MAX: Final = 65_535
 PUBLISH: Final = 0x30
 RETAIN: Final = 1
@@ -44,10 +43,10 @@ class StoredPublish(NamedTuple):
     """Its first byte."""
     topic: bytes
     properties: bytes
-    """As they were written, without their length; empty for none."""
+    """Encoded, without their length; empty for none."""
     payload: bytes
     begin: int
-    """Where in the run it begins."""
+    """Its offset in the run."""
     end: int
 
     @property
@@ -60,12 +59,12 @@ class StoredPublish(NamedTuple):
 
 
 class PublishRun(Struct, frozen=True):
-    """A run, its header read."""
+    """A run with a parsed header."""
 
     data: bytes
     flags: int
     client_id: bytes
-    """Of the publisher."""
+    """The client id of the publisher."""
     places: Sequence[int] | None
     packets_at: int
 
@@ -90,7 +89,7 @@ class PublishRun(Struct, frozen=True):
 
 
 def head(client_id: bytes, *, has_properties: bool, places: Sequence[int] | None = None) -> bytes:
-    """What stands before the packets."""
+    """The bytes before the packets."""
     flags = HAS_PROPERTIES if has_properties else 0
     if places is None:
         return _HEAD.pack(LAYOUT, flags, len(client_id)) + client_id
@@ -100,7 +99,7 @@ def head(client_id: bytes, *, has_properties: bool, places: Sequence[int] | None
 
 
 def opened(data: bytes) -> PublishRun:
-    """The run, up to its first packet."""
+    """Parse the header of a run."""
     if len(data) < _HEAD.size:
         raise Corrupted("a run of PUBLISH packets ends in its header")
     layout, flags, size = _HEAD.unpack_from(data)
@@ -118,7 +117,7 @@ def opened(data: bytes) -> PublishRun:
 
 
 def packet(first: int, topic: bytes, properties: bytes | None, payload: bytes) -> bytes:
-    """A PUBLISH as a client would have sent it, with identifier 1; properties None before 5.0."""
+    """A PUBLISH as a client would send it, with identifier 1; properties None before 5.0."""
     pieces = [_U16.pack(len(topic)), topic]
     if first >> 1 & 3:
         pieces.append(_U16.pack(1))
@@ -130,7 +129,7 @@ def packet(first: int, topic: bytes, properties: bytes | None, payload: bytes) -
 
 
 def length(number: int) -> bytes:
-    """A variable byte integer (1.5.5 of MQTT 5.0)."""
+    """Encode a variable byte integer (1.5.5 of MQTT 5.0)."""
     pieces = bytearray()
     while number > 127:
         pieces.append(number & 127 | 128)
@@ -140,7 +139,7 @@ def length(number: int) -> bytes:
 
 
 def length_at(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A variable byte integer, and the offset behind it."""
+    """A variable byte integer, and the offset after it."""
     number = shift = 0
     for place in range(at, min(at + _LENGTH_BYTES_MAX, end)):
         byte = data[place]

@@ -1,12 +1,12 @@
-"""A Pulsar message, or a batch of them, as compaction looks at it. Pure.
+"""A Pulsar message or batch, unpacked for compaction. Pure.
 
-It goes as a whole or not at all. There is a way to write that messages of a batch were compacted
-away (`compacted_out`), but not all of Pulsar's clients pass over those: some hand out a message
-without key and value for each. So a batch stays until the last of its messages may go.
+It is removed as a whole or not at all. The format can mark single messages of a batch as removed
+(`compacted_out`), but not all clients skip those: some deliver a message without key and value for
+each. So a batch stays until all of its messages may be removed.
 
-Left as they are: parts of large messages, what is encrypted, parts of transactions, and markers.
+Chunks, encrypted messages, parts of transactions, and markers are never removed.
 
-Invariant: taking apart raises `Corrupted` and nothing else.
+Invariant: unpacking raises `Corrupted` and nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from magnetar.core.entry.pulsar.messages import PulsarMessage
 
 
 class UnpackedMessages:
-    """What a Pulsar producer sent, taken apart."""
+    """An unpacked message or batch."""
 
     __slots__ = ("is_decided", "items")
 
@@ -37,5 +37,5 @@ class UnpackedMessages:
             ]
 
     def without(self, fate: Removal) -> None:
-        """Nothing is left of it."""
+        """Remove all of it."""
         assert len(fate.lost) == len(self.items), "it goes as a whole"

@@ -1,8 +1,8 @@
-"""A message's payload before compression, by the codecs of Pulsar's `CompressionType`. Pure.
+"""Decompresses payloads by the codecs of Pulsar's `CompressionType`. Pure.
 
-The metadata states beside the payload how large it was; LZ4 and Snappy are bare blocks.
+The metadata states the uncompressed size; LZ4 and Snappy are bare blocks without a frame.
 
-Invariant: the stated size is believed only up to a limit.
+Invariant: no more than a limit is allocated, whatever size is stated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _lz4(payload: bytes, size: int) -> bytes:
 
 
 def _zlib(payload: bytes, size: int) -> bytes:
-    return zlib.decompressobj().decompress(payload, size + 1)  # one more, to see that it is more
+    return zlib.decompressobj().decompress(payload, size + 1)  # one byte more, to detect an excess
 
 
 def _zstd(payload: bytes, size: int) -> bytes:
@@ -37,7 +37,7 @@ def _zstd(payload: bytes, size: int) -> bytes:
     return bytes(memoryview(room)[: cramjam.zstd.decompress_into(payload, room)])
 
 
-# of this one the size within the payload decides what is allocated, so that must be right as well
+# Snappy allocates by the size within the payload, so that is checked as well
 
 
 def _snappy(payload: bytes, size: int) -> bytes:
@@ -52,11 +52,11 @@ CODECS: Final[Mapping[int, tuple[str, Callable[[bytes, int], bytes]]]] = {
     3: ("ZSTD", _zstd),
     4: ("SNAPPY", _snappy),
 }
-"""By the number in a message's metadata."""
+"""The codecs by their number in the metadata."""
 
 
 def decompress(payload: bytes, codec: int, size: int) -> bytes:
-    """`size` is what the metadata says of it uncompressed."""
+    """Decompress a payload; `size` is its uncompressed size according to the metadata."""
     if codec == NONE:
         return payload
     if codec not in CODECS:
@@ -74,5 +74,5 @@ def decompress(payload: bytes, codec: int, size: int) -> bytes:
 
 
 def compress_lz4(payload: bytes) -> bytes:
-    """As Pulsar's clients do it."""
+    """Compress as Pulsar's clients do."""
     return bytes(cramjam.lz4.compress_block(payload, store_size=False))

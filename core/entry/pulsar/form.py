@@ -1,7 +1,7 @@
-"""Pulsar's form: a message or a batch of them as it came. See `core/entry/form.py`.
+"""Pulsar's form: a message or a batch as its producer sent it. See `core/entry/form.py`.
 
-The total functions run for most entries that are delivered; they are those of `metadata.py`,
-which looks for one field, and they take an entry with the broker's header, too.
+The total functions run for most delivered entries. They are those of `metadata.py`, each of which
+searches for one field, and accept an entry with the broker's header, too.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ unpacked = UnpackedMessages
 
 
 def latest_time(sent: bytes) -> int:
-    """The event time, else the publish time. Those within a batch are not seen."""
+    """The event time, else the publish time, both of the entry, not of messages in a batch."""
     return metadata.event_time(sent) or metadata.publish_time(sent) or -1
 
 
 def transaction_mark(_sent: bytes) -> TransactionMark | None:
-    """No transaction of Pulsar's is stored yet: sessions refuse what belongs to one."""
+    """None: sessions refuse messages of Pulsar's transactions so far."""
     return None
 
 

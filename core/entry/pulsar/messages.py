@@ -1,10 +1,10 @@
-"""Pulsar's messages: one, or a batch of them, to and from records. Pure.
+"""Converts Pulsar's messages and batches to records and back. Pure.
 
     u32 size | metadata | payload                     one message: the payload is its value
                           payload of a batch:         u32 size | about one | value, many times
 
-Metadata and what is said about one message of a batch are protobuf messages; only what means
-something to other protocols is looked at here.
+The metadata, and the metadata of each message of a batch (`SingleMessageMetadata`), are protobuf
+messages; only the fields that concern other protocols are read here.
 
 Invariant: reading raises `Corrupted` and nothing else, and takes no more than in proportion to what
 is read.
@@ -24,7 +24,7 @@ from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import varint
 
 METADATA: Final = b"pulsar.metadata"
-"""Header of what its producer encrypted: the metadata says how."""
+"""The header that carries the metadata of an encrypted message."""
 _CHECKSUM: Final = b"\x0e\x01"
 _SIZE: Final = Layout(">I")
 _VARINT_BYTES_MAX: Final = 10
@@ -36,10 +36,10 @@ Fields = dict[int, Any]
 _PUBLISH_TIME, _PROPERTIES, _KEY, _COMPRESSION, _SIZE_BEFORE, _COUNT = 3, 4, 6, 8, 9, 11
 _EVENT_TIME, _ENCRYPTION_KEYS, _KEY_IS_BASE64, _ORDERING_KEY, _MARKER = 12, 13, 17, 18, 20
 _TRANSACTION_LOW, _TRANSACTION_HIGH, _NULL_VALUE, _PART_OF, _NULL_KEY = 22, 23, 25, 26, 30
-"""Of metadata."""
+"""Fields of `MessageMetadata`."""
 _ONE_PROPERTIES, _ONE_KEY, _ONE_SIZE, _ONE_GONE, _ONE_EVENT_TIME = 1, 2, 3, 4, 5
 _ONE_KEY_IS_BASE64, _ONE_ORDERING_KEY, _ONE_NULL_VALUE, _ONE_NULL_KEY = 6, 7, 9, 10
-"""Fields of one message of a batch."""
+"""Fields of `SingleMessageMetadata`."""
 _NUMBERS: Final = frozenset(
     {
         *(_PUBLISH_TIME, _COMPRESSION, _SIZE_BEFORE, _COUNT, _EVENT_TIME),
@@ -52,7 +52,7 @@ _ONE_NUMBERS: Final = frozenset(
         *(_ONE_KEY_IS_BASE64, _ONE_NULL_VALUE, _ONE_NULL_KEY),
     }
 )
-"""Those of them that are numbers; the others are bytes."""
+"""The fields that are numbers; the others are bytes."""
 _NOT_PLAIN: Final = frozenset(
     (_ENCRYPTION_KEYS, _MARKER, _TRANSACTION_LOW, _TRANSACTION_HIGH, _PART_OF)
 )
@@ -62,7 +62,7 @@ _NOT_PLAIN: Final = frozenset(
 
 
 class PulsarMessage:
-    """A message or a batch, its metadata read and its payload not yet."""
+    """A message or a batch with parsed metadata and unparsed payload."""
 
     __slots__ = ("_fields", "_metadata", "payload")
 
@@ -76,20 +76,20 @@ class PulsarMessage:
         self._metadata = tail[at + 4 : end]
         self._fields = _fields(self._metadata, 0, len(self._metadata), _PROPERTIES, _NUMBERS)
         self.payload = tail[end:]
-        """May be replaced by what several entries brought together."""
+        """Replaced by the joined payload of a chunked message."""
 
     @property
     def is_marker(self) -> bool:
-        """For brokers' eyes only."""
+        """Whether it is a marker, which only brokers read."""
         return _MARKER in self._fields
 
     @property
     def is_plain(self) -> bool:
-        """No marker, not encrypted, and part neither of a transaction nor of a large message."""
+        """Whether it is no marker, not encrypted, and in no transaction or chunked message."""
         return _NOT_PLAIN.isdisjoint(self._fields)
 
     def records(self) -> list[Record]:
-        """What is in it, in order; messages of a batch that were compacted away are left out."""
+        """Its messages in order, without those that were compacted away."""
         fields = self._fields
         if _ENCRYPTION_KEYS in fields:
             place = max(fields.get(_COUNT, 1), 1) - 1
@@ -128,7 +128,7 @@ class PulsarMessage:
 
 
 def _key_of(fields: Fields, number: int) -> bytes | None:
-    """The key as its producer gave it; the ordering key only if it stands alone."""
+    """The partition key as its producer set it; without one, the ordering key."""
     one = number == _ONE_KEY
     if fields.get(_ONE_NULL_KEY if one else _NULL_KEY):
         return None
@@ -151,8 +151,8 @@ def _headers(written: Sequence[bytes]) -> Sequence[Header]:
 
 
 def _fields(data: bytes, at: int, end: int, repeated: int, numbers: frozenset[int]) -> Fields:
-    """The fields of a protobuf message, without those that are of the other kind than they should
-    be: nobody knows these. Numbers signed as Java has them.
+    """The fields of a protobuf message, without those of an unexpected wire type, which protobuf
+    treats as unknown. Numbers are signed, as in Java.
     """
     found: Fields = {}
     if end > len(data):
@@ -203,12 +203,12 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 def batch_of(
     records: Sequence[Record], sequence_id: int, publish_time_ms: int, producer: str
 ) -> bytes:
-    """A batch of such records; their places are counted anew, without the holes.
+    """A batch of these records, numbered without gaps.
 
-    Its own key is that of the first, by which Key_Shared goes; without one, the sequence id.
+    Its key is that of the first record, which decides for Key_Shared; without one, the sequence id.
     """
     payload = b"".join([_message(record) for record in records])
-    # the time stands before the sequence id, so that it is not taken for another form's entry
+    # the time comes before the sequence id, which tells the entry from those of other forms
     name = producer.encode()
     about = [b"\x0a", varint(len(name)), name]
     about += b"\x18", varint(publish_time_ms), b"\x10", varint(sequence_id)
@@ -223,7 +223,7 @@ def batch_of(
 
 
 COMPRESSED_FROM_BYTES: Final = 1024 * 1024
-"""Clients take no more than 5 MiB, and what came compressed may be many times as large."""
+"""Larger batches are compressed: clients accept 5 MiB, and uncompressed records may exceed it."""
 
 
 def _message(record: Record) -> bytes:
@@ -241,7 +241,7 @@ def _message(record: Record) -> bytes:
 
 
 def _written_key(key: bytes, tag: bytes, is_base64: bytes) -> bytes:
-    """As text if it is text, as clients show it; else in base64, with a flag for that."""
+    """The key as text if it is UTF-8, else in base64 with the flag for that."""
     try:
         key.decode()
     except UnicodeDecodeError:

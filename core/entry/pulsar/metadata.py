@@ -6,11 +6,11 @@ Metadata is a protobuf message. Nothing here decodes all of it: a field is looke
 needs it (keys, delays, chunks, seek by time), which for most topics is never. `wire/pulsar` has the
 whole message.
 
-Invariant: these functions are total. Metadata is written by clients and not looked at on the way
-in, so damage must not stop a dispatcher: fields behind it are taken for absent.
+Invariant: these functions are total. Clients write the metadata, and it is not checked when it is
+stored, so damage must not stop a dispatcher: fields behind it count as absent.
 
-Why tags are held as bytes too: most questions are about fields that are absent, and then looking
-for two bytes is all it takes. (A tag may also be written longer than need be; nobody does.)
+Tags are held as bytes too, because most calls ask for absent fields: a search for two bytes shows
+that. (Overlong encodings of a tag are valid protobuf, but no encoder writes them.)
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _SIZE = struct.Struct(">I")
 _NUMBER: Final = 0
 _BYTES: Final = 2
 VARINT_BYTES_MAX: Final = 10
-"""Of 64 bits. Without an end, a hostile number takes a time that grows with its length squared."""
+"""Bytes of a varint of 64 bits. Unlimited, decoding takes time quadratic in its length."""
 FIELDS_MAX: Final = 10_000
-"""Of one message, properties included: what comes behind them is not looked for."""
+"""Fields of one message that are searched, properties included."""
 _SMALL_BYTES_MAX: Final = 4096
-"""Up to here looking through all of an entry is cheaper than finding its metadata first."""
+"""Up to this size, searching the whole entry is cheaper than locating its metadata."""
 
 
 class _Tag(NamedTuple):
-    """A field's number and how its value is written, as they stand before the value."""
+    """The tag of a field: its number and wire type, also as encoded bytes."""
 
     number: int
     written: bytes
@@ -66,7 +66,7 @@ _CHUNK_ID: Final = _tag(29, _NUMBER)
 
 
 def sticky_key(tail: bytes) -> bytes | None:
-    """By what Key_Shared chooses the consumer; None only if the metadata is damaged.
+    """The key by which Key_Shared chooses the consumer; None only if the metadata is damaged.
 
     The ordering key, else the partition key as its producer gave it, else the producer's name and
     the sequence id, which spreads messages without a key (`StickyKeyConsumerSelectorUtils.java`).
@@ -86,12 +86,12 @@ def sticky_key(tail: bytes) -> bytes | None:
 
 
 def partition_key(tail: bytes) -> bytes | None:
-    """The partition key as it is written, which is what compaction goes by; None for none."""
+    """The partition key as it is encoded, which compaction uses; None for none."""
     return _bytes(_metadata(tail), _PARTITION_KEY)
 
 
 def publish_time(tail: bytes) -> int:
-    """When the producer sent it, in milliseconds; 0 if unknown."""
+    """The publish time in milliseconds; 0 if unknown."""
     return _number(_metadata(tail), _PUBLISH_TIME) or 0
 
 
@@ -101,20 +101,20 @@ def event_time(tail: bytes) -> int:
 
 
 def deliver_at_time(tail: bytes) -> int | None:
-    """Not before this time, in milliseconds; None for at once."""
+    """The time in milliseconds before which it is not delivered; None for at once."""
     if len(tail) <= _SMALL_BYTES_MAX and _DELIVER_AT_TIME.written not in tail:
         return None
     return _number(_metadata(tail), _DELIVER_AT_TIME)
 
 
 def message_count(tail: bytes) -> tuple[int, bool]:
-    """How many messages it holds, and whether it is a batch: a batch may hold a single message."""
+    """The number of its messages, and whether it is a batch, which may hold a single one."""
     count = _number(_metadata(tail), _MESSAGES_IN_BATCH)
     return (1, False) if count is None else (max(count, 1), True)
 
 
 def chunk(tail: bytes) -> Chunk | None:
-    """Which part of a large message it is; None for a whole one."""
+    """Its chunk of a large message (PIP-37); None for a whole one."""
     if len(tail) <= _SMALL_BYTES_MAX and _UUID.written not in tail:
         return None
     data = _metadata(tail)
@@ -126,7 +126,7 @@ def chunk(tail: bytes) -> Chunk | None:
 
 
 def sequence(tail: bytes) -> tuple[bytes, int] | None:
-    """The producer's name and the highest sequence id: of a batch that of its last message."""
+    """The producer's name and the highest sequence id, which of a batch is its last message's."""
     data = _metadata(tail)
     name, sequence_id = _bytes(data, _PRODUCER_NAME), _number(data, _SEQUENCE_ID)
     if name is None or sequence_id is None:
@@ -135,7 +135,7 @@ def sequence(tail: bytes) -> tuple[bytes, int] | None:
 
 
 def marker_type(tail: bytes) -> int | None:
-    """What kind of marker it is, for brokers' eyes only; None for a message."""
+    """The type of a marker, which only brokers read; None for a message."""
     return _number(_metadata(tail), _MARKER_TYPE)
 
 
@@ -163,7 +163,7 @@ def _from_base64(key: bytes) -> bytes:
 
 
 def _number(data: bytes, tag: _Tag) -> int | None:
-    """A field's value, signed as Java has it (it has no other numbers); None if it is absent."""
+    """A field's value, signed as in Java; None if it is absent."""
     at = _find(data, tag)
     if at < 0:
         return None
@@ -188,7 +188,7 @@ def _bytes(data: bytes, tag: _Tag) -> bytes | None:
 
 
 def _find(data: bytes, tag: _Tag) -> int:
-    """Where the value of a field begins; -1 if it is absent. Of several the last one counts."""
+    """The offset of a field's value; -1 if it is absent. The last one counts."""
     number, written = tag
     if written not in data:
         return -1
@@ -229,7 +229,7 @@ def _behind_number(data: bytes, at: int) -> int:
 
 
 def _size(data: bytes, at: int) -> tuple[int, int]:
-    """A size or a long tag, and the offset behind it."""
+    """A size or a long tag, and the offset after it."""
     number = shift = 0
     for byte in data[at : at + VARINT_BYTES_MAX]:
         at += 1

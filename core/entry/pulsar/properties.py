@@ -1,12 +1,11 @@
-"""Headers as properties and back. Pure.
+"""Converts headers to properties and back. Pure.
 
-Properties have text for names and values, and each name once. Headers (Kafka's) have bytes, may be
-absent, and come in an order, twice if they like. What properties can say they say plainly. Where
-they cannot, one more property, `kafka.headers`, has all of it in JSON: a list of [name, value],
-each value in base64 or null. Where a message has that property, its headers are what it says.
+Properties have text for names and values, and each name once. Kafka's headers have bytes or null as
+values, are ordered, and may repeat a name. Headers that fit become plain properties. If one does
+not fit, the property `kafka.headers` has all of them in JSON: a list of [name, value], each value
+in base64 or null. If a message has that property, it alone determines the headers.
 
-Invariant: headers that become properties and then headers again are what they were, as long as
-their names are text.
+Invariant: headers with text names are unchanged by the conversion to properties and back.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from magnetar.core.entry.record import Header
 ALL: Final = b"kafka.headers"
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(list[tuple[str, bytes | None]]).decode
-"""Bytes are base64 in JSON."""
+"""Decodes the list; bytes are base64 in JSON."""
 
 Property = tuple[bytes, bytes]
 
 
 def properties_of(headers: Sequence[Header]) -> Sequence[Property]:
-    """What users of properties see of headers."""
+    """The properties for these headers."""
     plain: dict[bytes, bytes] = {}
     exact = True
     for name, value in headers:
@@ -42,7 +41,7 @@ def properties_of(headers: Sequence[Header]) -> Sequence[Property]:
 
 
 def headers_of(properties: Sequence[Property]) -> Sequence[Header]:
-    """What users of headers see of properties."""
+    """The headers for these properties."""
     for name, value in properties:
         if name == ALL:
             try:
