@@ -1,4 +1,4 @@
-"""What a peer did wrong, with the reason code that says so; and ours in MQTT's terms."""
+"""Errors of peers, with MQTT's reason codes, and the reason codes of broker errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 
 class PacketError(WireError):
-    """A packet that ends its connection. 5.0 names the reason in a last packet (4.13)."""
+    """A packet for which the connection is closed; in 5.0 with a reason code (4.13)."""
 
     def __init__(self, reason: ReasonCode, text: str) -> None:
         super().__init__(text)
@@ -15,14 +15,14 @@ class PacketError(WireError):
 
 
 class MalformedPacket(PacketError):
-    """It cannot be parsed by the rules of its protocol version."""
+    """The packet cannot be parsed by the rules of its protocol version."""
 
     def __init__(self, text: str) -> None:
         super().__init__(ReasonCode.MALFORMED_PACKET, text)
 
 
 class ProtocolViolation(PacketError):
-    """It can be parsed, and may not be sent, or not now."""
+    """The packet can be parsed, but is not permitted, or not in this state."""
 
     def __init__(self, text: str) -> None:
         super().__init__(ReasonCode.PROTOCOL_ERROR, text)

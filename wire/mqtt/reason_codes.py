@@ -1,4 +1,4 @@
-"""Reason codes of MQTT 5.0 (2.4), and what 3.1.1 says instead where it has a word for it."""
+"""Reason codes of MQTT 5.0 (2.4), and the return codes of 3.1.1 for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 
 class ReasonCode(IntEnum):
-    """From 0x80 on it is a failure."""
+    """A code of 0x80 or more is a failure."""
 
     SUCCESS = 0x00
     """Also: normal disconnection, granted QoS 0."""
@@ -61,7 +61,7 @@ class ReasonCode(IntEnum):
 
 
 SUBACK_FAILURE: Final = 0x80
-"""The only failure that 3.1.1's SUBACK has (3.9.3)."""
+"""The only failure in SUBACK of 3.1.1 (3.9.3)."""
 _V3_SERVER_UNAVAILABLE: Final = 3
 _V3_RETURN_CODES: Final[Mapping[ReasonCode, int]] = {
     ReasonCode.SUCCESS: 0,
@@ -75,7 +75,7 @@ _V3_RETURN_CODES: Final[Mapping[ReasonCode, int]] = {
 
 
 def return_code(reason: ReasonCode) -> int:
-    """The return code of 3.1.1's CONNACK (3.2.2.3). What it has no word for is 3, "server
-    unavailable": clients show it and come again later.
+    """The return code of 3.1.1's CONNACK (3.2.2.3). Reasons without one become 3,
+    "server unavailable", upon which clients retry later.
     """
     return _V3_RETURN_CODES.get(reason, _V3_SERVER_UNAVAILABLE)

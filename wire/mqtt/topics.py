@@ -1,8 +1,8 @@
-"""Topic names and topic filters (4.7): which are valid, and which filter matches which name. Pure.
+"""Topic names and topic filters (4.7): their validity, and matching. Pure.
 
-Both are levels with `/` between them; levels may be empty, so `/a` has two. In a filter `+` stands
-for one level and `#`, at the end, for all that follow and for the level above it: `a/#` matches
-`a`. Names that begin with `$` are matched by no filter that begins with a wildcard [MQTT-4.7.2-1].
+Both are levels separated by `/`; levels may be empty, so `/a` has two. In a filter `+` matches one
+level and a final `#` its parent level and all below: `a/#` matches `a`. Filters that begin with a
+wildcard do not match names that begin with `$` [MQTT-4.7.2-1].
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from magnetar.wire.mqtt.codec.fields import STRING_BYTES_MAX
 
 SHARE: Final = "$share/"
 LEVELS_MAX: Final = 128
-"""More are refused as invalid: matching must not depend on what a stranger sends. Devices have
-about ten; mosquitto has 200 (`TOPIC_HIERARCHY_LIMIT`, 2.0)."""
+"""Levels of a valid topic: the cost of matching must be bounded. Devices use about ten; mosquitto
+has 200 (`TOPIC_HIERARCHY_LIMIT`, 2.0)."""
 
 
 class SharedFilter(NamedTuple):
@@ -25,7 +25,7 @@ class SharedFilter(NamedTuple):
 
 
 def is_name(topic: str) -> bool:
-    """Whether a message may be published to it."""
+    """Whether the text is a valid topic name."""
     return bool(topic) and "#" not in topic and "+" not in topic and _is_short(topic)
 
 
@@ -34,8 +34,8 @@ def _is_short(text: str) -> bool:
 
 
 def is_filter(text: str) -> bool:
-    """Whether it may be subscribed to, `$share` aside: wildcards fill a level, `#` is the last
-    one [MQTT-4.7.1-1, -2].
+    """Whether the text is a valid filter, not a shared one: a wildcard is a whole level, and `#`
+    the last one [MQTT-4.7.1-1, -2].
     """
     if not text or not _is_short(text):
         return False
@@ -52,8 +52,8 @@ def is_filter(text: str) -> bool:
 def shared(text: str) -> SharedFilter | None:
     """The group and its filter; None for a filter that is not shared.
 
-    Raises `ValueError` for one that begins as one and is none: the group is at least a character
-    and holds no wildcard, and a filter follows it [MQTT-4.8.2-1, -2].
+    Raises `ValueError` for an invalid shared filter: the group must not be empty or have wildcards,
+    and a filter must follow [MQTT-4.8.2-1, -2].
     """
     if not text.startswith(SHARE):
         return None
@@ -64,8 +64,8 @@ def shared(text: str) -> SharedFilter | None:
 
 
 def matches(filter: str, topic: str) -> bool:
-    """Whether a message of that topic is for that filter, which is not shared. The reference for
-    what is quicker.
+    """Whether the filter, which is not shared, matches the topic name. The reference for the faster
+    trees.
     """
     if topic.startswith("$") and filter[0] in "#+":
         return False

@@ -1,15 +1,14 @@
 """One MQTT connection without its socket: packets in, packets out.
 
-    state         leaves for                                  what may come
+    state         leaves for                                  permitted packets
     CONNECTING    OPEN by CONNECT, CLOSED                     CONNECT [MQTT-3.1.0-1]
     OPEN          CLOSED                                      all but CONNECT [MQTT-3.1.0-2]
     CLOSED                                                    nothing
 
-The wire knows the protocol version, the largest packets that either side takes, and the topic
-aliases that the client has set; sessions, identifiers and quotas are the session's. A packet that
-no rule allows ends the connection; a client of 5.0 hears why, in CONNACK before it is connected and
-in DISCONNECT after (4.13.1). Before 5.0 servers close without a word, but for the return codes that
-CONNACK has.
+The wire knows the protocol version and the maximum packet size. The session has identifiers, quotas
+and topic aliases. An invalid packet ends the connection. A client of 5.0 gets the reason, in
+CONNACK before it is connected and in DISCONNECT after that (4.13.1). Before 5.0 servers close
+without a reason, except for the return codes of CONNACK.
 
 Invariant: after `PacketError` or `close`, no byte is parsed and nothing is packed.
 """
@@ -29,9 +28,9 @@ from magnetar.wire.mqtt.errors import PacketError
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 PACKET_BYTES_MAX: Final = 268_435_460
-"""What the remaining length can say, and the fixed header."""
+"""The largest remaining length, and the fixed header."""
 CONNECT_BYTES_MAX: Final = 256 * 1024
-"""Of a stranger: client id, user name, password and will have 64 KiB each."""
+"""The largest CONNECT: client id, user name, password and will may have 64 KiB each."""
 _PUBLISH: Final = PacketType.PUBLISH << 4
 
 Event = Packet | Publishes
@@ -54,7 +53,7 @@ class MqttWire:
     def __init__(self, packet_bytes_max: int = PACKET_BYTES_MAX) -> None:
         self.state = WireState.CONNECTING
         self.version = Version.V3_1_1
-        """Until the client has named its version, the one that every client understands."""
+        """Before CONNECT, the version that every client understands."""
         self.frame_bytes_wanted = 0
         self.names = TopicNames()
         self._size_max = packet_bytes_max
@@ -86,7 +85,7 @@ class MqttWire:
         return at
 
     def body_in(self, begin: bytes) -> tuple[int, int]:
-        """Packets are taken whole."""
+        """Packets are received as a whole."""
         return 0, 0
 
     def feed_large(self, frame: LargeFrame) -> None:
@@ -105,7 +104,7 @@ class MqttWire:
         return behind
 
     def _take(self, data: bytes, at: int, size: int) -> int:
-        """Take one packet; the offset behind it, or where it begins if it is not whole."""
+        """Parse one packet; returns the offset after it, or `at` if it is incomplete."""
         self._check_first(data[at])
         length, body_at = varint_at(data, at + 1, size)
         if not body_at:
@@ -121,14 +120,14 @@ class MqttWire:
         return end
 
     def _check_first(self, first: int) -> None:
-        """Before it is whole: a stranger is not waited for."""
+        """Check the type of the first packet before it is complete."""
         if self.state is WireState.CONNECTING and first >> 4 != PacketType.CONNECT:
             raise PacketError(ReasonCode.PROTOCOL_ERROR, "the first packet is not CONNECT")
 
     def _decode(self, first: int, body: bytes) -> Packet:
         if self.state is WireState.OPEN:
             return decode.decode(first, body, self.version)
-        if len(body) > 6:  # the name and the level: who speaks 5.0 hears by 5.0 what is wrong
+        if len(body) > 6:  # name and level are there: a client of 5.0 gets errors of 5.0
             self.version = Version.V5 if body[:7] == b"\0\x04MQTT\x05" else self.version
         packet = decode.decode_connect(first, body)
         self.version, self.state = packet.version, WireState.OPEN
@@ -141,16 +140,16 @@ class MqttWire:
         return outgoing
 
     def _refuse(self, error: PacketError) -> None:
-        """The last word to a peer that broke the rules, where its version has one."""
+        """Pack the reason for closing, if the version has a packet for it."""
         if self.state is WireState.OPEN:
             if self.version == Version.V5:
                 self._outgoing.append(encode.disconnect(error.reason))
-        elif self.state is WireState.CONNECTING and self._has_words(error):
+        elif self.state is WireState.CONNECTING and self._has_code_for(error):
             self._outgoing.append(encode.connack(self.version, error.reason))
         self.state = WireState.CLOSED
 
-    def _has_words(self, error: PacketError) -> bool:
-        """Who does not begin with CONNECT hears nothing; 3.1.1 has words for the level alone."""
+    def _has_code_for(self, error: PacketError) -> bool:
+        """Whether CONNACK can state the error: 3.1.1 has a code only for the protocol level."""
         return isinstance(error, PacketError) and (
             error.reason is ReasonCode.UNSUPPORTED_PROTOCOL_VERSION or self.version == Version.V5
         )

@@ -1,9 +1,9 @@
-"""Bytes of a control packet to its value, as strictly as the specifications ask. Pure.
+"""Decodes control packets, as strictly as the specifications require. Pure.
 
-`decode` is given the first byte and the body of one whole packet and the protocol version of its
-connection. PUBLISH is in `publishes.py`.
+`decode` gets the first byte and the body of a complete packet, and the protocol version of its
+connection. `publishes.py` decodes PUBLISH.
 
-Invariant: whatever the bytes are, the result is a packet or a `PacketError`.
+Invariant: the result for any bytes is a packet or a `PacketError`.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ DISCONNECT_REASONS: Final = frozenset(
         ReasonCode.PAYLOAD_FORMAT_INVALID,
     }
 )
-"""Those that a client may send (3.14.2.1)."""
+"""The reason codes that a client may send in DISCONNECT (3.14.2.1)."""
 AUTH_REASONS: Final = frozenset({ReasonCode.CONTINUE_AUTHENTICATION, ReasonCode.REAUTHENTICATE})
-"""Success is the server's to say (3.15.2.1)."""
+"""The reason codes that a client may send in AUTH: only a server sends success (3.15.2.1)."""
 
 
 def decode(first: int, body: bytes, version: Version) -> Packet:
-    """The packet that begins with that byte, without its fixed header."""
+    """Decode a packet from its first byte and its body, which follows the fixed header."""
     kind = first >> 4
     read = _READERS.get(kind)
     if read is None:
@@ -84,7 +84,7 @@ def decode(first: int, body: bytes, version: Version) -> Packet:
 
 
 def decode_connect(first: int, body: bytes) -> Connect:
-    """The first packet of a connection, which says by which version it and all others go."""
+    """Decode the first packet of a connection, which names the version of all packets."""
     if first != PacketType.CONNECT << 4:
         raise MalformedPacket("the flags of CONNECT are reserved")
     fields = FieldReader(body, 0, len(body))
@@ -94,7 +94,7 @@ def decode_connect(first: int, body: bytes) -> Connect:
 
 
 def _check_flags(kind: int, flags: int, version: Version) -> None:
-    """All are reserved [MQTT-2.1.3-1]; in 3.1 some packets could be sent again with DUP set."""
+    """Check the reserved flags [MQTT-2.1.3-1]; in 3.1, some packets may have DUP set."""
     expected = 2 if kind in _SECOND_BIT else 0
     if version == Version.V3_1 and expected:
         flags &= ~8
@@ -135,8 +135,8 @@ def _connect(fields: FieldReader) -> Connect:
 
 
 def _is_there(fields: FieldReader, version: Version) -> bool:
-    """In 3.1 a packet may end where its flags say that a user name or a password follows (3.1,
-    "User name and password flags"): clients of the protocol's first years send it so.
+    """Whether a user name or password that the flags announce is present. In 3.1 it may be missing
+    (3.1, "User name and password flags"), as early clients send it.
     """
     return bool(fields.left) or version != Version.V3_1
 
@@ -181,7 +181,7 @@ def _properties(fields: FieldReader, allowed: frozenset[Property], version: Vers
 
 
 def _acknowledgement(kind: int, fields: FieldReader, version: Version) -> Acknowledgement:
-    """Reason and properties may be left out where there is nothing to say (3.4.2.1)."""
+    """Decode an acknowledgement, whose reason and properties may be omitted (3.4.2.1)."""
     name = PacketType(kind)
     packet_id = fields.packet_id()
     if version != Version.V5 or not fields.left:
@@ -200,7 +200,7 @@ def _reason(fields: FieldReader, allowed: frozenset[ReasonCode]) -> ReasonCode:
 
 
 def _rest(fields: FieldReader, allowed: frozenset[Property]) -> Properties:
-    """Properties that end a packet, and may be left out with their length."""
+    """Read properties at the end of a packet, which may be omitted with their length."""
     return read_properties(fields, allowed) if fields.left else NO_PROPERTIES
 
 

@@ -1,6 +1,6 @@
-"""Control packets that a server sends, as bytes. Pure.
+"""Encodes the control packets of a server. Pure.
 
-PUBLISH is packed where messages are delivered: it is made of what was stored.
+`delivery/outgoing_publish.py` encodes PUBLISH, from stored messages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def connack(
     session_present: bool = False,
     properties: Properties = NO_PROPERTIES,
 ) -> bytes:
-    """With a failure, session present is 0 [MQTT-3.2.2-6]."""
+    """Encode CONNACK; for a failure, session present is 0 [MQTT-3.2.2-6]."""
     present = session_present and not reason.fails
     if version == Version.V5:
         return _packet(PacketType.CONNACK, bytes((present, reason)) + packed(properties))
@@ -44,7 +44,7 @@ def acknowledgement(
     reason: ReasonCode = ReasonCode.SUCCESS,
     properties: Properties = NO_PROPERTIES,
 ) -> bytes:
-    """PUBACK, PUBREC, PUBREL or PUBCOMP. Before 5.0 they say nothing but the identifier."""
+    """Encode PUBACK, PUBREC, PUBREL or PUBCOMP, which before 5.0 have only the identifier."""
     flags = _SECOND_BIT if kind is PacketType.PUBREL else 0
     body = u16(packet_id)
     if version == Version.V5 and (reason or properties):
@@ -60,7 +60,7 @@ def suback(
     reasons: Sequence[ReasonCode],
     properties: Properties = NO_PROPERTIES,
 ) -> bytes:
-    """One code for each filter, in their order [MQTT-3.8.4-6]."""
+    """Encode SUBACK, with a code for each filter in order [MQTT-3.8.4-6]."""
     body = u16(packet_id)
     if version == Version.V5:
         body += packed(properties) + bytes(reasons)
@@ -75,7 +75,7 @@ def unsuback(
     reasons: Sequence[ReasonCode],
     properties: Properties = NO_PROPERTIES,
 ) -> bytes:
-    """Before 5.0 it says nothing but the identifier (3.11)."""
+    """Encode UNSUBACK, which before 5.0 has only the identifier (3.11)."""
     body = u16(packet_id)
     if version == Version.V5:
         body += packed(properties) + bytes(reasons)
@@ -83,7 +83,7 @@ def unsuback(
 
 
 def disconnect(reason: ReasonCode, properties: Properties = NO_PROPERTIES) -> bytes:
-    """For 5.0 alone: before, a server says nothing and closes."""
+    """Encode DISCONNECT, which a server sends in 5.0 only."""
     if not reason and not properties:
         return _packet(PacketType.DISCONNECT, b"")
     body = bytes((reason,))

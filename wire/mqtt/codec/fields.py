@@ -1,7 +1,7 @@
-"""The data types that packets are made of (1.5), read and written. Pure.
+"""Reads and writes the data types of packets (1.5). Pure.
 
-Invariant: whatever the bytes are, reading raises `MalformedPacket` and nothing else, and a string
-that was read is well-formed.
+Invariant: reading raises `MalformedPacket` and nothing else for any bytes, and returns well-formed
+strings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _U32: Final = Layout(">I")
 
 
 def varint_at(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A variable byte integer and the offset behind it; (0, 0) if it is not whole before `end`."""
+    """A variable byte integer and the offset after it; (0, 0) if it is incomplete at `end`."""
     number = shift = 0
     for place in range(at, min(at + VARINT_BYTES_MAX, end)):
         byte = data[place]
@@ -35,7 +35,7 @@ def varint_at(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def varint(number: int) -> bytes:
-    """The shortest form, which is the only one allowed [MQTT-1.5.5-1]."""
+    """Encode in the shortest form, the only valid one [MQTT-1.5.5-1]."""
     pieces = bytearray()
     while number > 127:
         pieces.append(number & 127 | 128)
@@ -61,8 +61,8 @@ def string(text: str) -> bytes:
 
 
 def text_of(data: bytes) -> str:
-    """A UTF-8 encoded string. U+0000 and surrogates are refused, a byte order mark is a character
-    like others [MQTT-1.5.4-1, -2, -3]; 3.1.1 says the same in 1.5.3.
+    """Decode a UTF-8 string. U+0000 and surrogates are invalid; a byte order mark is a character
+    like others [MQTT-1.5.4-1, -2, -3]; 3.1.1 has the same rules in 1.5.3.
     """
     try:
         text = data.decode()
@@ -83,7 +83,7 @@ class FieldReader:
 
     @property
     def left(self) -> int:
-        """Bytes that are not read yet."""
+        """The number of bytes left to read."""
         return self._end - self._at
 
     def take(self, size: int) -> bytes:
@@ -127,7 +127,7 @@ class FieldReader:
         return text_of(self.binary())
 
     def packet_id(self) -> int:
-        """Zero is none [MQTT-2.2.1-3]; 3.1.1 says so in [MQTT-2.3.1-1]."""
+        """A packet identifier, which is not zero [MQTT-2.2.1-3], [MQTT-2.3.1-1] of 3.1.1."""
         number = self.u16()
         if not number:
             raise MalformedPacket("the packet identifier is zero")

@@ -1,4 +1,4 @@
-"""Control packets as values: what a client sends, but for PUBLISH, which comes in runs. Pure."""
+"""The control packets of clients as values, except PUBLISH (see `publishes.py`). Pure."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Version(IntEnum):
 
 
 NEVER_EXPIRES: Final = 0xFFFFFFFF
-"""A session expiry interval (3.1.2.11.2)."""
+"""The session expiry interval of a session that does not expire (3.1.2.11.2)."""
 
 
 class Will(Struct, frozen=True):
-    """What is published when the connection ends in any other way than it should (3.1.2.5)."""
+    """The message to publish unless the connection ends with a normal DISCONNECT (3.1.2.5)."""
 
     topic: str
     payload: bytes
@@ -56,10 +56,10 @@ class Will(Struct, frozen=True):
 class Connect(Struct, frozen=True):
     version: Version
     client_id: str
-    """Empty if the server is to choose one."""
+    """Empty if the server has to assign one."""
     clean_start: bool
     keep_alive: int
-    """Seconds; 0 for none."""
+    """In seconds; 0 for none."""
     username: str | None = None
     password: bytes | None = None
     will: Will | None = None
@@ -81,16 +81,16 @@ class RetainHandling(IntEnum):
     ALWAYS = 0
     """With each SUBSCRIBE."""
     IF_NEW = 1
-    """If there was no such subscription."""
+    """If the subscription is new."""
     NEVER = 2
 
 
 class SubscriptionOptions(Struct, frozen=True):
-    """How one subscription delivers (3.8.3.1). 3.1.1 has the quality of service alone."""
+    """The options of a subscription (3.8.3.1), of which 3.1.1 has only the QoS."""
 
     qos: int
     no_local: bool = False
-    """Not what this client itself has published."""
+    """Whether the client's own messages are not delivered to it."""
     retain_as_published: bool = False
     retain_handling: RetainHandling = RetainHandling.ALWAYS
 

@@ -1,7 +1,7 @@
-"""Properties of MQTT 5.0 (2.2.2): which there are, of what type, in which packets. Pure.
+"""Properties of MQTT 5.0 (2.2.2): their identifiers, types and packets. Pure.
 
-Properties are a mapping. User properties are a list of pairs, in their order and with repetitions
-[MQTT-3.3.2-18]; all others stand at most once in what a client may send.
+Properties are a mapping. User properties are a list of pairs in order, with repetitions
+[MQTT-3.3.2-18]; any other property occurs at most once in a packet of a client.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 
 class Property(IntEnum):
-    """By the specification's names."""
+    """The identifiers, by the specification's names."""
 
     PAYLOAD_FORMAT_INDICATOR = 0x01
     MESSAGE_EXPIRY_INTERVAL = 0x02
@@ -56,12 +56,12 @@ class Property(IntEnum):
 
 P = Property
 Properties = Mapping[Property, Any]
-"""Numbers, texts and bytes by property; `USER_PROPERTY` has a list of pairs of texts."""
+"""Values by property; `USER_PROPERTY` has a list of pairs of strings."""
 NO_PROPERTIES: Final[Properties] = {}
 
 
 class Type(NamedTuple):
-    """How the values of a property are read and written."""
+    """The encoding of a property's values."""
 
     read: Callable[[FieldReader], Any]
     write: Callable[[Any], bytes]
@@ -174,12 +174,12 @@ IN_CONNECT: Final = frozenset(
 )
 IN_WILL: Final = _MESSAGE | {P.WILL_DELAY_INTERVAL}
 IN_PUBLISH: Final = _MESSAGE | {P.TOPIC_ALIAS}
-"""A subscription identifier is for the way to the client only [MQTT-3.3.4-6]."""
+"""Without the subscription identifier, which only a server sends [MQTT-3.3.4-6]."""
 IN_ACKNOWLEDGEMENT: Final = frozenset({P.REASON_STRING, P.USER_PROPERTY})
 IN_SUBSCRIBE: Final = frozenset({P.SUBSCRIPTION_IDENTIFIER, P.USER_PROPERTY})
 IN_UNSUBSCRIBE: Final = frozenset({P.USER_PROPERTY})
 IN_DISCONNECT: Final = frozenset({P.SESSION_EXPIRY_INTERVAL, P.REASON_STRING, P.USER_PROPERTY})
-"""Server Reference is the server's to send (3.14.2.2.5)."""
+"""Without the server reference, which only a server sends (3.14.2.2.5)."""
 IN_AUTH: Final = frozenset(
     {P.AUTHENTICATION_METHOD, P.AUTHENTICATION_DATA, P.REASON_STRING, P.USER_PROPERTY}
 )
@@ -187,7 +187,7 @@ _KNOWN: Final[Mapping[int, Property]] = {int(one): one for one in Property}
 
 
 def read_properties(fields: FieldReader, allowed: frozenset[Property]) -> Properties:
-    """The properties that stand next, behind their length."""
+    """Read the length of the properties, and the properties."""
     size = fields.varint()
     if not size:
         return NO_PROPERTIES
@@ -209,7 +209,7 @@ def read_properties(fields: FieldReader, allowed: frozenset[Property]) -> Proper
 
 
 def packed(properties: Properties) -> bytes:
-    """Their length, and the properties in their order."""
+    """Encode the length of the properties, and the properties in order."""
     if not properties:
         return b"\0"
     pieces = []

@@ -1,9 +1,9 @@
-"""PUBLISH packets in runs: a device that sends many is read with one call. Pure.
+"""Runs of PUBLISH packets, which are parsed with one call. Pure.
 
     fixed header | topic | packet identifier if QoS > 0 | properties in 5.0 | payload
 
-Invariant: what is read satisfies every rule about a single PUBLISH; what is left to the wire and
-the session is what depends on other packets (aliases, identifiers in use, quotas).
+Invariant: a parsed packet satisfies every rule about a single PUBLISH. The wire and the session
+check rules that involve other packets (aliases, identifiers in use, quotas).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from magnetar.wire.mqtt.reason_codes import ReasonCode
 DUP: Final = 8
 RETAIN: Final = 1
 NAMES_MAX: Final = 1024
-"""Topic names of one connection that are known to be valid."""
+"""Validated topic names that a connection caches."""
 _PUBLISH: Final = int(PacketType.PUBLISH)
 _BAD_FLAGS: Final[Mapping[int, str]] = {
     **dict.fromkeys((6, 7, 14, 15), "a quality of service of 3"),  # [MQTT-3.3.1-4]
@@ -38,16 +38,16 @@ _BAD_FLAGS: Final[Mapping[int, str]] = {
 
 
 class Publish(Struct, frozen=True, gc=False):
-    """One PUBLISH of a run. It refers to nothing that refers to it."""
+    """One PUBLISH of a run. It is part of no reference cycle."""
 
     flags: int
     """The lower four bits of its first byte."""
     topic: str
-    """Empty where an alias stands for it."""
+    """Empty if an alias replaces it."""
     packet_id: int
     """0 with QoS 0."""
     begin: int
-    """Where it begins in the bytes of its run; it ends where the payload ends."""
+    """Its offset in the bytes of the run; it ends with the payload."""
     payload_at: int
     end: int
     properties: Properties
@@ -66,15 +66,15 @@ class Publish(Struct, frozen=True, gc=False):
 
 
 class Publishes(Struct, frozen=True):
-    """PUBLISH packets that came one behind the other."""
+    """Consecutive PUBLISH packets."""
 
     data: bytes
-    """The packets as they came, and nothing else."""
+    """The bytes of the packets."""
     packets: Sequence[Publish]
 
 
 class TopicNames(dict[bytes, str]):
-    """Names that this connection has used, by their bytes: a device uses few, many times."""
+    """A cache of a connection's topic names, by their bytes; a device repeats a few."""
 
     def __missing__(self, data: bytes) -> str:
         name = text_of(data)
@@ -89,8 +89,8 @@ class TopicNames(dict[bytes, str]):
 def parse_publishes(
     data: bytes, at: int, names: TopicNames, size_max: int, *, has_properties: bool
 ) -> tuple[int, list[Publish]]:
-    """The whole PUBLISH packets from there on, up to one of another type, and the offset behind
-    them. Offsets are those of `data`.
+    """Parse complete PUBLISH packets up to one of another type; returns the offset after them,
+    and the packets, whose offsets are those of `data`.
     """
     found: list[Publish] = []
     size = len(data)
@@ -133,7 +133,7 @@ def _parse(
     topic = names[data[at + 2 : topic_end]] if topic_end > at + 2 else ""
     properties = NO_PROPERTIES
     if has_properties and payload_at < end and not data[payload_at]:
-        payload_at += 1  # none
+        payload_at += 1  # no properties
     elif has_properties:
         fields = FieldReader(data, payload_at, end)
         properties = read_properties(fields, IN_PUBLISH)

@@ -1,18 +1,18 @@
-"""The messages of one topic, read once for all its live subscribers.
+"""A feed: reads the messages of one topic once for all connected subscribers.
 
-    entry stored -> `look`: messages are read, matched, and offered to each subscriber
-                                                   takes it, or remembers where it stopped: it lags
-    subscriber has room -> `catch_up`: reads on from there by itself, until it is where the feed is
+    an entry is stored    `look` reads its messages, matches them, and offers each to its
+                          subscribers, which accept it or note its place: such a subscriber lags
+    a subscriber has room it reads on from its place by itself, until it has caught up
 
-The log is the queue: nothing is copied for a subscriber that cannot take it now, and one that is
-slow holds no memory but the place where it stopped. Catching up is for quality of service 1 and 2;
-messages of QoS 0 are offered once, as they come, and are gone for who cannot take them (4.3.1).
+The log is the queue: no message is copied for a subscriber without room, and a slow one takes no
+memory but its place. Only messages of QoS 1 and 2 are caught up with. Messages of QoS 0 are offered
+once, and are lost for a subscriber without room (4.3.1).
 
-Both ways run on the loop as plain calls as long as the entries are in the tail cache; otherwise a
-task loads them, one at a time for the feed and for each subscriber.
+Reading is a plain call on the loop while the entries are in the tail cache. Otherwise a task loads
+them, at most one for the feed and one for each subscriber.
 
-Invariants: a subscriber is offered the messages of a topic in their order; `at` is behind all that
-was offered; who does not lag has been offered all before it.
+Invariants: a subscriber is offered the messages of a topic in order; `at` follows the last offered
+entry; a subscriber that does not lag was offered everything before `at`.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ LOAD_BYTES_MAX: Final = 512 * 1024
 LOAD_ENTRIES_MAX: Final = 1_000
 RETRY_SECONDS: Final = 1.0
 ENTRIES_PER_TURN: Final = 64
-"""Offered or looked through in one call; others have their turn in between."""
+"""Entries that are read in one call, after which other tasks run."""
 NO_MESSAGES: Final = Messages(b"", 0, ())
 
 
 class MessagePlace(NamedTuple):
-    """One message: an entry, and where in it."""
+    """The place of a message: its entry, and its place in that."""
 
     position: Position
     place: int
 
 
 class FeedReader(Protocol):
-    """A session, as a feed sees it."""
+    """A session as a feed uses it."""
 
     @property
     def client_id(self) -> bytes: ...
@@ -66,7 +66,7 @@ class FeedReader(Protocol):
         grant: Grant,
         /,
     ) -> None:
-        """A message that is for it. What it cannot take it remembers, or lets go."""
+        """Offer a message that matches; the reader accepts it, notes its place, or drops it."""
         ...
 
     def flush(self) -> None:
@@ -90,14 +90,14 @@ class Feed:
         self._topic_of = topic_of
         self._spawn = spawn
         self.at: Position = self._ledger.chain.after(self._ledger.chain.confirmed)
-        """The entry that is offered next."""
+        """The entry to offer next."""
         self._loading = False
         self._subscribers: dict[FeedReader, None] = {}
 
-    # -- who reads ------------------------------------------------------------------------------
+    # -- subscribers ----------------------------------------------------------------------------
 
     def join(self, subscriber: FeedReader) -> None:
-        """Offer it what comes from now on."""
+        """Add a subscriber, which gets later messages."""
         if not self._subscribers:
             self.at = self._ledger.chain.after(self._ledger.chain.confirmed)
             self.topic.watch(self.look)
@@ -111,10 +111,10 @@ class Feed:
     def is_read(self) -> bool:
         return bool(self._subscribers)
 
-    # -- what comes -------------------------------------------------------------------------------
+    # -- new entries ------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """More may have been stored."""
+        """Read and offer new entries, if there are any."""
         if self._loading:
             return
         for _ in range(ENTRIES_PER_TURN):
@@ -131,14 +131,14 @@ class Feed:
         self._spawn(self._load)
 
     def _is_readable(self, position: Position) -> bool:
-        """Whether it is there, and decided as far as it belongs to a transaction."""
+        """Whether the entry exists, and its transaction, if it has one, is decided."""
         if not self._ledger.chain.has(position):
             return False
         transactions = self._ledger.transactions
         return not transactions.open or transactions.stable_entries(*position, 1) > 0
 
     async def _load(self) -> None:
-        """Go on with what is not in memory, or after others have had their turn."""
+        """Continue with entries that are not in memory, or after other tasks have run."""
         try:
             await trio.lowlevel.checkpoint()
             self.at = self._ledger.chain.normal(self.at)
@@ -158,11 +158,11 @@ class Feed:
             self.look()
 
     async def read(self, position: Position) -> Slice:
-        """Entries from there on; at least one."""
+        """Read entries from a position on; at least one."""
         return await self._ledger.read(position, LOAD_ENTRIES_MAX, LOAD_BYTES_MAX)
 
     def messages(self, part: Slice, place: int) -> Messages:
-        """What stands in an entry; nothing where its transaction was aborted, or it is damaged."""
+        """The messages of an entry; none if its transaction was aborted, or it is damaged."""
         sent = part.sent(place)
         transactions = self._ledger.transactions
         try:
@@ -193,15 +193,15 @@ class Feed:
         for subscriber in touched:
             subscriber.flush()
 
-    # -- who lags ---------------------------------------------------------------------------------
+    # -- for subscribers that lag -----------------------------------------------------------------
 
     def cached(self, position: Position) -> tuple[Slice, int] | None:
-        """An entry that is in memory; None says nothing."""
+        """The entry if it is in memory, else None."""
         return self._ledger.cached(position)
 
     def next(self, position: Position) -> Position:
         return self._ledger.chain.after(position)
 
     def normal(self, position: Position) -> Position:
-        """The same, or the next one that is left if it was trimmed."""
+        """The position itself, or the next existing one if it was trimmed."""
         return self._ledger.chain.normal(position)

@@ -1,10 +1,10 @@
-"""Who gets a message: the subscriptions of all sessions that are awake, by topic.
+"""Finds the recipients of a message: the subscriptions of all connected sessions, by topic.
 
-A session that several of its subscriptions bring a message gets it once, at the highest of their
-qualities of service and with the identifiers of all of them (3.3.4). What it has published itself
-comes by those without No Local alone [MQTT-3.8.3-3].
+A session with several matching subscriptions gets a message once, with the highest of their QoS and
+all their identifiers (3.3.4). Its own messages come only by subscriptions without No Local
+[MQTT-3.8.3-3].
 
-Invariant: what is remembered of a topic is true; any change of a subscription forgets all of it.
+Invariant: the cache of recipients by topic is correct; any change of a subscription clears it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from msgspec import Struct
 from magnetar.wire.mqtt.matching.filter_tree import FilterTree
 
 TOPICS_MAX: Final = 16_384
-"""Of which it is remembered who gets their messages."""
+"""Topics in the cache of recipients."""
 
 
 class TopicSubscription(Struct, frozen=True):
-    """What a session has subscribed to, `$share` aside (3.8.3.1)."""
+    """A subscription that is not shared (3.8.3.1)."""
 
     filter: str
     qos: int
@@ -32,10 +32,10 @@ class TopicSubscription(Struct, frozen=True):
 
 
 class Grant(NamedTuple):
-    """How a session gets a message."""
+    """The options with which a session gets a message."""
 
     qos: int
-    """At most."""
+    """The maximum QoS."""
     retain_as_published: bool
     identifiers: tuple[int, ...]
 
@@ -44,13 +44,13 @@ Subscriber = TypeVar("Subscriber")
 
 
 class Match(NamedTuple, Generic[Subscriber]):
-    """One session that gets the messages of a topic."""
+    """A session that gets the messages of a topic."""
 
     subscriber: Subscriber
     others: Grant
-    """For what others have published."""
+    """The options for messages of other clients."""
     own: Grant | None
-    """For what it has published itself; None if it does not get that."""
+    """The options for its own messages; None if it does not get them."""
 
 
 class Matcher(Generic[Subscriber]):
@@ -62,7 +62,7 @@ class Matcher(Generic[Subscriber]):
 
     @property
     def count(self) -> int:
-        """Subscriptions there are."""
+        """The number of subscriptions."""
         return self._tree.count
 
     def add(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
@@ -75,7 +75,7 @@ class Matcher(Generic[Subscriber]):
             self._known.clear()
 
     def targets(self, topic: bytes) -> Sequence[Match[Subscriber]]:
-        """Who gets the messages of a topic."""
+        """The recipients of the messages of a topic."""
         found = self._known.get(topic)
         if found is None:
             found = self._found(topic.decode())
@@ -92,7 +92,7 @@ class Matcher(Generic[Subscriber]):
 
 
 def target(subscriber: Subscriber, matching: Sequence[TopicSubscription]) -> Match[Subscriber]:
-    """How a session gets a message that all these subscriptions match."""
+    """The options of a session for a message that all these subscriptions match."""
     for_own = [one for one in matching if not one.no_local]
     return Match(subscriber, _grant(matching), _grant(for_own) if for_own else None)
 

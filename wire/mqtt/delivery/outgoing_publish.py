@@ -1,12 +1,11 @@
-"""A stored PUBLISH as one subscriber gets it. Pure.
+"""Encodes a stored PUBLISH for one subscriber. Pure.
 
-What is stored and what is sent differ in little: the fixed header's bits, the packet identifier,
-and in 5.0 the remaining expiry interval and the subscription identifiers. Where nothing
-differs the stored bytes are sent as they are, several packets at once.
+The sent packet differs from the stored one in the flags of the fixed header, the packet identifier,
+and in 5.0 the remaining expiry interval and the subscription identifiers.
 
     QoS      the lower one of publisher's and subscriber's [MQTT-3.8.4-8]
     RETAIN   0, unless Retain As Published asks for the publisher's [MQTT-3.3.1-12, -13]
-    DUP      for sending again alone [MQTT-3.3.1-1]
+    DUP      1 only for a repeated delivery [MQTT-3.3.1-1]
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _U32: Final = Layout(">I")
 
 
 class Addressee(NamedTuple):
-    """What decides how a subscriber gets a message."""
+    """The subscriber's part of the encoding."""
 
     has_properties: bool
-    """It speaks 5.0."""
+    """Whether it speaks 5.0."""
     identifiers: Sequence[int] = ()
-    """Of its subscriptions that match, in 5.0 [MQTT-3.3.4-3, -4]."""
+    """Identifiers of its matching subscriptions, in 5.0 [MQTT-3.3.4-3, -4]."""
 
 
 def first_byte(qos: int, *, retain: bool, dup: bool = False) -> int:
@@ -45,7 +44,7 @@ def packed(
     addressee: Addressee,
     seconds_left: int | None = None,
 ) -> bytes:
-    """The packet for one subscriber. `seconds_left` replaces a message expiry interval."""
+    """Encode the packet for one subscriber. `seconds_left` replaces the expiry interval."""
     pieces = [_U16.pack(len(stored.topic)), stored.topic]
     if first >> 1 & 3:
         pieces.append(_U16.pack(packet_id))

@@ -1,14 +1,13 @@
-"""Packet identifiers of the messages on their way to one client. Pure.
+"""Packet identifiers of the messages in flight to one client. Pure.
 
-    sent      PUBLISH has gone; QoS 1 waits for PUBACK, QoS 2 for PUBREC
-    released  PUBREL has gone, PUBCOMP is waited for (QoS 2)
+    sent      PUBLISH is sent; QoS 1 waits for PUBACK, QoS 2 for PUBREC
+    released  PUBREL is sent; QoS 2 waits for PUBCOMP
 
-The window is the client's Receive Maximum: so many may be on their way [MQTT-3.3.4-9]. Identifiers
-are given out in turn and are skipped while they are in use [MQTT-2.2.1-3]. Whoever connects again
-gets what is on its way once more, in the order in which it went [MQTT-4.4.0-1, MQTT-4.6.0-1].
+The window is the client's Receive Maximum, which limits the messages in flight [MQTT-3.3.4-9].
+Identifiers are assigned in turn; those in use are skipped [MQTT-2.2.1-3]. A client that reconnects
+gets the messages in flight again, in their original order [MQTT-4.4.0-1, MQTT-4.6.0-1].
 
-Invariant: an identifier is in use from `begin` until its last acknowledgement, whatever becomes of
-the connection.
+Invariant: an identifier is in use from `begin` until its last acknowledgement, across connections.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PACKET_ID_MAX: Final = 65_535
 
 
 class InFlight(Generic[Message]):
-    """One message on its way."""
+    """One message in flight."""
 
     __slots__ = ("message", "qos", "released")
 
@@ -39,10 +38,10 @@ class PacketIds(Generic[Message]):
 
     def __init__(self, window: int) -> None:
         self.window = window
-        """Changes with each connection."""
+        """Set by each connection."""
         self._last = 0
         self._on_their_way: dict[int, InFlight[Message]] = {}
-        """In the order in which they went."""
+        """The messages in flight, in the order in which they were sent."""
 
     def __len__(self) -> int:
         return len(self._on_their_way)
@@ -55,7 +54,7 @@ class PacketIds(Generic[Message]):
         return len(self._on_their_way) >= self.window
 
     def begin(self, message: Message, qos: int) -> int:
-        """An identifier for a message that goes now. Only while the window is not full."""
+        """Assign an identifier to a message that is being sent. The window must not be full."""
         assert len(self._on_their_way) < PACKET_ID_MAX
         number = self._last
         while True:
@@ -67,17 +66,17 @@ class PacketIds(Generic[Message]):
         return number
 
     def resume(self, number: int, message: Message, qos: int, *, released: bool) -> None:
-        """As it was before a restart; in the order in which they went."""
+        """Restore a message in flight after a restart; called in their original order."""
         found = self._on_their_way[number] = InFlight(message, qos)
         found.released = released
         self._last = number
 
     def forget(self, number: int) -> None:
-        """The message has not gone after all."""
+        """Free the identifier of a message that was not sent."""
         del self._on_their_way[number]
 
     def acknowledged(self, number: int) -> Message | None:
-        """PUBACK; None for an identifier that waits for none."""
+        """Process PUBACK; None if the identifier does not wait for one."""
         found = self._on_their_way.get(number)
         if found is None or found.qos != 1:
             return None
@@ -85,7 +84,7 @@ class PacketIds(Generic[Message]):
         return found.message
 
     def received(self, number: int) -> Message | None:
-        """PUBREC: PUBREL is to go, now and whenever PUBREC comes again; None as above."""
+        """Process PUBREC, first or repeated: send PUBREL. None as above."""
         found = self._on_their_way.get(number)
         if found is None or found.qos != 2:
             return None
@@ -93,14 +92,14 @@ class PacketIds(Generic[Message]):
         return found.message
 
     def refused(self, number: int) -> Message | None:
-        """PUBREC with a failure: the message is done with, and so is its identifier (4.3.3)."""
+        """Process PUBREC with a failure, which ends the message (4.3.3)."""
         found = self.received(number)
         if found is not None:
             del self._on_their_way[number]
         return found
 
     def completed(self, number: int) -> Message | None:
-        """PUBCOMP; None for an identifier that waits for none."""
+        """Process PUBCOMP; None if the identifier does not wait for one."""
         found = self._on_their_way.get(number)
         if found is None or not found.released:
             return None

@@ -1,9 +1,9 @@
 """The messages of one stored entry, of any protocol, as MQTT's subscribers see them. Pure.
 
-An entry of our own form has PUBLISH packets. One that another protocol has stored is made into
-some: its topic on the wire is its key, where the topic of core that it stands in is one that holds
-many of MQTT's topics and the key is one of those; else it is the name of the topic that it stands
-in (`mapping/`). Its quality of service is the subscriber's, unless it says another.
+An entry of MQTT's form has PUBLISH packets; messages of other forms are converted. The MQTT topic
+of a converted message is its key, if its log is a funnel and the key is a valid topic name; else it
+is the MQTT name of the log (`mapping/`). Its QoS is the subscriber's, unless a header names
+another.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from magnetar.core.entry.mqtt.run import PUBLISH, StoredPublish
 from magnetar.core.entry.record import Record
 
 AS_SUBSCRIBED: Final = 2
-"""The quality of service of a message that names none: its subscribers' is the lower one."""
+"""The QoS of a message that names none, so that the subscriber's counts."""
 TopicOf = Callable[[bytes | None], bytes | None]
-"""The MQTT topic of a message with that key; None for one that MQTT cannot address."""
+"""Returns the MQTT topic of a message by its key; None if MQTT cannot address it."""
 
 
 class Messages(NamedTuple):
     """See the module's docstring."""
 
     client_id: bytes
-    """Of the publisher; empty if it was none of MQTT's."""
+    """The client id of the publisher; empty for other protocols."""
     published_ms: int
     packets: Sequence[StoredPublish]
 
 
 def messages_of(sent: bytes, topic_of: TopicOf) -> Messages:
-    """What stands in an entry, behind the broker's header. Raises `Corrupted`."""
+    """The messages of an entry without the broker's header. Raises `Corrupted`."""
     its_form = form_of(sent)
     published_ms = its_form.publish_time(sent)
     if its_form is form:

@@ -1,13 +1,13 @@
-"""The messages on their way to one client: what it can take now, and where it goes on later.
+"""The delivery of messages to one connected client.
 
-A session that is awake has one. It packs PUBLISH packets as long as the client's window (Receive
-Maximum) and its connection have room; where they have not, it remembers for the topic where it
-stopped, and catches up when half of the window is free again. What it has sent stays in the log,
-and is found there by its place if it is to be sent again.
+A subscriber packs PUBLISH packets while the client's window (Receive Maximum) and its connection
+have room. Without room, it notes for the topic where it stopped, and catches up when half of the
+window is free. Messages in flight are not kept in memory: they are read from the log by their place
+if they have to be sent again.
 
-Invariants: messages of QoS 1 and 2 go in the order in which they are stored [MQTT-4.6.0-5]; never
-are more of them on their way than the window allows [MQTT-3.3.4-9]; a packet that is too large for
-the client counts as delivered [MQTT-3.1.2-25].
+Invariants: messages of QoS 1 and 2 are sent in their stored order [MQTT-4.6.0-5], and no more of
+them are in flight than the window allows [MQTT-3.3.4-9]; a packet that is too large for the client
+counts as delivered [MQTT-3.1.2-25].
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_LIMIT: Final = 268_435_460
-"""Bytes of the largest packet there can be."""
+"""The size of the largest possible packet."""
 
 
 class Outlet(Protocol):
-    """The connection, as deliveries see it."""
+    """The connection as a subscriber uses it."""
 
     @property
     def congested(self) -> bool:
-        """It takes no more now; its session is called when it does."""
+        """Whether it accepts no more now; its session is notified when it does."""
         ...
 
     def send(self, packets: Sequence[bytes]) -> None: ...
 
 
 class Sent(NamedTuple):
-    """A message on its way."""
+    """A message in flight."""
 
     feed: Feed
     place: MessagePlace
@@ -89,14 +89,14 @@ class Subscriber:
         self.subscriptions: dict[str, TopicSubscription] = {}
         self.ids: PacketIds[Sent] = PacketIds(window)
         self.dropped = 0
-        """Messages of QoS 0 for which there was no room, and packets that were too large."""
+        """The number of messages of QoS 0 without room, and of packets that were too large."""
         self._outlet = outlet
         self._clock = clock
         self._spawn = spawn
         self._lagging: dict[Feed, MessagePlace] = {}
-        """Where it goes on with the topics of which it could not take all."""
+        """Where to continue in the feeds in which it lags."""
         self._catching_up: set[Feed] = set()
-        """A task has its turn with these."""
+        """Feeds with a task that catches up."""
         self._packed: list[bytes] = []
         self._congested = False
 
@@ -104,7 +104,7 @@ class Subscriber:
     def lags(self) -> bool:
         return bool(self._lagging)
 
-    # -- what comes -------------------------------------------------------------------------------
+    # -- sending ----------------------------------------------------------------------------------
 
     def offer(
         self,
@@ -114,7 +114,7 @@ class Subscriber:
         packet: StoredPublish,
         grant: Grant,
     ) -> None:
-        """A message of a feed, as it comes; `flush` follows."""
+        """Accept a message of a feed, if there is room; `flush` follows."""
         qos = min(packet.qos, grant.qos)
         if not qos:
             if self._congested:
@@ -127,7 +127,7 @@ class Subscriber:
                 self._lagging[feed] = place
 
     def flush(self) -> None:
-        """Hand what was packed to the connection."""
+        """Send the packed packets."""
         if self._packed:
             packets, self._packed = self._packed, []
             self._outlet.send(packets)
@@ -142,7 +142,7 @@ class Subscriber:
         grant: Grant,
         qos: int,
     ) -> bool:
-        """Whether there was room for a message of QoS 1 or 2."""
+        """Send a message of QoS 1 or 2; False if there is no room."""
         if self.ids.is_full or self._congested:
             return False
         number = self.ids.begin(Sent(feed, place), qos)
@@ -153,7 +153,7 @@ class Subscriber:
     def _pack(
         self, packet: StoredPublish, published_ms: int, grant: Grant, qos: int, number: int
     ) -> bool:
-        """False if it is not sent: it has expired, or is too large."""
+        """Pack a message; False if it has expired or is too large."""
         seconds_left = None
         if packet.properties:
             deadline = expires_at(packet.properties, published_ms)
@@ -173,10 +173,10 @@ class Subscriber:
         self._packed.append(data)
         return True
 
-    # -- what was acknowledged --------------------------------------------------------------------
+    # -- catching up ------------------------------------------------------------------------------
 
     def has_room(self) -> None:
-        """Messages were acknowledged, or the connection takes more again."""
+        """Catch up: messages were acknowledged, or the connection has room again."""
         if self._congested:
             self._congested = self._outlet.congested
         if self._lagging and not self._congested and 2 * len(self.ids) <= self.ids.window:
@@ -186,7 +186,7 @@ class Subscriber:
             self.flush()
 
     def _catch_up(self, feed: Feed) -> None:
-        """Go on with one topic as far as there is room, and memory has it."""
+        """Catch up with one feed, while there is room and entries are in memory."""
         for _ in range(ENTRIES_PER_TURN):
             position, first = self._lagging[feed]
             normal = feed.normal(position)
@@ -204,7 +204,7 @@ class Subscriber:
         self._spawn(self._load, feed)
 
     def _take(self, feed: Feed, position: Position, first: int, part: Slice, at: int) -> bool:
-        """The rest of one entry; False if there is no room for all of it."""
+        """Send the rest of one entry; False if there is no room for all of it."""
         messages = feed.messages(part, at)
         own = messages.client_id == self.client_id
         for packet in messages.packets:
@@ -229,7 +229,7 @@ class Subscriber:
         return found.own if own else found.others
 
     async def _load(self, feed: Feed) -> None:
-        """Catch up with what is not in memory, or after others have had their turn."""
+        """Catch up with entries that are not in memory, or after other tasks have run."""
         try:
             await trio.lowlevel.checkpoint()
             position, first = self._lagging[feed]
@@ -251,5 +251,5 @@ class Subscriber:
         self.has_room()
 
     def leave(self, feed: Feed) -> None:
-        """It reads this topic no more."""
+        """Stop reading a feed."""
         self._lagging.pop(feed, None)

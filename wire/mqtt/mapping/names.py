@@ -1,13 +1,13 @@
-"""One topic for each MQTT topic, by the names that Pulsar's own MQTT gateway gives them. Pure.
+"""The one-to-one mapping of MQTT topics to topics, by the names of Pulsar's gateway, MoP. Pure.
 
     sensors/1/temp                            public/default/sensors%2F1%2Ftemp
     persistent://tenant/ns/sensors/1/temp     tenant/ns/sensors%2F1%2Ftemp
 
 The encoding is that of `java.net.URLEncoder`, as in MoP's `PulsarTopicUtils` (5.0): a space becomes
-`+`, `*` stays. So Pulsar's consumers that were written for MoP find the same topics here.
+`+`, `*` stays. So consumers written for MoP find the same topics here.
 
-Invariant: `mqtt_topic` takes back what `topic_name` makes, and is None for names that it never
-makes (`a~b`): MQTT cannot address those.
+Invariant: `mqtt_topic` is the inverse of `topic_name`, and None for names that this never returns
+(`a~b`), which MQTT cannot address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def encoded(text: str) -> str:
 
 
 def topic_name(topic: str, namespace: NamespaceName) -> TopicName:
-    """The topic of an MQTT topic, which may name another namespace itself; raises `InvalidName`."""
+    """The topic of an MQTT topic, which may name another namespace; raises `InvalidName`."""
     domain, place, local = DOMAINS[0], str(namespace), topic
     if topic.startswith(_PREFIXES):
         domain, _, rest = topic.partition("://")
@@ -39,7 +39,7 @@ def topic_name(topic: str, namespace: NamespaceName) -> TopicName:
 
 
 def mqtt_topic(name: TopicName, namespace: NamespaceName) -> str | None:
-    """What MQTT calls a topic: the short form in the namespace of its listener."""
+    """The MQTT topic of a topic; short in the namespace of the listener."""
     try:
         local = unquote_plus(name.local, errors="strict")
     except UnicodeDecodeError:
@@ -53,5 +53,5 @@ def mqtt_topic(name: TopicName, namespace: NamespaceName) -> str | None:
 
 
 def is_explicit(topic: str) -> bool:
-    """Whether it names its namespace itself, and so is mapped by its name and by no rule."""
+    """Whether an MQTT topic names its namespace, so that no rule applies to it."""
     return topic.startswith(_PREFIXES)

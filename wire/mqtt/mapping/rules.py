@@ -1,20 +1,20 @@
-"""Which topic stores which MQTT topics: rules, the first that fits decides. Pure.
+"""The rules that map MQTT topics to the topics that store them. Pure.
 
-A rule sends all MQTT topics that match its filter to one topic, whose messages have the MQTT topic
-as their key (a funnel), or each of them to one of its own (`EACH`, see `names.py`). Without rules
-of the operator's all go to one topic, `mqtt`: a fleet with 100,000 device topics is one log with
-100,000 keys, as its readers in Pulsar and Kafka want it, and not 100,000 logs.
+The first rule whose filter matches applies. It maps all its MQTT topics to one topic, whose
+messages have the MQTT topic as their key (a funnel), or each to a topic of its own (`EACH`, see
+`names.py`). The default is one funnel, `mqtt`: a fleet with 100,000 device topics is one log with
+100,000 keys, as readers in Pulsar and Kafka expect, and not 100,000 logs.
 
     filter           topic
-    orders/#         orders             a funnel of its own
-    legacy/+         {each}             as MoP has it
-    #                mqtt               the default, always there
+    orders/#         orders             a funnel
+    legacy/+         {each}             one to one, as in MoP
+    #                mqtt               the default, always the last rule
 
-A subscription reads the funnels whose rules may send something to it, and the topics of its
-namespace that `EACH` has made.
+A subscription reads the funnels whose rules may match its filter, and the topics of its namespace
+that `EACH` has created.
 
-Invariant: an MQTT topic is stored in one place, which depends on the rules and nothing else. What
-was stored before a rule changed stays where it is.
+Invariant: the rules alone determine where an MQTT topic is stored. Messages stored before a change
+of the rules stay where they are.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.topics import is_filter
 
 EACH: Final = "{each}"
-"""As a rule's topic: one for each MQTT topic."""
+"""The topic of a rule that maps each MQTT topic to one of its own."""
 CACHED_MAX: Final = 16_384
 
 
 class MappingRule(Struct, frozen=True):
-    """One line of the table above. The topic is a name in the rule's namespace, or a full one."""
+    """A rule. Its topic is a local name in the namespace of the rules, or a full name."""
 
     filter: str
     topic: str
@@ -45,11 +45,11 @@ DEFAULT: Final = MappingRule("#", "mqtt")
 
 
 class Sources(Struct, frozen=True):
-    """Where the messages for a filter are."""
+    """The topics that may have messages for a filter."""
 
     funnels: tuple[TopicName, ...]
     each: bool
-    """Also in topics of their own, as far as their names match."""
+    """Whether topics of `EACH` whose names match have messages, too."""
 
 
 class Rules:
@@ -73,7 +73,7 @@ class Rules:
         return name
 
     def topic_for(self, topic: str) -> TopicName:
-        """Where messages of an MQTT topic are stored; raises `InvalidName`."""
+        """The topic that stores an MQTT topic; raises `InvalidName`."""
         found = self._cached.get(topic)
         if found is None:
             found = self._found(topic)
@@ -90,7 +90,7 @@ class Rules:
         return names.topic_name(topic, self.namespace)
 
     def sources(self, filter: str) -> Sources:
-        """Where messages that match a filter may be."""
+        """The topics that may have messages for a filter."""
         if names.is_explicit(filter):
             return Sources((), each=True)
         funnels: dict[TopicName, None] = {}
@@ -102,12 +102,12 @@ class Rules:
                 else:
                     funnels[target] = None
             if covers(rule.filter, filter):
-                break  # nothing is left for the rules behind it
+                break  # later rules never apply to these topics
         return Sources(tuple(funnels), each)
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether a name may match both filters."""
+    """Whether a topic name can match both filters."""
     left, right = one.split("/"), other.split("/")
     for place in range(max(len(left), len(right)) + 1):
         here = left[place] if place < len(left) else None
@@ -122,8 +122,8 @@ def overlap(one: str, other: str) -> bool:
 
 
 def covers(one: str, other: str) -> bool:
-    """Whether each name that matches `other` matches `one`, too. A rule's wildcards stand for
-    levels that begin with `$` as well: else such topics would be stored nowhere.
+    """Whether each name that matches `other` matches `one`, too. The wildcards of a rule match
+    levels that begin with `$` as well, so that each topic has a place.
     """
     left, right = one.split("/"), other.split("/")
     for place, level in enumerate(left):

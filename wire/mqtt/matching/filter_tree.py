@@ -1,11 +1,10 @@
-"""Subscriptions by topic filter: all that match a topic name are found in one walk. Pure.
+"""A tree of topic filters with subscriptions, searched by topic name. Pure.
 
-A tree of levels. A name is matched level by level: each node that it has reached goes on by the
-level itself and by `+`, and gathers what hangs on `#`. A walk costs as many steps as there are
-nodes that match a beginning of the name, whatever else is subscribed to.
+Each level of a filter is a level of the tree. The search follows, from each reached node, the
+children for the name's next level and for `+`, and collects the subscriptions of `#`. Its cost is
+the number of nodes that match a prefix of the name, independent of all other subscriptions.
 
-Invariant: a node without subscribers and without children does not exist, so what was added and
-removed again leaves nothing.
+Invariant: a node without subscriptions and children does not exist.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ class _FilterNode(Generic[Key, Value]):
     def __init__(self) -> None:
         self.children: dict[str, _FilterNode[Key, Value]] | None = None
         self.here: dict[Key, Value] | None = None
-        """Of filters that end at this level."""
+        """Subscriptions of filters that end at this level."""
         self.hash: dict[Key, Value] | None = None
-        """Of filters that go on with `#`: for this level and all below."""
+        """Subscriptions of filters that continue with `#`, which matches this level and all below.
+        """
 
     @property
     def is_empty(self) -> bool:
@@ -33,14 +33,14 @@ class _FilterNode(Generic[Key, Value]):
 
 
 class FilterTree(Generic[Key, Value]):
-    """See the module's docstring. A subscriber has one value for each filter."""
+    """See the module's docstring. A subscriber has one value per filter."""
 
     __slots__ = ("_root", "count")
 
     def __init__(self) -> None:
         self._root: _FilterNode[Key, Value] = _FilterNode()
         self.count = 0
-        """Subscriptions there are."""
+        """The number of subscriptions."""
 
     def add(self, filter: str, key: Key, value: Value) -> None:
         """Subscribe, or replace the value of a subscription."""
@@ -70,7 +70,7 @@ class FilterTree(Generic[Key, Value]):
         return node
 
     def remove(self, filter: str, key: Key) -> bool:
-        """Whether there was such a subscription."""
+        """Remove a subscription; returns whether it existed."""
         levels = filter.split("/")
         is_hash = levels[-1] == "#"
         if is_hash:
@@ -106,9 +106,9 @@ class FilterTree(Generic[Key, Value]):
                 above.children = None
 
     def match(self, topic: str) -> Iterator[tuple[Key, Value]]:
-        """All subscriptions to filters that the name matches; a subscriber may come several times.
+        """Find the subscriptions whose filters match the name; a subscriber may have several.
 
-        Names that begin with `$` are not for filters that begin with a wildcard [MQTT-4.7.2-1].
+        Filters that begin with a wildcard do not match names that begin with `$` [MQTT-4.7.2-1].
         """
         wild = not topic.startswith("$")
         root = self._root
@@ -129,7 +129,7 @@ class FilterTree(Generic[Key, Value]):
 def _below(
     nodes: list[_FilterNode[Key, Value]], level: str, wild: bool
 ) -> list[_FilterNode[Key, Value]]:
-    """Where a walk goes on with a level: by its name, and by `+` if that may stand for it."""
+    """The next nodes for a level: its own, and that of `+` if it matches."""
     below = []
     for node in nodes:
         children = node.children

@@ -1,10 +1,10 @@
-"""Topic names with a value each: all that match a filter are found in one walk. Pure.
+"""A tree of topic names with values, searched by topic filter. Pure.
 
-What retained messages are looked up in: there the names are stored and filters come. A walk may
-match a hundred thousand names; it is a generator, so that its caller stops where it has enough and
-goes on when there is room. Names that come or go meanwhile may be seen or not.
+It serves retained messages, where names are stored and filters are looked up. A filter may match a
+hundred thousand names, so the search is a generator, which its caller can pause. Names that are
+added or removed meanwhile may be found or not.
 
-Invariant: as for `FilterTree`, nothing is left of what was removed.
+Invariant: as in `FilterTree`, a node without value and children does not exist.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NameTree(Generic[Value]):
         node.value = value
 
     def remove(self, name: str) -> Value | None:
-        """The value that it had."""
+        """Remove a name; returns its value, None if there was none."""
         levels = name.split("/")
         path = [self._root]
         for level in levels:
@@ -75,7 +75,7 @@ class NameTree(Generic[Value]):
         return value
 
     def match(self, filter: str) -> Iterator[tuple[str, Value]]:
-        """Names that the filter matches, with their values, in no order that means anything."""
+        """Find the names that the filter matches, with their values, in any order."""
         levels = filter.split("/")
         stack: list[tuple[_NameNode[Value], int, str]] = [(self._root, 0, "")]
         while stack:
@@ -105,7 +105,7 @@ class NameTree(Generic[Value]):
 
     @staticmethod
     def _all_below(node: _NameNode[Value], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:
-        """`#` stands for the level above it, too."""
+        """All names at and below a node: `#` matches its parent level, too."""
         stack = [(node, depth, prefix)]
         while stack:
             node, depth, prefix = stack.pop()
