@@ -1,8 +1,8 @@
-"""A group's commit for one partition, and how it relates to the cursor's position. Pure.
+"""A group's commit for one partition, as properties of a cursor. Pure.
 
-A cursor stores whole numbers by name. The client's metadata string goes into a name, so that a
-commit is stored as a whole or not at all. The cursor's position at the time is stored with it: once
-another client has moved the cursor, the commit is out of date.
+A cursor stores integers by name (`PositionInfo.properties` of Pulsar). The client's metadata string
+is part of a name, so that a commit is stored atomically. The position of the cursor is stored with
+it: once another client has moved the cursor, the commit is out of date.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _NS_PER_MS: Final = 1_000_000
 
 
 class CommittedPosition(Struct, frozen=True):
-    """The offset to go on from."""
+    """A committed offset."""
 
     offset: int
     epoch: int = -1
     note: str = ""
-    """Of the client, for itself."""
+    """The client's metadata."""
     committed_ms: int = NEVER_MS
-    """Never, where the offset is only where a subscription of Pulsar's stands."""
+    """`NEVER_MS` if the offset is the position of a Pulsar subscription."""
     expires_ms: int = NEVER_MS
-    """The expiry that the client asked for; -1, mostly, leaves it to us."""
+    """The expiry that an old client has requested; usually -1, for the broker's retention."""
     order: int = 0
-    """`Offsets.next_order` of a commit that waits for its transaction; 0 for one that does not."""
+    """The `Offsets.next_order` of a transactional commit; 0 for a plain one."""
 
 
 def stored(commit: CommittedPosition, mark: Position, order: int) -> dict[str, int]:
-    """As a cursor keeps it that stands right behind `mark`."""
+    """The properties for a commit to a cursor with that mark-delete position."""
     return {
         _ORDER: order,
         _OFFSET: commit.offset,
@@ -57,7 +57,7 @@ def stored(commit: CommittedPosition, mark: Position, order: int) -> dict[str, i
 
 
 def order_of(numbers: Mapping[str, int]) -> int:
-    """The order of the last commit to a cursor, wherever the cursor stands now; 0 for none.
+    """The order of the last commit to a cursor, even if the cursor was moved since; 0 for none.
 
     Before 0.1 had orders, only the time of a commit was stored.
     """
@@ -65,7 +65,7 @@ def order_of(numbers: Mapping[str, int]) -> int:
 
 
 def is_committed(numbers: Mapping[str, int]) -> bool:
-    """Whether anything ever was, wherever the cursor stands now."""
+    """Whether there ever was a commit, even if the cursor was moved since."""
     return _OFFSET in numbers
 
 

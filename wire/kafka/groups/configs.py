@@ -1,10 +1,10 @@
-"""What may be configured about a group of the newer protocol, as Kafka calls it. Pure.
+"""The configs of consumer groups, by Kafka's names (`GroupConfig.java` of 4.2). Pure.
 
-A group has its own configs, and else what holds for all groups (`options.py`). That may be
-anything an operator likes, so what is right for all is right for one, too, even out of bounds.
+A group has configs of its own, and defaults for all groups (`options.py`). An operator may choose
+any default, so a group may have the default even if it is out of bounds.
 
-Invariant: what is stored has been checked (`check_together`); values are kept as text, as clients
-send them.
+Invariant: a stored value has passed `check_together`; values are stored as text, as clients send
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEARTBEAT_MS: Final = "consumer.heartbeat.interval.ms"
 
 
 class Bounds(NamedTuple):
-    """Where a group's own value may lie."""
+    """The bounds of a group's own value."""
 
     low: int
     high: int
@@ -42,11 +42,11 @@ GROUP: Final[Mapping[str, Config]] = {
     name: Config(name, ConfigType.INT, default, configs.within(1, INT32_MAX), documentation)
     for name, default, documentation in _ROWS
 }
-"""By name."""
+"""The bounds by name."""
 
 
 def of_all(options: GroupOptions) -> dict[str, str]:
-    """What groups without configs of their own have."""
+    """The configs of groups without their own."""
     return {
         SESSION_MS: str(options.consumer_session_ms),
         HEARTBEAT_MS: str(options.consumer_heartbeat_ms),
@@ -54,7 +54,7 @@ def of_all(options: GroupOptions) -> dict[str, str]:
 
 
 def check_together(own: Mapping[str, str], options: GroupOptions) -> None:
-    """Whether a group may have these; raises `KafkaRefusal`."""
+    """Raise `KafkaRefusal` unless a group may have these configs."""
     common = of_all(options)
     for name, text in own.items():
         value, usual, bounds = int(text), int(common[name]), BOUNDS[name]
@@ -70,6 +70,6 @@ def check_together(own: Mapping[str, str], options: GroupOptions) -> None:
 
 
 def timing_of(own: Mapping[str, str], options: GroupOptions) -> Timing:
-    """What that means for members."""
+    """The timing of members under these configs."""
     found = {**of_all(options), **own}
     return Timing(int(found[HEARTBEAT_MS]) / 1000, int(found[SESSION_MS]) / 1000)

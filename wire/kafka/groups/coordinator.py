@@ -1,8 +1,8 @@
 """The group coordinator: all groups that this server coordinates, and their timers.
 
-A group is in memory while it has members, or is about to have some. It is classic or of the newer
-protocol, and changes between them with its members. Durable are its offsets, as cursors, its
-record, and its members, which go on after a restart as if nothing had happened.
+A group is in memory while it has members, or is about to. It is a classic group or a consumer group
+(KIP-848), and changes between them with its members. Its offsets (as cursors), its record and its
+members are durable, so that members continue after a restart without a rebalance.
 
 A stored group is loaded when this server starts or first needs it, if this server owns it
 (`ready`). If another coordinator writes its members, it is dropped here (`drop`): waiting members
@@ -59,7 +59,7 @@ TICK_SECONDS: Final = 0.1
 LOADS_AT_ONCE: Final = 500
 """Groups that are loaded together when the server starts."""
 CONSUMERS: Final = "consumer"
-"""The protocol type of all groups of the newer protocol."""
+"""The protocol type of all consumer groups."""
 
 AnyGroup = Group | ConsumerGroup
 SomeGroup = TypeVar("SomeGroup", Group, ConsumerGroup)
@@ -82,47 +82,47 @@ class GroupCoordinator:
         self._member_store = member_store
         self._group_configs = group_configs
         self._emptied = emptied
-        """Called with each group that its last member has left."""
+        """Called with each group whose last member has left."""
         self._rules = RebalanceRules(
             options.size_max, options.first_delay_seconds, new_id, self._store, soon
         )
         self._memory = GroupMemory()
         self._groups: dict[str, AnyGroup] = {}
         self._noted: dict[str, bool] = {}
-        """Of groups that are here: whether their records say that they are in use."""
+        """For groups in memory: whether their records say that they have members."""
         self._expected: Counter[str] = Counter()
-        """How many are about to join each group by the newer protocol."""
+        """The number of pending joins of each consumer group."""
         self._loading: dict[str, trio.Lock] = {}
-        """Of the groups being loaded just now."""
+        """Locks of the groups that are being loaded."""
         self._keeping: dict[str, Completion[None]] = {}
-        """Groups of the newer protocol with changes on their way to the disk."""
+        """Consumer groups with changes that are being stored."""
         self._news = trio.Event()
 
     async def open(self) -> None:
-        """Load the groups that are ours and had members before a restart."""
+        """Load the groups with members that this broker coordinates."""
         names = await self._member_store.names()
         for start in range(0, len(names), LOADS_AT_ONCE):
-            async with trio.open_nursery() as nursery:  # their claims are written in one go
+            async with trio.open_nursery() as nursery:  # so that their claims are one group commit
                 for group_id in names[start : start + LOADS_AT_ONCE]:
                     nursery.start_soon(self._load_stored, group_id)
 
     async def _load_stored(self, group_id: str) -> None:
-        """At the start: a record that cannot be read fails its group and no other."""
+        """Load a group at the start; an unreadable record fails only its group."""
         try:
             await self._load(group_id)
         except Corrupted as error:
             log.error("group %s: its members cannot be loaded: %s", group_id, error)
 
     async def ready(self, group_id: str) -> None:
-        """Have the group here, if it is ours and has members; `NotCoordinator` if it is not ours.
+        """Load the group if it is stored; `NotCoordinator` if another broker coordinates it.
 
-        Called before each request about a group; a group that is here costs nothing.
+        Called before each request about a group; it is cheap for a group in memory.
         """
         if group_id not in self._groups:
             await self._load(group_id)
 
     async def _load(self, group_id: str) -> None:
-        """Take over the members that are stored; those of a group that is here are its own."""
+        """Load the stored members, unless the group is in memory."""
         lock = self._loading.setdefault(group_id, trio.Lock())
         try:
             async with lock:
@@ -144,7 +144,7 @@ class GroupCoordinator:
         self._noted[group_id] = True
 
     def _store(self, group_id: str, kept: AnyStoredGroup | None, done: Done) -> None:
-        """Have the members stored; a group that is another coordinator's is dropped here."""
+        """Store the members; a group that another broker coordinates is dropped."""
 
         def stored(error: BrokerError | None) -> None:
             if isinstance(error, NotCoordinator):
@@ -205,8 +205,8 @@ class GroupCoordinator:
 
     @contextmanager
     def expecting(self, group_id: str) -> Iterator[None]:
-        """Somebody joins by the newer protocol, and may have to wait on his way: a group of that
-        stays one meanwhile, also while nobody, or nobody else, is in by it.
+        """Count a pending join of a consumer group for the length of a block. Meanwhile the group
+        is neither downgraded to a classic group nor removed, even without consumer members.
         """
         self._expected[group_id] += 1
         try:
@@ -216,12 +216,10 @@ class GroupCoordinator:
             if not self._expected[group_id]:
                 del self._expected[group_id]
             if (group := self._groups.get(group_id)) is not None:
-                group.due = 0.0  # in any case it is checked again
+                group.due = 0.0  # check it again in the next tick
 
     async def expect_consumers(self, group_id: str) -> None:
-        """Somebody is about to join by the newer protocol: have it stored that the group is one of
-        that, and in use from now on.
-        """
+        """Store that the group is a consumer group with members, before its first member joins."""
         if self.read_newer(group_id):
             return
         if not self._memory.has(_size(group_id)):
@@ -230,7 +228,7 @@ class GroupCoordinator:
         await self._records.note(group_id, CONSUMER, CONSUMERS, 0)
 
     def made_consumer(self, group_id: str) -> ConsumerGroup:
-        """Create a group of the newer protocol."""
+        """Create a consumer group."""
         if self.in_use(group_id):
             raise KafkaRefusal(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
         if not self._memory.has(_size(group_id)):
@@ -240,8 +238,8 @@ class GroupCoordinator:
         return group
 
     def move_over(self, group: Group, topics: Topics) -> None:
-        """Somebody comes by the newer protocol: all who are in this classic group are in one of
-        that from now on. Its record says so already.
+        """Upgrade a classic group with all its members to a consumer group, for a member that joins
+        by the consumer protocol. The record states this already.
         """
         from magnetar.wire.kafka.groups import migration
 
@@ -261,8 +259,8 @@ class GroupCoordinator:
         log.info("group %s: goes over to the newer protocol", group.id)
 
     def move_back(self, group: ConsumerGroup) -> bool:
-        """If only members of the classic protocol are left, theirs is a classic group again; what
-        is kept is the old one, until they have come again.
+        """Downgrade a consumer group with classic members only. The stored group remains the
+        consumer group until they have rejoined.
         """
         if not group.is_left_to_classic or group.id in self._expected:
             return False
@@ -304,7 +302,7 @@ class GroupCoordinator:
                 del self._keeping[group.id]
 
     def _begin(self, group: SomeGroup) -> SomeGroup:
-        """It takes the place of an empty one of the other kind, if there is one."""
+        """Add a group; it replaces an empty one of the other protocol."""
         self.forget(group.id)
         self._memory.take(_size(group.id))
         self._groups[group.id] = group
@@ -313,7 +311,7 @@ class GroupCoordinator:
         return group
 
     def forget(self, group_id: str) -> None:
-        """Remove a group that is over or deleted; callers that hold it look up its successor."""
+        """Remove an empty or deleted group; callers that hold it look it up again."""
         self._remove(group_id, UNKNOWN_MEMBER_ID)
 
     def _remove(self, group_id: str, code: int) -> None:
@@ -355,7 +353,7 @@ class GroupCoordinator:
             await self.tick()
 
     async def tick(self) -> None:
-        """Do what is due in each group, and record which have gained or lost their members."""
+        """Run the timers of each group, and record which have gained or lost their members."""
         now = self.now()
         for group in self.all():
             if group.due > now:
@@ -367,7 +365,7 @@ class GroupCoordinator:
                 if group.dirty:
                     self._store(group.id, group.stored(), partial(_stored_later, group))
             if group.id in self._expected:
-                continue  # in use a moment from now, and stored as that already
+                continue  # a join is pending, and the record has it already
             if group.in_use is not self._noted.get(group.id, group.in_use):
                 await self._note(group)
             elif group.is_over:
@@ -376,7 +374,7 @@ class GroupCoordinator:
     async def _note(self, group: AnyGroup) -> None:
         in_use = group.in_use
         empty_since_ms = 0 if in_use else self._clock.wall_ms()
-        group.due = 0.0  # looked at again in any case
+        group.due = 0.0  # check it again in the next tick
         try:
             await self._records.note(group.id, *kind_of(group), empty_since_ms)
             if not in_use:
@@ -392,7 +390,7 @@ class GroupCoordinator:
 
 
 def _stored_later(group: ConsumerGroup, error: BrokerError | None) -> None:
-    """What could not be stored is stored at the next tick."""
+    """After an error, store the group at the next tick."""
     if error is not None:
         group.dirty = True
 
@@ -405,12 +403,12 @@ def kind_of(group: AnyGroup) -> tuple[str, str]:
 
 
 def new_id(name: str) -> str:
-    """A member id, as clients that do not choose their own expect it: their name and a UUID."""
+    """A member id for clients that do not choose their own: the client id and a UUID."""
     return f"{name}-{uuid.uuid4()}"
 
 
 def soon(call: Callable[[], None]) -> None:
-    """Have it called when trio has run all that is ready now."""
+    """Schedule a call after all tasks that are ready now."""
     trio.lowlevel.current_trio_token().run_sync_soon(call)
 
 

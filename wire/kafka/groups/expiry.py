@@ -4,9 +4,8 @@ An offset ages from the moment when its group became empty, or from its own comm
 or the group never had members. Old clients may state the retention themselves. While a group has
 members, offsets of partitions to which they subscribe do not age; others do.
 
-Each coordinator looks at its own groups. Before it deletes anything of one it claims the group's
-record, and verifies it before each offset: the members that another coordinator has meanwhile may
-have committed since.
+Each coordinator expires offsets of its own groups. It claims the group's record before the first
+deletion, and verifies it before each one: members at a new coordinator may have committed since.
 
 Invariant: an offset of a partition to which a member of the group subscribes never expires.
 """
@@ -38,7 +37,7 @@ NEVER: Final = 2**63
 
 
 def expires_ms(commit: CommittedPosition, record: GroupRecord, retention_ms: int) -> int:
-    """When an offset of a group without members expires."""
+    """The time at which an offset of a group without members expires."""
     if commit.expires_ms != NEVER_MS:
         return commit.expires_ms
     since_ms = max(commit.committed_ms, record.empty_since_ms)
@@ -64,16 +63,16 @@ class Expiry:
         self._clock = clock
         self._options = options
         self._due_ms: dict[str, int] = {}
-        """By group: nothing of it expires before."""
+        """The earliest expiry of each group."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Expire offsets periodically, until cancelled."""
         while True:
             await trio.sleep(self._options.retention_check_ms / 1000)
             await self.expire_all()
 
     async def expire_all(self) -> None:
-        """Look once at every group that is coordinated here."""
+        """Expire offsets of every group that is coordinated here, once."""
         for group in await self._records.names():
             await trio.lowlevel.checkpoint()
             try:
@@ -105,7 +104,7 @@ class Expiry:
         if early or (self._due_ms.get(group, 0) > now_ms and not record.ages_early):
             return
         claimed = await self._records.claim(group)
-        if claimed == record:  # else it is looked at again in the next round
+        if claimed == record:  # else the next round checks it again
             await self._expire(group, record)
 
     async def _expire(self, group: str, record: GroupRecord) -> None:

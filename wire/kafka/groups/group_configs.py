@@ -1,13 +1,13 @@
-"""Configs of groups: stored, and in memory for heartbeats.
+"""The configs of groups: stored, and in memory for heartbeats.
 
-They belong to a name: they may exist before the group does, and stay when it is deleted, as Kafka's
-do, until they are reset.
+They belong to a name: they may exist before the group does, and stay when it is deleted until they
+are reset, as in Kafka.
 
 Any broker of a cluster may change them (KIP-848 sends them where all configs go), so they have no
-owner: a change that meets a newer value is repeated on that one. What another broker changes is
-seen here only then, or after a restart.
+owner: a change that meets a newer value is repeated on that one. A change by another broker is seen
+here only then, or after a restart.
 
-Invariants: what is in memory is on the disk; nothing is added beyond the memory that is allowed.
+Invariants: the configs in memory are stored; nothing is added beyond the memory limit.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ log = logging.getLogger(__name__)
 
 CONFIGS: Final = "/magnetar/kafka/group-configs"
 BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of memory, for the configs of all groups."""
+"""Memory for the configs of all groups."""
 GROUP_BYTES: Final = 1_000
-"""Of one group, but for its name."""
+"""The memory of one group's configs, without its name."""
 TRIES_MAX: Final = 5
-"""Of one change, while other brokers change the same group."""
+"""Attempts of one change, while other brokers change the same group."""
 
 Configs = dict[str, str]
 
@@ -55,13 +55,13 @@ class GroupConfigs:
         self._metadata = metadata
         self._memory = GroupMemory(bytes_max)
         self._records: dict[str, OwnedRecord[Configs]] = {}
-        """Of groups that have configs of their own."""
+        """The records of groups with configs of their own."""
         self._lock = trio.Lock()
 
     async def open(self) -> None:
-        """Read what is stored: all of it, even if that is more than may be added now.
+        """Load all stored configs, even beyond the memory limit.
 
-        A record that cannot be read fails its group: it has no configs of its own, and takes none.
+        An unreadable record fails its group: it has no configs of its own, and accepts none.
         """
         for name in await self._metadata.children(CONFIGS):
             group = unquote(name)
@@ -73,7 +73,7 @@ class GroupConfigs:
                 )
 
     def names(self) -> list[str]:
-        """Groups that have configs of their own."""
+        """Groups with configs of their own."""
         return sorted(self._records)
 
     def of(self, group: str) -> Mapping[str, str]:
@@ -82,13 +82,13 @@ class GroupConfigs:
         return (record.value or {}) if record is not None else {}
 
     def timing(self, group: str) -> Timing:
-        """The limits that members of a group learn, and that hold for them."""
+        """The timing of a group's members."""
         return configs.timing_of(self.of(group), self.options)
 
     async def change(
         self, group: str, change: Callable[[Configs], Configs], *, for_real: bool
     ) -> None:
-        """Store the changed configs, and use them; `KafkaRefusal` for invalid ones."""
+        """Store changed configs, and apply them; `KafkaRefusal` for invalid ones."""
         async with self._lock:
             for _ in range(TRIES_MAX):
                 if group not in self._records:
@@ -131,7 +131,7 @@ class GroupConfigs:
         self._hold(group, record)
 
     def _hold(self, group: str, record: OwnedRecord[Configs]) -> None:
-        """Use it, or forget the group if it has no configs left."""
+        """Apply a record, or remove the group if it has no configs left."""
         self._memory.take(((record.value is not None) - (group in self._records)) * _size(group))
         self._records.pop(group, None)
         if record.value is not None:

@@ -1,7 +1,7 @@
-"""The records of groups: what is stored of each, besides its offsets.
+"""The records of groups: the stored state of a group besides its offsets and members.
 
-Offsets are cursors of their topics. A record holds the rest: the group's protocol, and since when
-the group has been empty, from which its offsets age.
+Offsets are cursors of their topics. A record has the group's protocol, and since when the group has
+been empty, from which its offsets age.
 
 The group's coordinator owns its record (`core/cluster/owned_records.py`), and claims it before it
 changes or deletes anything of the group. A coordinator that finds the record written by another one
@@ -32,11 +32,11 @@ class GroupRecord(Struct, frozen=True, omit_defaults=True):
 
     kind: str = CLASSIC
     protocol_type: str = ""
-    """Empty as long as no member has ever joined."""
+    """Empty if no member has ever joined."""
     empty_since_ms: int = 0
     """0 while the group has members."""
     ages_early: bool = False
-    """A client has stated the retention of an offset itself."""
+    """Whether a client has set the retention of an offset itself."""
 
 
 KIND: Final = RecordKind(
@@ -52,7 +52,7 @@ class GroupRecords:
         self._lock = trio.Lock()
 
     async def names(self) -> list[str]:
-        """All groups that have committed something, also those of other coordinators."""
+        """All groups with committed offsets, also those of other coordinators."""
         return sorted(await self._records.names())
 
     async def is_ours(self, group: str) -> bool:
@@ -64,14 +64,14 @@ class GroupRecords:
         return await self._records.find(group)
 
     async def claim(self, group: str) -> GroupRecord | None:
-        """The record of a group that is ours, before anything of the group is deleted: a former
-        coordinator, which may know of members, can change the group no more.
+        """Claim the record before anything of the group is deleted. This fences a former
+        coordinator, which may know of members.
         """
         async with self._lock:
             return (await self._records.claim(group)).value
 
     async def verify(self, group: str) -> None:
-        """`NotCoordinator` if another coordinator has claimed the group since."""
+        """Raise `NotCoordinator` if another coordinator has claimed the group since."""
         async with self._lock:
             await self._records.verify(group)
 
@@ -104,6 +104,6 @@ class GroupRecords:
                 await self._records.write(group, record, noted)
 
     async def delete(self, group: str) -> None:
-        """Delete the record, if there is one. An `ensure` that comes meanwhile writes it anew."""
+        """Delete the record, if there is one. A concurrent `ensure` creates it again."""
         async with self._lock:
             await self._records.delete(group, await self._records.claim(group))

@@ -1,11 +1,11 @@
 """The memory budget of all groups together. Pure.
 
-A member reserves memory before anything of it is stored, and releases it when it leaves. The sizes
-are those of what a client sends, plus a flat amount for each object that is made of it.
+A member reserves memory before any of its state is stored, and releases it when it leaves. Its size
+is the size of the client's fields plus a fixed amount per object.
 
-Invariants: nothing new is accepted beyond `bytes_max`; what is loaded from storage is, because it
-was accepted before, perhaps by another coordinator. `used_bytes` is zero when there are no members
-and no ids handed out.
+Invariants: nothing new is accepted beyond `bytes_max`; groups loaded from storage are, because they
+were accepted before, perhaps by another coordinator. `used_bytes` is zero without members and
+assigned ids.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final
 BYTES_MAX: Final = 64 * 1024 * 1024
 GROUP_BYTES: Final = 4_000
 MEMBER_BYTES: Final = 2_000
-"""Of a member that says nothing."""
+"""The memory of a member without its fields."""
 ID_BYTES: Final = 500
-"""Of an id that its owner has not come back with."""
+"""The memory of an assigned id whose client has not rejoined."""
 
 
 class GroupMemory:
@@ -31,15 +31,15 @@ class GroupMemory:
         self.used_bytes = 0
 
     def has(self, size: int) -> bool:
-        """Whether so many bytes more could be taken; fewer always."""
+        """Whether that many more bytes are available; a negative number always is."""
         return size <= 0 or self.used_bytes + size <= self.bytes_max
 
     def take(self, size: int) -> None:
-        """Below zero gives back. For something new, check `has` first."""
+        """Reserve memory; a negative number releases it. For anything new, check `has` first."""
         self.used_bytes += size
         assert self.used_bytes >= 0, "given back twice"
 
 
 def size_of(parts: Iterable[tuple[str, bytes]]) -> int:
-    """Of names and what stands under them; a character may take four bytes."""
+    """The size of names and their bytes; a character may take four bytes."""
     return sum(4 * len(name) + len(data) + 100 for name, data in parts)

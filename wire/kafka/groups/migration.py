@@ -1,8 +1,8 @@
-"""A group that changes from one protocol to the other, with all its members. Pure.
+"""Upgrades classic groups to consumer groups, and downgrades them, with all their members. Pure.
 
-Both ways the group is stored by one and resumed by the other: its members keep their partitions
-until the first heartbeat makes them rejoin. `consumer/classic.py` describes how members of both
-kinds coexist in one group.
+In both directions, the stored form of one group is resumed by the other. Members keep their
+partitions until the first heartbeat makes them rejoin. `consumer/classic.py` describes how members
+of both kinds coexist in one group.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from magnetar.wire.kafka.groups.consumer.heartbeat import Topics
 
 
 def moved_over(group: Group, topics: Topics) -> StoredConsumerGroup | None:
-    """A classic group as one of the newer protocol; None if some member does not say what it wants.
+    """A classic group as a consumer group; None if the subscription of a member is unknown.
 
-    Of a partition that two were given only one has it.
+    A partition that is assigned to two members stays with one.
     """
     epoch = max(group.generation, 1)
     taken: set[TopicIdPartition] = set()
@@ -77,9 +77,9 @@ def _reader(
 
 
 def moved_back(group: ConsumerGroup) -> StoredGroup:
-    """A group in which all members are classic as one of theirs.
+    """A consumer group with classic members only as a classic group.
 
-    They are not of one mind about the epoch; the highest that one of them knows is the generation.
+    Members may have different epochs; the highest is the generation.
     """
     classics = [(one, one.classic) for one in group.members.values() if one.classic is not None]
     assert len(classics) == len(group.members)

@@ -1,8 +1,8 @@
-"""Commits of offsets, plain ones and those that a transaction contains.
+"""Commits of offsets, plain ones and pending ones of transactions.
 
-A plain commit may fail, and its client hears why. A pending one was answered when it came into its
-transaction, so once that is committed it is carried out whatever happens. `offsets.py` knows where
-offsets are stored.
+A plain commit may fail with an error for its client. A pending one was acknowledged when it was
+added to its transaction, so it is carried out without fail once that is committed. `offsets.py`
+stores the offsets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from magnetar.wire.kafka.groups.transactional_offsets import decode
 log = logging.getLogger(__name__)
 
 GONE: Final = (UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_GROUP_ID)
-"""The topic, partition or group was deleted, or its name is none."""
+"""The topic, partition or group is deleted, or its name is invalid."""
 
 Turn = AbstractAsyncContextManager[None]
 
@@ -52,11 +52,11 @@ class OffsetCommits:
         return await self.offsets.commit(group_id, commits, turn, record)
 
     async def commit_pending(self, pending: Iterable[PendingCommit]) -> None:
-        """Carry out what a committed transaction contains; `NotReady` if any of it has to wait.
+        """Carry out the pending commits of a committed transaction; `NotReady` if any has to wait.
 
-        An offset is dropped only where there is no place for it any more. So it waits, too, until a
-        consumer of Pulsar's leaves that has attached to the group's subscription meanwhile
-        (NON_EMPTY_GROUP), or until this broker coordinates the group again.
+        An offset is dropped only if its topic, partition or group no longer exists. So it waits
+        for Pulsar consumers that have attached to the group's subscription meanwhile
+        (NON_EMPTY_GROUP), and until this broker coordinates the group again.
         """
         by_group: dict[str, dict[TopicPartition, CommittedPosition]] = {}
         for one in pending:

@@ -1,20 +1,20 @@
 """Offsets of groups: durable cursors of the topics, one for each group and partition.
 
-A commit moves the cursor, so it protects what the group has not read from deletion, and shows in
-Pulsar's stats as a subscription with the group's name. A subscription that a commit has created
-belongs to the group, and is deleted with its offset. One that existed before is Pulsar's: a group
-may commit to it while none of Pulsar's consumers is attached.
+A commit moves the cursor, which protects unread messages from deletion and appears in Pulsar's
+stats as a subscription with the group's name. A subscription that a commit has created belongs to
+the group, and is deleted with its offset. One that existed before is Pulsar's: a group may commit
+to it while none of Pulsar's consumers is attached.
 
 If anything else moves the cursor, its position is the group's offset; the commit itself is returned
 only while the cursor stands where the commit has put it.
 
-A commit that was pending in a transaction is carried out some time after the group has made it, and
-perhaps more than once. It is left out where a later commit, or itself, is stored already: the order
-is the one in which the commits were requested, as in Kafka, where a pending offset applies only if
-its record is newer (`OffsetMetadataManager.java` of 4.2, `completeTransaction`).
+A pending commit of a transaction is carried out some time after its request, perhaps more than
+once. It is skipped if a later commit, or the commit itself, is stored already. The order is that of
+the requests, as in Kafka, where a pending offset applies only if its record is newer
+(`OffsetMetadataManager.java` of 4.2, `completeTransaction`).
 
-Invariants: a commit is answered when it is stored; of several commits the one with the last turn
-stays.
+Invariants: a commit is answered after it is stored; of several commits the one with the last turn
+wins.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.partition.logs import Logs, PartitionLog
 
 OWN: Final = "kafka.group"
-"""A property of subscriptions that were made for a group."""
+"""A property of subscriptions that a commit has created."""
 AT_ONCE: Final = 100
-"""Partitions that are loaded at the same time."""
+"""Partitions that are loaded concurrently."""
 
 
 class CommitTarget(Struct, frozen=True):
-    """Where one commit goes."""
+    """The target of one commit."""
 
     log: PartitionLog
     subscription: PersistentSubscription
     mark: Position
-    """Right before the entry to go on with."""
+    """The position before the first unread entry."""
 
 
 class Offsets:
@@ -92,7 +92,7 @@ class Offsets:
         self._last_order = 0
 
     def next_order(self) -> int:
-        """A number above those of all earlier commits, of former runs too: it is a time in ns."""
+        """A number above those of all earlier commits, also before a restart: a time in ns."""
         self._last_order = max(self._last_order + 1, self._broker.clock.wall_ms() * 1_000_000)
         return self._last_order
 
@@ -105,8 +105,8 @@ class Offsets:
         turn: AbstractAsyncContextManager[None],
         first: GroupRecord,
     ) -> dict[TopicPartition, int]:
-        """Keep all of them; returns an error code for each. `first` is the record of a group that
-        has none yet.
+        """Store commits; returns an error code for each. `first` is the record of a group that has
+        none yet.
         """
         self._committing[group] += 1
         try:
@@ -117,7 +117,7 @@ class Offsets:
                 del self._committing[group]
 
     def is_held(self, group: str, where: TopicPartition) -> bool:
-        """Whether consumers of Pulsar's hold the group's cursor of a partition, as far as is known.
+        """Whether Pulsar consumers are attached to the group's subscription of a partition.
 
         Plain call: a topic that is not loaded has none.
         """
@@ -130,7 +130,7 @@ class Offsets:
         return self._logs.at_once(*where) is not None
 
     def is_committing(self, group: str) -> bool:
-        """Whether a commit is under way."""
+        """Whether a commit of the group is under way."""
         return group in self._committing
 
     async def _commit(
@@ -158,7 +158,9 @@ class Offsets:
         targets: Mapping[TopicPartition, CommitTarget],
         codes: dict[TopicPartition, int],
     ) -> dict[TopicPartition, Cursor]:
-        """Move all cursors that may be moved; add why others may not. Nothing is stored yet."""
+        """Move the cursors, and add error codes for those that may not be moved. Plain call;
+        nothing is stored yet.
+        """
         cursors: dict[TopicPartition, Cursor] = {}
         now_ms = self._broker.clock.wall_ms()
         for where, target in targets.items():
@@ -169,7 +171,7 @@ class Offsets:
             cursors[where] = cursor
             commit = commits[where]
             if commit.order and order_of(cursor.position_properties) >= commit.order:
-                continue  # superseded, or moved by an attempt that could not be stored then
+                continue  # superseded, or moved by an earlier attempt that was not stored
             order = commit.order or self.next_order()
             cursor.set_position_properties(stored(commit, target.mark, order))
             cursor.used(now_ms)
@@ -179,7 +181,7 @@ class Offsets:
     async def _targets(
         self, group: str, commits: Mapping[TopicPartition, CommittedPosition]
     ) -> tuple[dict[TopicPartition, CommitTarget], dict[TopicPartition, int]]:
-        """The target of each, or the code that says why it has none. Logs load side by side."""
+        """The target of each commit, or its error code. Logs are loaded concurrently."""
         targets: dict[TopicPartition, CommitTarget] = {}
         codes: dict[TopicPartition, int] = {}
         waiting: list[TopicPartition] = []
@@ -231,7 +233,7 @@ class Offsets:
     # -- forgetting ---------------------------------------------------------------------------
 
     async def forget(self, group: str, where: TopicPartition) -> int:
-        """Delete what was committed, and with it the subscription if it is the group's own."""
+        """Delete a committed offset, and its subscription if a commit has created it."""
         try:
             log = await self._logs.get(*where)
             subscription = log.topic.subscriptions.get(group)
@@ -244,7 +246,7 @@ class Offsets:
             elif subscription.cursor.position_properties:
                 subscription.cursor.set_position_properties({})
                 await subscription.cursor.saved()
-        except (TopicNotFound, SubscriptionNotFound):  # gone already
+        except (TopicNotFound, SubscriptionNotFound):  # deleted already
             return NONE
         except BrokerError as error:
             return commit_code(error)
@@ -252,15 +254,15 @@ class Offsets:
 
 
 def committed_to(cursor: Cursor) -> CommittedPosition | None:
-    """None where nothing was, or where the cursor was moved since."""
+    """The last commit to a cursor; None if there is none, or the cursor was moved since."""
     return None if cursor.holed else committed(cursor.position_properties, cursor.mark_delete)
 
 
 def committed_offset(ledger: ManagedLedger, cursor: Cursor) -> int | None:
-    """Where a group goes on, for who only counts; None where it has not committed such a place.
+    """The offset of a group for lag figures; None if it has not committed one.
 
-    Plain call. Where somebody else has moved the cursor and what it stands at is not at hand, this
-    is the first offset of that ledger: rather too low, so that nobody is thought to keep up.
+    Plain call. If another client has moved the cursor, and its entry is not in memory, this is the
+    first offset of the ledger: too low rather than too high, so that lag is not hidden.
     """
     commit = committed_to(cursor)
     if commit is not None:
@@ -279,7 +281,7 @@ def committed_offset(ledger: ManagedLedger, cursor: Cursor) -> int | None:
 
 
 async def _saved(cursors: Mapping[TopicPartition, Cursor]) -> dict[TopicPartition, int]:
-    """Wait until all are stored, which happens together; returns an error code for each."""
+    """Wait until all cursors are stored, in one group; returns an error code for each."""
     codes: dict[TopicPartition, int] = {}
     response = trio.Event()
 
@@ -306,7 +308,7 @@ async def _mark_before(log: PartitionLog, offset: int) -> Position:
 
 
 async def _offset_behind(log: PartitionLog, mark: Position) -> int:
-    """The offset of the first message behind a position."""
+    """The offset of the first message after a position."""
     ledger = log.topic.ledger
     position = ledger.chain.after(mark)
     if not ledger.chain.has(position):
@@ -324,10 +326,10 @@ async def _offset_behind(log: PartitionLog, mark: Position) -> int:
 
 
 def commit_code(error: BrokerError | KafkaRefusal) -> int:
-    """In words that clients know of a commit: that it is worth another try, where it is."""
+    """The error code of a commit, retriable for the client where a retry makes sense."""
     if isinstance(error, NotReady | Fenced | Overloaded):
         return COORDINATOR_LOAD_IN_PROGRESS
-    if isinstance(error, NotOwned):  # the partition; who coordinates the group is another question
+    if isinstance(error, NotOwned):  # the owner of the partition, not of the group
         return COORDINATOR_NOT_AVAILABLE
     if isinstance(error, StorageFailed):
         return COORDINATOR_NOT_AVAILABLE

@@ -1,4 +1,4 @@
-"""What an operator may turn, for all groups. Pure."""
+"""The options of all groups. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class GroupOptions(Struct, frozen=True):
     """How long the first member of a classic group waits for others."""
     session_ms_min: int = 6_000
     session_ms_max: int = 1_800_000
-    """What members of classic groups may choose."""
+    """The bounds of the session timeout that members of classic groups choose."""
     consumer_heartbeat_ms: int = 5_000
     consumer_session_ms: int = 45_000
-    """What members of the newer protocol learn."""
+    """The timing of members of consumer groups."""
     retention_ms: int = 10_080 * 60_000
     """Retention of the offsets of a group without members."""
     retention_check_ms: int = 600_000

@@ -1,4 +1,4 @@
-"""All durable subscriptions and their topics: Kafka's tools see them as groups.
+"""All durable subscriptions and their topics, which Kafka's tools see as groups.
 
 Every subscription, loaded or not, is a cursor below its topic's log in the metadata store. All are
 listed once, on first use; from then on a watch reports the topics whose lists have changed.
@@ -26,12 +26,12 @@ from magnetar.wire.kafka.names import called
 
 LOGS: Final = "/managed-ledgers"
 DEPTH: Final = 4
-"""Steps of a log's name: tenant, namespace, domain, topic."""
+"""Path elements of a log: tenant, namespace, domain, topic."""
 LOGS_PER_REST: Final = 50
-"""Looked at before the loop gets its turn."""
+"""Logs that are read before other tasks run."""
 
 TopicPartition = tuple[str, int]
-"""A topic as Kafka's clients call it, and a number."""
+"""The Kafka name of a topic, and a partition."""
 
 
 class Subscriptions:
@@ -41,13 +41,13 @@ class Subscriptions:
         self._broker = broker
         self._of_log: dict[str, frozenset[str]] = {}
         self._logs: dict[str, set[str]] = {}
-        """By subscription."""
+        """The logs of each subscription."""
         self._stale: set[str] = set()
         self._watches = self._is_listed = False
         self._lock = trio.Lock()
 
     async def names(self) -> list[str]:
-        """All but those that the broker keeps for itself."""
+        """All subscriptions except the broker's own."""
         await self._refresh()
         return sorted(self._logs)
 
@@ -61,7 +61,7 @@ class Subscriptions:
         return [await self.partition_of(topic) for topic in await self.topics(name)]
 
     async def partition_of(self, name: TopicName) -> TopicPartition:
-        """What clients call a topic; one that is only named like a partition is none."""
+        """The Kafka topic and partition of a topic, which may only be named like a partition."""
         index = name.partition_index
         if name.partitioned and index < await self._broker.catalog.partitions(name.base):
             return called(name.base), index
@@ -102,7 +102,7 @@ class Subscriptions:
                 self._set(log, frozenset(filter(_is_users, map(unquote, found))))
 
     async def _all_logs(self) -> list[str]:
-        """Names of all logs of topics that are stored."""
+        """The names of all stored topics' logs."""
         found = [""]
         for _ in range(DEPTH):
             found = [

@@ -1,9 +1,10 @@
-"""Order for tasks: each takes a number when its request comes, and waits for its turn later.
+"""A queue of turns for tasks: a turn is taken when a request arrives, and awaited by its task
+later.
 
-Requests of one connection are handled by tasks, which run in any order; work that must happen in
-the order of the requests takes a turn before its task begins.
+Tasks of one connection may run in any order. Work that must be done in the order of the requests
+takes a turn before its task begins.
 
-Invariant: turns of one key come in the order in which they were taken; a turn that was taken is
+Invariant: the turns of one key come in the order in which they were taken; each taken turn must be
 used.
 """
 
@@ -22,7 +23,7 @@ class TaskOrder:
         self._last: dict[Hashable, trio.Event] = {}
 
     def take(self, key: Hashable) -> AbstractAsyncContextManager[None]:
-        """The next turn of that key: entering it waits for it, leaving it ends it. Plain call."""
+        """Take the next turn of a key: entering it waits, leaving it ends it. Plain call."""
         before = self._last.get(key)
         mine = self._last[key] = trio.Event()
         return self._turn(key, before, mine)

@@ -1,4 +1,4 @@
-"""Offsets that a transaction commits: how its coordinator stores them until it is decided. Pure.
+"""The encoding of a transaction's pending offset commits in its record. Pure.
 
 Kafka writes them to `__consumer_offsets` behind a marker (`pendingTransactionalOffsets` in
 `OffsetMetadataManager` of 4.2). Here they are part of the transaction's own record.
@@ -16,17 +16,17 @@ from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 
 TransactionalOffsets = list[tuple[str, int, CommittedPosition]]
-"""Topic, partition, and what to commit."""
+"""Topic, partition, and commit."""
 
 encode: Final = msgspec.json.encode
 decode: Final = msgspec.json.Decoder(TransactionalOffsets).decode
 
 
 def unstable(transactions: Iterable[Transaction], group: str) -> set[TopicPartition]:
-    """Partitions of a group whose offset depends on a transaction that is not over (KIP-447).
+    """Partitions of a group whose offset depends on an unfinished transaction (KIP-447).
 
-    One that is to be aborted changes no offset. One that is to be committed has changed it once its
-    record has no pending commits.
+    A transaction that is being aborted changes no offset. One that is being committed has changed
+    all once its record has no pending commits.
     """
     return {
         (topic, index)

@@ -1,6 +1,6 @@
-"""What consumers hide in the bytes of JoinGroup and SyncGroup, read and written. Pure.
+"""Reads and writes the consumer protocol inside JoinGroup and SyncGroup. Pure.
 
-Bytes that make no sense are None here: to the protocol they may be anything.
+Invalid bytes are None: the group protocol treats them as opaque.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from magnetar.wire.kafka.messages.consumer_protocol import ConsumerAssignment, C
 from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 CONSUMER: Final = "consumer"
-"""The protocol type under which the bytes are these."""
+"""The protocol type of consumers."""
 BYTES_MAX: Final = 256 * 1024
-"""More is not taken apart: it has many times its size in memory then."""
+"""Larger bytes are not parsed, because objects take many times their size."""
 _VERSION = struct.Struct(">h")
 
 Words = TypeVar("Words", ConsumerSubscription, ConsumerAssignment)
 
 
 def subscription_in(data: bytes) -> ConsumerSubscription | None:
-    """What a member wants."""
+    """The subscription of a member."""
     return _decoded(ConsumerSubscription, data)
 
 
 def assignment_in(data: bytes) -> ConsumerAssignment | None:
-    """What a member is to read."""
+    """The assignment of a member."""
     return _decoded(ConsumerAssignment, data)
 
 
 def version_of(data: bytes) -> int:
-    """The version to use for a client that names this one: at most the latest we know."""
+    """The version to use for a client that names this one: at most our latest."""
     low, high = ConsumerAssignment.VERSIONS
     version: int = _VERSION.unpack_from(data)[0]
     return min(max(low, version), high)
@@ -46,7 +46,7 @@ def subscription(names: Iterable[str], version: int) -> bytes:
 
 
 def assignment(partitions: Mapping[str, list[int]], version: int) -> bytes:
-    """Partitions by topic, for a member that speaks this version."""
+    """Encode an assignment for a member that uses this version."""
     assigned = [TopicPartitions(topic=name, partitions=partitions[name]) for name in partitions]
     return _encoded(ConsumerAssignment(assigned_partitions=assigned), version)
 
@@ -59,7 +59,7 @@ def _decoded(kind: type[Words], data: bytes) -> Words | None:
     if version < low:
         return None
     decode = decoder(kind, min(version, high), False)
-    try:  # a newer one begins as those that we know
+    try:  # a newer version begins with the known fields
         found, _ = decode(data, _VERSION.size)
     except WireError:
         return None

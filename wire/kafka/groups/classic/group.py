@@ -1,4 +1,4 @@
-"""A group of the classic protocol: its members, its generation, its rebalances. Pure.
+"""A classic group: its members, its generation, its rebalances. Pure.
 
     EMPTY                   it has no members
     PREPARING_REBALANCE     members join, or rejoin, until all known ones have, or time is up
@@ -9,17 +9,17 @@
 `state.py` has the table of transitions and enforces it.
 
 A rebalance begins when a member joins, leaves, times out, or rejoins with other metadata; it ends
-with a higher generation. The first one of an empty group may have an initial delay: then it lasts
-that long even if all are there, and longer if others join meanwhile. After each rebalance members
-have as long for SyncGroup as they had for JoinGroup.
+with a higher generation. The first rebalance of an empty group may have an initial delay: it lasts
+that long even if all members have joined, and longer if more join meanwhile. After each rebalance,
+members have as much time for SyncGroup as they had for JoinGroup.
 
 The leader's assignment is stored before any member receives it, and so is a static member's new id:
-after a restart groups are STABLE as before, and members go on without noticing.
+after a restart groups are STABLE as before, and members continue without a rebalance.
 
-A member that joins for the first time may be given an id to rejoin with. Rebalances wait for those,
-too, for a while.
+A new member may be assigned an id to rejoin with (KIP-394). Rebalances wait for these members, too,
+for a while.
 
-Each call is given the time; `tick` does what is due, and has nothing to do before `due`.
+The time is a parameter of each call; `tick` runs the timers, none of which fires before `due`.
 
 Invariants: each join and each sync is answered once; in COMPLETING_REBALANCE and STABLE there is
 a leader, which is a member; a static member (one with an instance id) is in the group once; memory
@@ -64,7 +64,7 @@ from magnetar.wire.kafka.groups.classic.state import ClassicGroupState, followin
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 ID_SECONDS: Final = 60.0
-"""A member that is given an id rejoins with it at once, or not at all."""
+"""How long a new member has to rejoin with its assigned id; clients do so at once."""
 
 
 class Group:
@@ -79,7 +79,7 @@ class Group:
         self.leader = ""
         self.members = Members(memory)
         self.due = 0.0
-        """There is nothing to do before."""
+        """The time of the next timer."""
         self._rules = rules
         self._memory = memory
         self._round = JoinPhase(NEVER, NEVER)
@@ -88,7 +88,7 @@ class Group:
         """The generation whose assignments are being stored."""
 
     def resume(self, kept: StoredGroup, now: float) -> None:
-        """Be what it was before a restart; its members have their time to call from now on."""
+        """Restore the group after a restart; the sessions of its members begin now."""
         assert not self.in_use, "a group is loaded before anybody is in"
         self.generation, self.leader = kept.generation, kept.leader
         self.protocol_type, self.protocol = kept.protocol_type, kept.protocol
@@ -97,7 +97,7 @@ class Group:
         self.state = ClassicGroupState.STABLE
 
     def _enter(self, state: ClassicGroupState) -> None:
-        """The one way from state to state."""
+        """Enter a state; all transitions go through here."""
         self.state = following(self.state, state)
 
     def rebalance(self, now: float) -> None:
@@ -117,7 +117,7 @@ class Group:
     # -- joining ------------------------------------------------------------------------------
 
     def join(self, request: Joining, now: float, done: Callable[[Joined], None]) -> None:
-        """Come in, or come again; `done` hears the result when the round is over."""
+        """Join or rejoin; `done` gets the result when the rebalance ends."""
         refusal = self._refusal(request)
         if refusal != NONE:
             done(Joined(error_code=refusal, member_id=request.member_id))
@@ -174,8 +174,8 @@ class Group:
         self.leader = self.leader or member.id
 
     def _replace(self, request: Joining, now: float, done: Callable[[Joined], None]) -> None:
-        """A static member has come back without its id: it gets a new one, and nothing else
-        changes if the protocol stays what it is.
+        """A static member has returned without its member id: it gets a new one, and there is no
+        rebalance if the protocol stays the same (KIP-345).
         """
         old = self.members.get(self.members.static(request.instance_id) or "")
         assert old is not None
@@ -196,13 +196,13 @@ class Group:
             self._begin_round(now)
 
     def _replaced(self, member: ClassicMember, leader: str, error: BrokerError | None) -> None:
-        """It is stored; but if a round has begun meanwhile, the round answers."""
+        """Answer once the new id is stored, unless a rebalance has begun, which answers itself."""
         if self.state is not ClassicGroupState.STABLE or member not in self.members:
             return
         if error is not None:
             member.refuse(COORDINATOR_NOT_AVAILABLE)
         elif member.join_waits is not None:
-            # a client that cannot skip is told of another leader, so that it assigns nothing
+            # a client that cannot skip gets another leader's id, so that it assigns nothing
             skip = leader == member.id
             member.tell_joined(self._result(member, leader=leader, skip=skip))
 
@@ -216,7 +216,7 @@ class Group:
         if (self.state is ClassicGroupState.COMPLETING_REBALANCE and same) or (
             self.state is ClassicGroupState.STABLE and same and not leads
         ):
-            done(self._result(member, leader=self.leader))  # it has not heard, or asks in vain
+            done(self._result(member, leader=self.leader))  # a repeated join without a change
             return
         member.joins(done)
         self._begin_round(now)
@@ -224,7 +224,7 @@ class Group:
     # -- rounds -------------------------------------------------------------------------------
 
     def _begin_round(self, now: float) -> None:
-        """Make all members rejoin; waiting syncs are answered so."""
+        """Make all members rejoin; waiting SyncGroups are answered with that."""
         if self.state is not ClassicGroupState.PREPARING_REBALANCE:
             for member in self.members:
                 member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
@@ -287,7 +287,7 @@ class Group:
     # -- syncing ------------------------------------------------------------------------------
 
     def sync(self, request: Syncing, now: float, done: Callable[[Synced], None]) -> None:
-        """SyncGroup: return the assignment; the leader brings it, for all members."""
+        """Return the member's assignment; the leader's request has those of all members."""
         code = self._refusal_of_sync(request)
         if code != NONE:
             done(Synced(error_code=code))
@@ -315,8 +315,8 @@ class Group:
         self._rules.keep(self.id, kept, done)
 
     def _settle(self, generation: int, error: BrokerError | None) -> None:
-        """Everybody may hear what to do, unless a round has begun meanwhile; if it cannot be kept,
-        the leader is to say it again.
+        """Answer the waiting SyncGroups, unless a rebalance has begun meanwhile. If the assignment
+        could not be stored, the leader has to send it again.
         """
         if (
             self.state is not ClassicGroupState.COMPLETING_REBALANCE
@@ -371,7 +371,7 @@ class Group:
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None, now: float
     ) -> int:
-        """A sign of life; the answer may be to join again."""
+        """Process a heartbeat; the error code may request to rejoin."""
         return self._lives(
             member_id, generation, instance_id, now, not_in=ClassicGroupState.PREPARING_REBALANCE
         )
@@ -379,7 +379,7 @@ class Group:
     def may_commit(
         self, member_id: str, generation: int, instance_id: str | None, now: float
     ) -> int:
-        """Whether a member may say how far it is: not while it waits for its task."""
+        """Check a commit of a member, which is refused while the member waits for SyncGroup."""
         return self._lives(
             member_id, generation, instance_id, now, not_in=ClassicGroupState.COMPLETING_REBALANCE
         )
@@ -393,7 +393,7 @@ class Group:
         *,
         not_in: ClassicGroupState,
     ) -> int:
-        """Hear of a member; the answer is whether there is anything against it."""
+        """Check a member and note its sign of life; returns the error code."""
         code = self.check(member_id, generation, instance_id)
         if code != NONE:
             return code
@@ -403,7 +403,7 @@ class Group:
         return REBALANCE_IN_PROGRESS if self.state is not_in else NONE
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> int:
-        """Leave: by id, or by instance alone, as administrators remove members."""
+        """Remove a member by its id, or by its instance id alone, as administrators do."""
         if instance_id is not None:
             known = self.members.static(instance_id)
             if known is None:
@@ -446,7 +446,9 @@ class Group:
         self._rules.keep(self.id, None, unheard)
 
     def die(self, code: int = UNKNOWN_MEMBER_ID) -> None:
-        """It is deleted, or another broker's: waiting calls are answered with that code."""
+        """End the group: it is deleted, or another broker coordinates it. Waiting calls get the
+        code.
+        """
         for member in self.members:
             self._drop(member, code)
         for member_id in self.members.overdue(NEVER):
@@ -456,7 +458,7 @@ class Group:
     # -- time ---------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
-        """Do what is due: a round whose time is over, members that were silent for too long."""
+        """Run the timers: end a rebalance, remove expired members."""
         for member_id in self.members.overdue(now):
             self.leave(member_id, None, now)
         for member in self.members:
@@ -473,24 +475,24 @@ class Group:
         )
 
     def _end_syncing(self, now: float) -> None:
-        """Members that have not sent SyncGroup in time are out."""
+        """Remove members that have not sent SyncGroup in time."""
         self._sync_ends = NEVER
         for member in self.members:
             if not member.synced and member in self.members:
                 self._remove(member, now)
 
     def _go_on_gathering(self, now: float) -> None:
-        """End the round, unless it grows and may last longer."""
+        """End the join phase, unless members have joined and it may last longer."""
         if self._round.prolonged(now, self._rules.first_delay_seconds):
             self._look_soon(now)
         else:
             self._end_round(now)
 
     def _look_soon(self, now: float) -> None:
-        """See to a round that gathers for no time when the loop has come round once: who comes in
-        the same turn is in it, as with Kafka, whose timer of 0 ms stands behind the requests that
-        are here already (`tryCompleteInitialRebalanceElseSchedule` of 4.3). It waits for nobody
-        else, not for those either who were just given an id: they have all others come again.
+        """End a join phase with an initial delay of zero in the next turn of the loop. So members
+        that join in the same turn are in it, as in Kafka, whose timer of 0 ms runs after the
+        requests that are queued (`tryCompleteInitialRebalanceElseSchedule` of 4.3). It does not
+        wait for members with a newly assigned id: when they rejoin, all others rejoin, too.
         """
         if self._round.ends <= now:
             self._rules.soon(partial(self._look, self._round, now))

@@ -1,8 +1,8 @@
-"""The stored members of a group, with which it survives a restart. Pure.
+"""The stored form of a group's members, with which it survives a restart. Pure.
 
-A classic group is stored as of its last assignment: a rebalance under way is forgotten, and its
-members rejoin. A group of the newer protocol is stored with what each member received last, and
-with its target assignment.
+A classic group is stored with its last complete assignment; a rebalance in progress is not stored,
+and its members rejoin. A consumer group is stored with the last state that each member has
+received, and with its target assignment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from magnetar.core.ports.ledger_store import Done
 
 
 class StoredMember(Struct, frozen=True, array_like=True):
-    """One member, with all that it said when it joined, and what it is to do."""
+    """A member of a classic group: the fields of its JoinGroup, and its assignment."""
 
     member_id: str
     instance_id: str | None
@@ -31,7 +31,7 @@ class StoredMember(Struct, frozen=True, array_like=True):
 
 
 class StoredGroup(Struct, frozen=True, array_like=True, tag="classic"):
-    """A group of the classic protocol."""
+    """A classic group."""
 
     generation: int
     protocol_type: str
@@ -41,17 +41,17 @@ class StoredGroup(Struct, frozen=True, array_like=True, tag="classic"):
 
 
 class Classic(Struct, frozen=True, array_like=True):
-    """How a member speaks that is in a group of the newer protocol by the classic one."""
+    """The protocols of a classic member in a consumer group."""
 
     protocols: tuple[str, ...]
-    """The protocols it knows, its favourite first."""
+    """Its protocols, the preferred one first."""
     version: int
-    """Of the format of its assignment."""
+    """The version of its assignment's format."""
     session_seconds: float
 
 
 class StoredConsumer(Struct, frozen=True, array_like=True):
-    """One member of a group of the newer protocol: what it wants, and what it has."""
+    """A member of a consumer group: its subscription and its partitions."""
 
     member_id: str
     instance_id: str | None
@@ -71,21 +71,21 @@ class StoredConsumer(Struct, frozen=True, array_like=True):
 
 
 class StoredConsumerGroup(Struct, frozen=True, array_like=True, tag="consumer"):
-    """A group of the newer protocol."""
+    """A consumer group (KIP-848)."""
 
     epoch: int
     sizes: dict[bytes, int]
-    """Partitions of the topics that members want, as the target knows them."""
+    """The partition counts of subscribed topics on which the target assignment is based."""
     members: tuple[StoredConsumer, ...]
 
 
 AnyStoredGroup = StoredGroup | StoredConsumerGroup
 StoreGroup = Callable[[str, AnyStoredGroup | None, Done], None]
-"""Store the members of a group, or delete them (None); `Done` is called when that is durable."""
+"""Stores the members of a group, or deletes them (None); `Done` is called when that is durable."""
 
 
 def unheard(_: BrokerError | None) -> None:
-    """A `Done` that ignores the result: a stored member that has left expires by itself."""
+    """A `Done` that ignores the result: a stored member that has left will expire."""
 
 
 encode: Final = msgspec.msgpack.encode

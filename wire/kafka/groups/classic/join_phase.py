@@ -1,4 +1,4 @@
-"""How long a round of joining lasts. Pure."""
+"""The duration of the join phase of a rebalance. Pure."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from magnetar.wire.kafka.groups.classic.group_record import StoreGroup
 
 
 class RebalanceRules(Struct, frozen=True):
-    """What holds for every group."""
+    """The options of rebalances, for all groups."""
 
     size_max: int
     first_delay_seconds: float
     new_id: Callable[[str], str]
-    """A new unique id with that prefix."""
+    """Makes a unique id with that prefix."""
     keep: StoreGroup
     soon: Callable[[Callable[[], None]], None]
-    """Has it called when the loop has come round once."""
+    """Schedules a call for the next turn of the loop."""
 
 
 class JoinPhase(Struct):
-    """One time of joining."""
+    """A join phase."""
 
     ends: float
     latest: float
-    """However many come, it does not last longer than that."""
+    """The latest end, however many members join."""
     gathers: bool = False
-    """It goes on until its end, for others may come."""
+    """Whether it waits until its end, because more members may join (the initial delay)."""
     grew: bool = False
-    """A member has joined since its end was set."""
+    """Whether a member has joined since its end was set."""
 
     def prolonged(self, now: float, seconds: float) -> bool:
-        """Its end has come: whether it is prolonged, because a member joined in time."""
+        """Prolong the phase at its end if a member has joined meanwhile; returns whether it did."""
         if not (self.gathers and self.grew and self.ends < self.latest):
             return False
         self.ends, self.grew = min(now + seconds, self.latest), False
@@ -41,7 +41,7 @@ class JoinPhase(Struct):
 
 
 def begun(now: float, wait_seconds: float, gather_seconds: float | None) -> JoinPhase:
-    """A rebalance with an initial delay, which may be zero, or one that waits for known members."""
+    """Begin a phase with an initial delay, which may be zero, or one that waits for members."""
     if gather_seconds is None:
         return JoinPhase(now + wait_seconds, now + wait_seconds)
     return JoinPhase(now + min(gather_seconds, wait_seconds), now + wait_seconds, gathers=True)

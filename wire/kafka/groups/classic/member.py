@@ -1,7 +1,4 @@
-"""One member of a group of the classic protocol, and the words that groups and sessions exchange.
-
-Pure.
-"""
+"""One member of a classic group, and the requests and results of the group protocol. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, size_of
 
 NEVER: Final = float("inf")
 NEWCOMER_SECONDS: Final = 300.0
-"""A first join may wait for a client that has gone: it waits no longer than this."""
+"""The longest wait of a new member's JoinGroup, whose client may be gone."""
 
 
 class Joined(Struct, frozen=True):
-    """What a member hears when a round of joining is over."""
+    """The result of JoinGroup."""
 
     error_code: int = 0
     generation: int = -1
@@ -34,7 +31,7 @@ class Joined(Struct, frozen=True):
 
 
 class Synced(Struct, frozen=True):
-    """What a member is to do."""
+    """The result of SyncGroup."""
 
     error_code: int = 0
     protocol_type: str | None = None
@@ -43,7 +40,7 @@ class Synced(Struct, frozen=True):
 
 
 class Joining(Struct, frozen=True):
-    """A request to join."""
+    """A JoinGroup request."""
 
     member_id: str
     instance_id: str | None
@@ -54,24 +51,24 @@ class Joining(Struct, frozen=True):
     protocol_type: str
     protocols: tuple[tuple[str, bytes], ...]
     id_required: bool
-    """Whether a newcomer has to come again with the id it is given."""
+    """Whether a new member has to rejoin with the id that it is given (KIP-394)."""
     may_skip: bool = True
-    """Whether a leader that comes back understands that there is nothing to work out."""
+    """Whether a returning leader can skip the assignment (KIP-814)."""
 
     @property
     def names(self) -> list[str]:
-        """Of the protocols, the one that it likes best first."""
+        """The names of its protocols, the preferred one first."""
         return [name for name, _ in self.protocols]
 
 
 class Syncing(Struct, frozen=True):
-    """A request to sync."""
+    """A SyncGroup request."""
 
     member_id: str
     generation: int
     instance_id: str | None = None
     protocol_type: str | None = None
-    """None from clients that do not say."""
+    """None if the client does not state it."""
     protocol: str | None = None
     assignments: Mapping[str, bytes] = {}
     """From the leader: the assignments of all members."""
@@ -95,21 +92,21 @@ class ClassicMember:
     def __init__(self, member_id: str, request: Joining, now: float) -> None:
         self.id = member_id
         self.instance_id = request.instance_id
-        """Static or not: fixed for the time of its membership."""
+        """The id of a static member (KIP-345), constant during its membership."""
         self.request = request
         self.assignment = b""
         self.heard = now
-        """When it last gave a sign of life."""
+        """The time of its last sign of life."""
         self.is_new = True
-        """No round that it took part in is over yet."""
+        """Whether its first rebalance is not complete yet."""
         self.synced = True
-        """It has sent SyncGroup since the last round."""
+        """Whether it has sent SyncGroup since the last rebalance."""
         self.join_waits: Callable[[Joined], None] | None = None
         self.sync_waits: Callable[[Synced], None] | None = None
 
     @property
     def expires(self) -> float:
-        """Without a sign of life until then it is gone. Who waits for us is alive."""
+        """The time at which its session expires. A member with a waiting call is alive."""
         if self.join_waits is not None and self.is_new:
             return self.heard + NEWCOMER_SECONDS
         if self.join_waits is not None or self.sync_waits is not None:
@@ -118,11 +115,11 @@ class ClassicMember:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes, roughly."""
+        """Its approximate memory."""
         return size_of_member(self.request) + len(self.assignment)
 
     def stored(self) -> StoredMember:
-        """What to store of it."""
+        """The member in stored form."""
         said = self.request
         return StoredMember(
             self.id,
@@ -139,12 +136,12 @@ class ClassicMember:
         return next(data for name, data in self.request.protocols if name == protocol)
 
     def joins(self, done: Callable[[Joined], None]) -> None:
-        """It waits for the end of the rebalance; an earlier join of it is answered now."""
+        """Wait for the end of the rebalance; an earlier waiting JoinGroup is answered now."""
         self.tell_joined(Joined(error_code=REBALANCE_IN_PROGRESS, member_id=self.id))
         self.join_waits = done
 
     def syncs(self, done: Callable[[Synced], None]) -> None:
-        """Wait for its task, as SyncGroup asks for it."""
+        """Wait for its assignment; an earlier waiting SyncGroup is answered now."""
         self.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
         self.sync_waits = done
 
@@ -165,7 +162,7 @@ class ClassicMember:
 
 
 def resumed(kept: StoredMember, protocol_type: str, now: float) -> ClassicMember:
-    """A member as it was before a restart."""
+    """Restore a member after a restart."""
     request = Joining(
         member_id=kept.member_id,
         instance_id=kept.instance_id,
@@ -183,6 +180,6 @@ def resumed(kept: StoredMember, protocol_type: str, now: float) -> ClassicMember
 
 
 def size_of_member(request: Joining) -> int:
-    """Bytes of memory that a member with this request takes before it is given anything."""
+    """The approximate memory of a member with this request, without an assignment."""
     words = (request.client_id, request.host, request.instance_id or "", request.protocol_type)
     return MEMBER_BYTES + 4 * sum(map(len, words)) + size_of(request.protocols)

@@ -1,4 +1,4 @@
-"""The members of a group, which of them are static, and the ids handed out. Pure.
+"""The members of a classic group, static ones among them, and the assigned member ids. Pure.
 
 Invariants: a static member is in the group once; memory is reserved for each member, and released
 when it leaves.
@@ -22,11 +22,11 @@ class Members:
         self._memory = memory
         self._members: dict[str, ClassicMember] = {}
         self._static: dict[str, str] = {}
-        """Members by instance."""
+        """Member ids by instance id."""
         self._knowing: Counter[str] = Counter()
-        """How many know each protocol; counted as members come and go, since each join needs it."""
+        """The number of members that support each protocol; each join needs it."""
         self._expected: dict[str, float] = {}
-        """Ids that were given out, and until when their owners may come back with them."""
+        """Assigned ids whose clients have not rejoined, with the time until which they may."""
 
     def __len__(self) -> int:
         return len(self._members)
@@ -42,11 +42,11 @@ class Members:
         return self._members.get(member_id)
 
     def static(self, instance_id: str | None) -> str | None:
-        """The id of the member that is this instance."""
+        """The id of the static member with that instance id."""
         return None if instance_id is None else self._static.get(instance_id)
 
     def knowing(self, protocol: str) -> int:
-        """How many members know a protocol."""
+        """The number of members that support a protocol."""
         return self._knowing[protocol]
 
     def _learn(self, request: Joining, count: int) -> None:
@@ -70,14 +70,14 @@ class Members:
             del self._static[member.instance_id]
 
     def change(self, member: ClassicMember, request: Joining) -> None:
-        """It has come again, with something new perhaps."""
+        """Update a member that rejoins."""
         self._memory.take(size_of_member(request) - size_of_member(member.request))
         self._learn(member.request, -1)
         self._learn(request, 1)
         member.request = request
 
     def give(self, member: ClassicMember, assignment: bytes) -> None:
-        """It is to do this from now on."""
+        """Set the assignment of a member."""
         self._memory.take(len(assignment) - len(member.assignment))
         member.assignment = assignment
 
@@ -85,31 +85,31 @@ class Members:
 
     @property
     def expected(self) -> int:
-        """How many ids are out."""
+        """The number of assigned ids whose clients have not rejoined."""
         return len(self._expected)
 
     def expects(self, member_id: str) -> bool:
         return member_id in self._expected
 
     def expect(self, member_id: str, until: float) -> None:
-        """Its owner may come back with it until then."""
+        """Note an assigned id, with which its client may rejoin until then."""
         self._memory.take(ID_BYTES + 4 * len(member_id))
         self._expected[member_id] = until
 
     def unexpect(self, member_id: str) -> bool:
-        """Its owner has come, or will not come: returns whether the id was handed out."""
+        """Remove an assigned id; returns whether it was noted."""
         if self._expected.pop(member_id, None) is None:
             return False
         self._memory.take(-ID_BYTES - 4 * len(member_id))
         return True
 
     def overdue(self, now: float) -> list[str]:
-        """Ids whose owners have not come back in time."""
+        """Assigned ids whose clients have not rejoined in time."""
         return [member_id for member_id, until in self._expected.items() if until <= now]
 
     @property
     def due(self) -> float:
-        """No member expires before."""
+        """The earliest time at which a member or an assigned id expires."""
         return min(
             min(self._expected.values(), default=NEVER),
             min((member.expires for member in self._members.values()), default=NEVER),

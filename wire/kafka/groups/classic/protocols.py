@@ -1,6 +1,6 @@
-"""The ways to assign that members know: which of them all have, and which one is taken. Pure.
+"""The choice of a protocol (assignor) that all members support. Pure.
 
-What stands under them is opaque here.
+The metadata of a protocol is opaque here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from magnetar.wire.kafka.groups.classic.members import Members
 
 
 def common(members: Iterable[ClassicMember]) -> set[str]:
-    """Protocols that all of them have."""
+    """The protocols that all members support."""
     return set.intersection(*(set(one.request.names) for one in members))
 
 
 def fits(
     request: Joining, protocol_type: str | None, members: Members, before: ClassicMember | None
 ) -> bool:
-    """Whether a member with these protocols fits all others but the one it replaces."""
+    """Whether these protocols are compatible with all members except the replaced one."""
     if not request.protocols or not request.protocol_type:
         return False
     others = len(members) - (before is not None)
@@ -32,7 +32,7 @@ def fits(
 
 
 def elected(members: Iterable[ClassicMember]) -> str:
-    """Each votes for the first of its protocols that all have."""
+    """The protocol with most votes: each member votes for its first one that all support."""
     members = list(members)
     shared = common(members)
     votes = Counter(next(name for name in one.request.names if name in shared) for one in members)

@@ -1,6 +1,6 @@
-"""The states of a classic group, and which may follow which: a table, enforced in one place. Pure.
+"""The states of a classic group, and the enforced table of transitions. Pure.
 
-The states and `VALID_PREVIOUS` are those of Kafka's `ClassicGroupState` of 4.2, but for one thing:
+The states and `VALID_PREVIOUS` are those of Kafka's `ClassicGroupState` of 4.2, with one exception:
 when the last member leaves, Kafka moves the group to PREPARING_REBALANCE and within the same call,
 since there is no member to wait for, on to EMPTY. Here it becomes EMPTY at once, so EMPTY may also
 follow COMPLETING_REBALANCE and STABLE. Clients cannot see the difference.
@@ -17,18 +17,18 @@ from typing import Final
 
 
 class ClassicGroupState(enum.Enum):
-    """The values are the names that tools show."""
+    """The values are the names in tools."""
 
     EMPTY = "Empty"
     """It has no members."""
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Members join, or join again, until all who are known have or their time is over."""
+    """Members join, or rejoin, until all known members have, or their time is over."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """The leader works out the assignment; the others wait for it."""
+    """The leader computes the assignment; the others wait for it."""
     STABLE = "Stable"
     """Every member may have its assignment."""
     DEAD = "Dead"
-    """It is deleted, or another broker's: callers that hold it look up its successor."""
+    """It is deleted, or another broker coordinates it; callers that hold it look it up again."""
 
 
 EMPTY: Final = ClassicGroupState.EMPTY
@@ -44,11 +44,11 @@ VALID_PREVIOUS: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupState]]] 
     STABLE: frozenset({COMPLETING}),
     DEAD: frozenset({STABLE, PREPARING, COMPLETING, EMPTY, DEAD}),
 }
-"""By state, those that it may follow."""
+"""For each state, its valid predecessors."""
 
 
 def following(previous: ClassicGroupState, state: ClassicGroupState) -> ClassicGroupState:
-    """`state`, which must be one that may follow; anything else is a mistake of ours."""
+    """Return `state`; an invalid transition is a defect of ours, and raises."""
     assert previous in VALID_PREVIOUS[state], (
         f"a group that is {previous.value} does not become {state.value}"
     )

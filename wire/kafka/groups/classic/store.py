@@ -1,15 +1,15 @@
-"""The stored members of groups: written in the background, so that they survive a restart.
+"""Stores the members of groups in the background, so that they survive a restart.
 
-Each group has one record, rewritten when its members receive a new assignment. Updates that arrive
-while the record is being written wait, and only the newest of them is written then.
+Each group has one record, which is rewritten for each new assignment. Of the updates that arrive
+while the record is being written, only the newest is written afterwards.
 
 The group's coordinator owns the record (`core/cluster/owned_records.py`), and claims it when it
 loads the group: the former coordinator can store no further generation, so there are never two
 current ones.
 
 Invariants: writes and deletions of one group happen one after the other, in the order of the calls;
-each `done` is called once, after its value, or a newer one, is on the disk; a record that exists
-and was read or written here is held here until it is deleted or lost.
+each `done` is called once, after its value or a newer one is durable; an existing record that was
+read or written here is held until it is deleted or lost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PendingWrite:
 
     def __init__(self) -> None:
         self.kept: AnyStoredGroup | None = None
-        """None deletes."""
+        """None to delete the record."""
         self.dones: list[Done] = []
 
 
@@ -55,13 +55,13 @@ class MemberStore:
         self._wake = trio.Event()
 
     async def names(self) -> list[str]:
-        """Groups of ours whose members are stored."""
+        """Groups with stored members that this broker coordinates."""
         return [name for name in await self._records.names() if await self._records.is_ours(name)]
 
     async def claim(self, group: str) -> AnyStoredGroup | None:
-        """Take over what is stored of a group; None if nothing is, or it is held here already.
+        """Claim the stored members of a group; None if there are none, or they are held already.
 
-        `NotCoordinator` if the group is another broker's.
+        `NotCoordinator` if another broker coordinates the group.
         """
         await self._records.check_owner(group)
         here = self._records.get(group) is not None
@@ -70,9 +70,7 @@ class MemberStore:
         return (await self._records.claim(group)).value
 
     def release(self, group: str) -> None:
-        """Another broker coordinates the group: what is stored is not ours any more, and what was
-        still to be written is not written.
-        """
+        """Another broker coordinates the group: release its record, and drop pending writes."""
         self._records.release(group)
         pending = self._pending.pop(group, None)
         if pending is not None:
@@ -80,20 +78,20 @@ class MemberStore:
                 done(self._records.elsewhere(group))
 
     def keep(self, group: str, kept: AnyStoredGroup | None, done: Done) -> None:
-        """Write this, or delete what there is."""
+        """Store members, or delete them (None)."""
         pending = self._pending.setdefault(group, PendingWrite())
         pending.kept = kept
         pending.dones.append(done)
         self._wake.set()
 
     async def forget(self, group: str) -> None:
-        """Delete what is stored: the group has no members left."""
+        """Delete the stored members of a group that has none left."""
         waiting = Completion[None]()
         self.keep(group, None, waiting.done)
         await waiting.result()
 
     async def run(self) -> None:
-        """Until cancelled: write what is pending."""
+        """Write pending updates, until cancelled."""
         async with trio.open_nursery() as nursery:
             while True:
                 await self._wake.wait()
@@ -119,7 +117,7 @@ class MemberStore:
     async def _write(self, group: str, kept: AnyStoredGroup | None) -> None:
         record = self._records.get(group)
         if record is None and kept is None:
-            return  # what is stored, if anything, is another coordinator's
+            return  # a stored record belongs to another coordinator
         if record is None:
             # The first generation of a group is written after looking for a stored one.
             record = self._records.unread(group)

@@ -10,7 +10,7 @@ from magnetar.wire.kafka.groups.classic.member import ClassicMember
 
 
 def subscribed_topics(member: ClassicMember) -> set[str] | None:
-    """The topics that a consumer subscribes to; None if it does not say so in words we know."""
+    """The topics that a consumer subscribes to; None if its metadata is unknown."""
     if member.request.protocol_type != CONSUMER:
         return None
     found: set[str] = set()

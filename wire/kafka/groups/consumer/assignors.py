@@ -14,19 +14,19 @@ from collections.abc import Callable, Mapping, Set
 from typing import Final
 
 TopicIdPartition = tuple[bytes, int]
-"""The id of a topic, and a number."""
+"""The id of a topic, and a partition."""
 Wishes = Mapping[str, Set[bytes]]
-"""Ids of topics, by member."""
+"""The ids of subscribed topics by member."""
 Targets = dict[str, set[TopicIdPartition]]
 
 PASSES_MAX: Final = 10
-"""Over all topics, to even out what members with different wishes have."""
+"""Passes over all topics to balance members with different subscriptions."""
 
 
 def uniform(
     wishes: Wishes, sizes: Mapping[bytes, int], held: Mapping[str, Set[TopicIdPartition]]
 ) -> Targets:
-    """`sizes` are partitions by topic, `held` what members have now."""
+    """Assign partitions. `sizes` has partition counts by topic, `held` the present assignment."""
     wanting = _wanting(wishes)
     given: Targets = {member: set() for member in wishes}
     _keep(wishes, sizes, held, given)
@@ -46,7 +46,7 @@ def uniform(
 
 
 def _wanting(wishes: Wishes) -> dict[bytes, list[str]]:
-    """Members by the topics they want."""
+    """The subscribers of each topic."""
     found: dict[bytes, list[str]] = {}
     for member in sorted(wishes):
         for topic in wishes[member]:
@@ -60,10 +60,10 @@ def _keep(
     held: Mapping[str, Set[TopicIdPartition]],
     given: Targets,
 ) -> None:
-    """Let members keep what they have, up to a fair share."""
+    """Let members keep their partitions, up to a fair share."""
     alike = len({frozenset(some) for some in wishes.values()}) == 1
     total = sum(sizes[topic] for topic in {topic for some in wishes.values() for topic in some})
-    # with different subscriptions the fair share is unknown here: any excess is taken away later
+    # with different subscriptions the fair share is unknown here: an excess is moved later
     share, more = divmod(total, len(wishes)) if alike else (total, 0)
     taken: set[TopicIdPartition] = set()
     for member in sorted(wishes, key=lambda one: (-len(held.get(one, ())), one)):
@@ -105,7 +105,7 @@ def _evened_out(wanting: Mapping[bytes, list[str]], given: Targets) -> bool:
 def spread(
     wishes: Wishes, sizes: Mapping[bytes, int], held: Mapping[str, Set[TopicIdPartition]]
 ) -> Targets:
-    """Neighbours of each topic for each member, in the order of their names."""
+    """Assign neighbouring partitions of each topic to its subscribers in order of member id."""
     del held
     given: Targets = {member: set() for member in wishes}
     for topic, members in _wanting(wishes).items():
@@ -121,4 +121,4 @@ def spread(
 Assignor = Callable[[Wishes, Mapping[bytes, int], Mapping[str, Set[TopicIdPartition]]], Targets]
 DEFAULT: Final = "uniform"
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform, "range": spread}
-"""By the names that clients know."""
+"""The assignors by their names for clients."""

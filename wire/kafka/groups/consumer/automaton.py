@@ -1,10 +1,10 @@
-"""A machine that reads a name letter by letter, and is in several states at once. Pure.
+"""A nondeterministic finite automaton, built by Thompson's construction. Pure.
 
-It is built of pieces, each with one way in and one way out. A state either waits for a letter, or
-leads on to others at once, some of them only at the beginning or the end of the name. Sets of
-states that have come up are remembered with what follows them, so most letters cost one look-up.
+It is built of pieces, each with one entry and one exit. A state consumes a letter, or has empty
+transitions, some of which apply only at the beginning or the end of the name. Sets of states are
+cached with their successors (a lazy DFA), so most letters cost one lookup.
 
-Invariants: there are at most `STATES_MAX` states; reading a name takes at most as many steps as it
+Invariants: there are at most `STATES_MAX` states; matching takes at most as many steps as the name
 has letters, times the number of states.
 """
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 STATES_MAX: Final = 2_000
 REMEMBERED_MAX: Final = 2_000
-"""What follows a set of states."""
+"""Cached successors of sets of states."""
 
 
 class TooLarge(Exception):
@@ -27,7 +27,7 @@ class TooLarge(Exception):
 
 
 class Alphabet(Struct, frozen=True):
-    """Some letters: those in the ranges, or all others."""
+    """A set of letters: those in the ranges, or all others."""
 
     ranges: tuple[tuple[str, str], ...]
     negated: bool = False
@@ -40,7 +40,7 @@ ANY: Final = Alphabet((("\n", "\n"),), negated=True)
 
 
 class When(Enum):
-    """When a state leads on to others."""
+    """The condition of an empty transition."""
 
     ALWAYS = 0
     AT_START = 1
@@ -51,18 +51,18 @@ class AutomatonState(Struct):
     """See the module's docstring."""
 
     letters: Alphabet | None = None
-    """What it waits for; None if it leads on at once."""
+    """The letters that it consumes; None for empty transitions."""
     next: list[int] = []
     when: When = When.ALWAYS
 
 
 class Piece(Struct, frozen=True):
-    """Part of the machine. It can be built again, which repetitions need."""
+    """A part of the automaton, which can be copied for repetitions."""
 
     first: int
     last: int
     begin: int
-    """Its states are those from here on, up to `end`."""
+    """Its first state; its states are `begin` up to `end`."""
     end: int
 
 
@@ -87,7 +87,7 @@ class Automaton:
         return self._single(AutomatonState(letters))
 
     def border(self, *, at_start: bool) -> Piece:
-        """Passed only at the beginning of a name, or at its end."""
+        """A piece that matches only at the beginning or the end of the name."""
         return self._single(AutomatonState(when=When.AT_START if at_start else When.AT_END))
 
     def _single(self, state: AutomatonState) -> Piece:
@@ -97,7 +97,7 @@ class Automaton:
         return Piece(first, last, first, last + 1)
 
     def row(self, pieces: Sequence[Piece]) -> Piece:
-        """One after the other."""
+        """The concatenation of pieces."""
         if not pieces:
             empty = self._add(AutomatonState())
             return Piece(empty, empty, empty, empty + 1)
@@ -115,7 +115,7 @@ class Automaton:
         return Piece(first, last, pieces[0].begin, last + 1)
 
     def times(self, piece: Piece, low: int, high: int | None) -> Piece:
-        """At least `low` times, at most `high`; None for as often as there is."""
+        """The repetition of a piece, `low` to `high` times; None for no upper limit."""
         count = max(low, 1 if high is None else high, 1)
         copies = [piece, *(self._copy(piece) for _ in range(count - 1))]
         first = self._add(AutomatonState(next=[copies[0].first]))
@@ -135,7 +135,7 @@ class Automaton:
         return Piece(first, last, piece.begin, last + 1)
 
     def _copy(self, piece: Piece) -> Piece:
-        """The same again, before anything has been joined to its end."""
+        """A copy of a piece whose exit is not connected yet."""
         moved = len(self._states) - piece.begin
         for number in range(piece.begin, piece.end):
             state = self._states[number]
@@ -146,7 +146,7 @@ class Automaton:
         )
 
     def closed(self, whole: Piece) -> Automaton:
-        """It is built: this is all of it."""
+        """Complete the automaton with its only piece."""
         self._end = whole.last
         self._start = self._reach([whole.first], When.AT_START)
         return self
@@ -154,7 +154,7 @@ class Automaton:
     # -- reading ------------------------------------------------------------------------------
 
     def matches(self, name: str) -> bool:
-        """Whether all of a name is what the pattern describes."""
+        """Whether the pattern matches the whole name."""
         states = self._start
         for letter in name:
             states = self._after(states, letter)
@@ -180,7 +180,7 @@ class Automaton:
         return known
 
     def _reach(self, numbers: Iterable[int], *now: When) -> frozenset[int]:
-        """Where they lead without another letter."""
+        """All states reachable by empty transitions."""
         found: set[int] = set()
         open_ends = list(numbers)
         while open_ends:

@@ -1,15 +1,15 @@
-"""Members that speak the classic protocol, in a group of the newer one. Pure.
+"""Members of the classic protocol in a consumer group (KIP-848, online migration). Pure.
 
-An application moves over to the newer protocol instance by instance. When the first new one comes,
-its group becomes one of the newer protocol (`groups/migration.py`), with all its members; when the
-last new one has left, it is a classic group again. Meanwhile the server assigns, for both:
+An application migrates instance by instance. When the first member of the consumer protocol joins,
+the classic group is upgraded with all its members (`groups/migration.py`); when the last one
+leaves, it is downgraded. Meanwhile the server assigns partitions to members of both protocols:
 
     Heartbeat   REBALANCE_IN_PROGRESS, whenever rejoining would bring it nearer to its target
-    JoinGroup   is its heartbeat of the newer protocol, with its subscription and the partitions
-                that it owns. The answer comes at once: its epoch as generation, and no leader
+    JoinGroup   acts as a heartbeat of KIP-848, with its subscription and the partitions that it
+                owns. The answer comes at once: its epoch as generation, and no leader
     SyncGroup   answers with its assignment
 
-A member that has to rejoin has its rebalance timeout for it, and as much again for SyncGroup.
+A member that has to rejoin has its rebalance timeout to do so, and as long again for SyncGroup.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 
 def subscription_of(request: Joining) -> ConsumerSubscription | None:
-    """A member's subscription, if it is a consumer with metadata that we know."""
+    """A member's subscription, if it is a consumer with valid metadata."""
     if request.protocol_type != consumer_protocol.CONSUMER or not request.protocols:
         return None
     return consumer_protocol.subscription_in(request.protocols[0][1])
@@ -50,7 +50,7 @@ def join(
     new_id: Callable[[str], str],
     now: float,
 ) -> Joined:
-    """Come in, or come again. What it wants has been looked up before."""
+    """Join or rejoin; the topics of its subscription were looked up before."""
     code = _refusal(group, request)
     member = group.members.get(request.member_id)
     before = group.static(request.instance_id)
@@ -80,7 +80,7 @@ def join(
 
 
 def _refusal(group: ConsumerGroup, request: Joining) -> int:
-    """Whether all who speak the classic protocol have some way to assign in common."""
+    """The error code unless all classic members support a common protocol."""
     others = [
         set(one.classic.protocols)
         for one in group.members.values()
@@ -109,13 +109,13 @@ def _beat(
 
 
 def speaking(request: Joining) -> Classic:
-    """How a member speaks that says what it wants in words we know."""
+    """The protocols of a classic member with a valid subscription."""
     version = consumer_protocol.version_of(request.protocols[0][1])
     return Classic(tuple(request.names), version, request.session_seconds)
 
 
 def known(said: Iterable[TopicPartitions], topics: Topics) -> frozenset[TopicIdPartition]:
-    """The named partitions, of topics that exist."""
+    """The named partitions of existing topics."""
     return frozenset(
         (topics.ids[one.topic], number)
         for one in said
@@ -125,7 +125,7 @@ def known(said: Iterable[TopicPartitions], topics: Topics) -> frozenset[TopicIdP
 
 
 def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
-    """Hear what to read."""
+    """Process SyncGroup; returns the assignment."""
     member, code = _known(group, request.member_id, request.generation, request.instance_id)
     if member is None:
         return Synced(error_code=code)
@@ -153,7 +153,7 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
 def assignment_of(
     group: ConsumerGroup, partitions: set[TopicIdPartition], classic: Classic
 ) -> bytes:
-    """What to read, in the member's own words."""
+    """The assignment, encoded for the member's protocol version."""
     names, found = group.topics.names, by_topic(partitions)
     named = {names[topic]: numbers for topic, numbers in found.items() if topic in names}
     return consumer_protocol.assignment(named, classic.version)
@@ -162,7 +162,7 @@ def assignment_of(
 def heartbeat(
     group: ConsumerGroup, member_id: str, generation: int, instance_id: str | None, now: float
 ) -> int:
-    """A sign of life; the answer may be to join again."""
+    """Process a heartbeat; the error code may request to rejoin."""
     member, code = _known(group, member_id, generation, instance_id)
     if member is None:
         return code
@@ -177,7 +177,7 @@ def _to_come_again(member: ConsumerMember, now: float) -> int:
 
 
 def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> int:
-    """Leave: by id, or by instance alone, as administrators remove members."""
+    """Remove a member by its id, or by its instance id alone, as administrators do."""
     member = group.members.get(member_id) if instance_id is None else group.static(instance_id)
     if member is None or member.classic is None:
         return UNKNOWN_MEMBER_ID

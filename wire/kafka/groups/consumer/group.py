@@ -1,4 +1,4 @@
-"""A group of the newer protocol (KIP-848): members, target assignment, reconciliation. Pure.
+"""A consumer group (KIP-848): members, target assignment, reconciliation. Pure.
 
 Theory. The group has an epoch. Whenever a member joins, leaves or changes its subscription, or
 topics or partitions change, the epoch rises and a target assignment is computed. Members reach it
@@ -9,17 +9,17 @@ one by one, each by its own heartbeats:
     partitions of its target are free        they are assigned           STABLE at the group's epoch
     others still own some of its target      checked at each heartbeat   UNRELEASED_PARTITIONS
 
-A partition belongs to a member from its assignment until the member reports that it has revoked it,
-or leaves. So it never belongs to two. A member that does not revoke in time, or is silent for too
-long, is removed; its next heartbeat is answered UNKNOWN_MEMBER_ID, and it begins anew.
+A partition belongs to a member from its assignment until the member reports its revocation, or
+leaves. So it never belongs to two. A member that does not revoke in time, or is silent for too
+long, is removed; its next heartbeat gets UNKNOWN_MEMBER_ID, and it joins again.
 
-A static member (one with an instance id) may leave temporarily: its partitions stay with it. It
-returns under another member id, and takes its own place.
+A static member (one with an instance id) may leave temporarily: it keeps its partitions. It returns
+with another member id, and takes over its former membership.
 
 Changes are stored before the heartbeat that reveals them is answered (`dirty`), so after a restart
 the group is as its members last saw it.
 
-Each call is given the time; `tick` does what is due, and has nothing to do before `due`.
+The time is a parameter of each call; `tick` runs the timers, none of which fires before `due`.
 
 Invariants: a partition has one owner, in `_owners` and in that member's `assigned` or `revoking`;
 no member's epoch is above the group's.
@@ -67,13 +67,13 @@ from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, Me
 from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, GroupMemory
 
 PARTITION_BYTES: Final = 250
-"""Of one assigned partition."""
+"""The memory of one assigned partition."""
 
 
 class ConsumerState(enum.Enum):
-    """The values are the names that tools show. It follows from the members' states, so there is no
-    table of transitions. Kafka's ConsumerGroupState has ASSIGNING, too: there a target may come
-    later than its epoch, here both change at once.
+    """The values are the names in tools. The state follows from the members' states, so there is no
+    table of transitions. Kafka's ConsumerGroupState also has ASSIGNING, because a target may come
+    later than its epoch; here both change at once.
     """
 
     EMPTY = "Empty"
@@ -92,24 +92,24 @@ class ConsumerGroup:
         self.targets: Targets = {}
         self.topics = Topics()
         self.looked = -NEVER
-        """When `topics` was true."""
+        """The time of the last lookup of `topics`."""
         self.due = 0.0
-        """There is nothing to do before."""
+        """The time of the next timer."""
         self.is_dead = False
         self.dirty = False
-        """It has changes that are not stored."""
+        """Whether it has unstored changes."""
         self.timing = timing
-        """Each member learns it with its next heartbeat, and it holds from then on."""
+        """Applies to each member from its next heartbeat on."""
         self._size_max = size_max
         self._memory = memory
         self._taken_bytes = 0
         self._static: dict[str, ConsumerMember] = {}
         self._owners: dict[TopicIdPartition, ConsumerMember] = {}
         self._seen: dict[bytes, int] = {}
-        """Partitions of the topics that members want, as the target knows them."""
+        """The partition counts of subscribed topics on which the target assignment is based."""
 
     def stored(self) -> StoredConsumerGroup | None:
-        """What to store of it, None for nothing; clears `dirty`."""
+        """The group in stored form, None if it is empty; clears `dirty`."""
         self.dirty = False
         if not self.members:
             return None
@@ -117,7 +117,7 @@ class ConsumerGroup:
         return StoredConsumerGroup(self.epoch, self._seen, members)
 
     def resume(self, kept: StoredConsumerGroup, now: float) -> None:
-        """Be what it was before a restart."""
+        """Restore the group after a restart."""
         self.epoch, self._seen = kept.epoch, kept.sizes
         for one in kept.members:
             member = self.members[one.member_id] = resumed(one, now, self.timing.session_seconds)
@@ -150,22 +150,22 @@ class ConsumerGroup:
 
     @property
     def assignor(self) -> str:
-        """The one that most members ask for."""
+        """The assignor that most members prefer."""
         votes = Counter(one.assignor for one in self.members.values() if one.assignor)
         return votes.most_common(1)[0][0] if votes else DEFAULT
 
     def names(self) -> set[str]:
-        """Topics that members want by name."""
+        """Topic names to which members subscribe."""
         return set().union(*(one.names for one in self.members.values()))
 
     def patterns(self) -> set[str]:
-        """Patterns of topics that members want."""
+        """Patterns to which members subscribe."""
         return {one.pattern for one in self.members.values() if one.pattern}
 
     # -- heartbeats ---------------------------------------------------------------------------
 
     def heartbeat(self, beat: Heartbeat, now: float) -> HeartbeatResult:
-        """One call of a member. What it wants has been looked up before (`look`)."""
+        """Process a heartbeat; the topics of its subscription were looked up before (`look`)."""
         code = self._refusal(beat)
         if code != NONE:
             return HeartbeatResult(code, member_id=beat.member_id)
@@ -228,7 +228,9 @@ class ConsumerGroup:
     # -- coming and going ---------------------------------------------------------------------
 
     def _joined(self, beat: Heartbeat) -> ConsumerMember:
-        """A newcomer, one that begins anew, or a static member that is back."""
+        """The member of a joining heartbeat: a new one, one that rejoins, or a returning static
+        one.
+        """
         self.dirty = True
         member = self.members.get(beat.member_id)
         if member is not None:
@@ -249,7 +251,7 @@ class ConsumerGroup:
         return member
 
     def _take_place(self, member: ConsumerMember, before: ConsumerMember) -> None:
-        """A static member is back under another id: what it had has waited for it."""
+        """Give the partitions of a static member to its new member id."""
         del self.members[before.id]
         member.assigned = before.assigned
         member.names, member.pattern = before.names, before.pattern
@@ -267,14 +269,14 @@ class ConsumerGroup:
             self.step_aside(member)
 
     def step_aside(self, member: ConsumerMember) -> None:
-        """It will be back, perhaps under another id: what it has waits for it."""
+        """Mark a static member as temporarily absent; it keeps its partitions."""
         self.dirty = True
         self._release(member, member.revoking)
         member.revoking, member.revoke_by = set(), NEVER
         member.state, member.epoch = MemberState.UNRELEASED_PARTITIONS, LEAVE_FOR_NOW
 
     def remove(self, *members: ConsumerMember) -> None:
-        """They are out, and what they had is free."""
+        """Remove members, and free their partitions."""
         self.due = 0.0
         for member in members:
             self._drop(member)
@@ -294,12 +296,12 @@ class ConsumerGroup:
             del self._owners[partition]
 
     def die(self, _code: int = UNKNOWN_MEMBER_ID) -> None:
-        """It is deleted, or another broker's. No call waits in it: each is answered at once."""
+        """End the group; no call waits in it."""
         self.remove(*self.members.values())
         self.is_dead = True
 
     def static(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member that is this instance."""
+        """The static member with that instance id."""
         return None if instance_id is None else self._static.get(instance_id)
 
     @property
@@ -310,9 +312,9 @@ class ConsumerGroup:
     # -- targets ------------------------------------------------------------------------------
 
     def look(self, topics: Topics, now: float) -> None:
-        """Know what there is now, of all that members want, or are about to want.
+        """Set the existing topics of all subscriptions, including that of a joining member.
 
-        Where there is no room for more, what is new is not seen by those who are in.
+        If there is no memory for more, present members do not see new partitions.
         """
         self.looked = now
         before, self.topics = self.topics, topics
@@ -342,11 +344,11 @@ class ConsumerGroup:
         self._taken_bytes = size
 
     def _size(self) -> int:
-        """Bytes of memory that members, and what they have, take roughly."""
+        """The approximate memory of the members and their partitions."""
         return _size_of(self.members.values(), self._seen)
 
     def _growth(self, member: ConsumerMember | None, beat: Heartbeat) -> int:
-        """How many bytes more it would be, at most, after a heartbeat."""
+        """The most memory that a heartbeat may add."""
         more = MEMBER_BYTES if member is None else 0
         if beat.names is None and beat.pattern is None:
             return more
@@ -362,7 +364,7 @@ class ConsumerGroup:
     def _reconcile(
         self, member: ConsumerMember, owned: frozenset[TopicIdPartition] | None, now: float
     ) -> None:
-        """One step of a member towards its target, as far as others let it."""
+        """Move a member towards its target, as far as other members have released partitions."""
         if member.state is MemberState.STABLE and member.epoch == self.epoch:
             return
         if member.state is MemberState.UNREVOKED_PARTITIONS:
@@ -387,7 +389,7 @@ class ConsumerGroup:
         member.takes_epoch(self.epoch)
 
     def may_advance(self, member: ConsumerMember) -> bool:
-        """Whether it would get nearer to its target if it came now."""
+        """Whether its next heartbeat would bring it closer to its target."""
         if member.epoch != self.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
             return True
         lacks = self.targets[member.id] - member.assigned
@@ -403,7 +405,7 @@ class ConsumerGroup:
 
 
 def size_of_kept(kept: StoredConsumerGroup) -> int:
-    """How much memory a group will take that resumes this."""
+    """The approximate memory of a group that is restored from this."""
     return _size_of(kept.members, kept.sizes)
 
 
@@ -415,7 +417,7 @@ def _size_of(
 
 
 def _size_of_wishes(names: frozenset[str], pattern: str, classic: Classic | None) -> int:
-    """Of a classic member they may have to be said again under each of its protocols."""
+    """The memory of a subscription; a classic member has it once for each protocol."""
     protocols = classic.protocols if classic is not None else ("",)
     words = _size_of_words(names) * len(protocols) + _size_of_words(protocols)
     return words + 4 * len(pattern)

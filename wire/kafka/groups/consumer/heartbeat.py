@@ -1,4 +1,4 @@
-"""The words that groups of the newer protocol and their sessions exchange. Pure."""
+"""The requests and results of consumer groups (KIP-848). Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from magnetar.wire.kafka.groups.consumer.assignors import TopicIdPartition
 JOIN: Final = 0
 LEAVE: Final = -1
 LEAVE_FOR_NOW: Final = -2
-"""Epochs of heartbeats that are not just signs of life."""
+"""Special epochs of heartbeats."""
 
 
 class Heartbeat(Struct, frozen=True):
-    """A heartbeat. None for what has not changed since the last one."""
+    """A heartbeat. Fields that have not changed since the last one are None."""
 
     member_id: str
     epoch: int
@@ -26,60 +26,60 @@ class Heartbeat(Struct, frozen=True):
     rack_id: str | None = None
     rebalance_seconds: float | None = None
     names: frozenset[str] | None = None
-    """Topics it wants, by name."""
+    """Subscribed topic names."""
     pattern: str | None = None
-    """And by pattern; empty for none."""
+    """The subscribed pattern; empty for none."""
     assignor: str | None = None
     owned: frozenset[TopicIdPartition] | None = None
-    """What it reads now."""
+    """The partitions that it owns now."""
     client_id: str = ""
     host: str = ""
     classic: Classic | None = None
-    """It came by the classic protocol."""
+    """The protocols of a member of the classic protocol."""
 
     @property
     def is_full(self) -> bool:
-        """It says everything, so it wants to hear everything."""
+        """Whether it has all fields, so that the response has to have all, too."""
         wants = self.names is not None or self.pattern is not None
         said = self.rebalance_seconds is not None and self.owned is not None
         return self.epoch == JOIN or (wants and said)
 
 
 class HeartbeatResult(Struct, frozen=True):
-    """What a heartbeat is answered."""
+    """The response to a heartbeat."""
 
     error_code: int = NONE
     message: str = ""
     member_id: str = ""
     epoch: int = 0
     assigned: Set[TopicIdPartition] | None = None
-    """All that it may read; None if that is what it was."""
+    """Its whole assignment; None if that is unchanged."""
     again_seconds: float = 0.0
-    """When it is to call again."""
+    """The heartbeat interval."""
 
 
 class Topics(Struct, frozen=True):
     """The existing topics of a subscription, with their partitions."""
 
     ids: Mapping[str, bytes] = {}
-    """By name."""
+    """Topic ids by name."""
     sizes: Mapping[bytes, int] = {}
-    """Partitions, by id."""
+    """Partition counts by id."""
     matches: Mapping[str, frozenset[str]] = {}
-    """Names, by pattern."""
+    """Matching names by pattern."""
 
     def ids_of(self, names: Iterable[str]) -> set[bytes]:
-        """Ids of the existing ones."""
+        """The ids of those topics that exist."""
         return {self.ids[name] for name in names if name in self.ids}
 
     @property
     def names(self) -> dict[bytes, str]:
-        """By id."""
+        """Topic names by id."""
         return {topic: name for name, topic in self.ids.items()}
 
 
 def by_topic(partitions: Iterable[TopicIdPartition]) -> dict[bytes, list[int]]:
-    """Numbers by the id of their topic, both in order."""
+    """Partitions by topic id, both in order."""
     found: dict[bytes, list[int]] = {}
     for topic, number in sorted(partitions):
         found.setdefault(topic, []).append(number)
@@ -87,7 +87,7 @@ def by_topic(partitions: Iterable[TopicIdPartition]) -> dict[bytes, list[int]]:
 
 
 class Timing(Struct, frozen=True):
-    """The limits that members learn, and that hold for them."""
+    """The timing of a group's members."""
 
     heartbeat_seconds: float
     session_seconds: float

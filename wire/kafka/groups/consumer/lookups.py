@@ -1,9 +1,9 @@
-"""What there is of the topics that members want: ids, partitions, and what matches a pattern.
+"""Looks up the topics of subscriptions: ids, partition counts, and matches of patterns.
 
-Names are looked up in the catalog. Patterns are matched against all topics that Kafka's clients see
-without a prefix; that list is taken anew after a while, not for each member.
+Names are looked up in the catalog. Patterns are matched against all topics with short names for
+Kafka's clients; that list is cached for a while.
 
-Invariant: who looks up many names, or matches many, lets others have their turn meanwhile.
+Invariant: other tasks run during long lookups.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from magnetar.wire.kafka.groups.consumer.patterns import compiled
 from magnetar.wire.kafka.names import called, topic_of
 
 LISTED_SECONDS: Final = 2.0
-"""For so long a list of all topics is good enough."""
+"""How long the list of all topics is cached."""
 PATTERNS_MAX: Final = 256
-"""Whose matches are remembered."""
+"""Patterns with cached matches."""
 
 
 class Lookups:
@@ -34,7 +34,7 @@ class Lookups:
         self._listed: list[str] = []
         self._listed_until = float("-inf")
         self._matches: dict[str, frozenset[str]] = {}
-        """By pattern, of the topics that are listed."""
+        """The listed topics that match each pattern."""
 
     async def find(self, names: Set[str], patterns: Set[str]) -> Topics:
         """The existing topics with those names, or with names that match those patterns."""
@@ -58,7 +58,7 @@ class Lookups:
         if known is not None:
             return known
         found = [name async for name in Cooperative(names) if machine.matches(name)]
-        if names is self._listed:  # it has not been taken anew meanwhile
+        if names is self._listed:  # the list was not renewed meanwhile
             while len(self._matches) >= PATTERNS_MAX:
                 del self._matches[next(iter(self._matches))]
             self._matches[pattern] = frozenset(found)

@@ -1,4 +1,4 @@
-"""One member of a group of the newer protocol. Pure.
+"""One member of a consumer group (KIP-848). Pure.
 
     STABLE                  it has its target assignment of its epoch
     UNREVOKED_PARTITIONS    it must revoke partitions, and has not confirmed that yet
@@ -65,29 +65,29 @@ class ConsumerMember:
         self.pattern = ""
         self.assignor: str | None = None
         self.assigned: set[TopicIdPartition] = set()
-        """What it may read."""
+        """The partitions that it may read."""
         self.revoking: set[TopicIdPartition] = set()
-        """What it may still be reading."""
+        """The partitions that it has to revoke, and may still be reading."""
         self.state = MemberState.STABLE
         self.call_by = self.revoke_by = NEVER
         self.classic: Classic | None = None
-        """How it speaks, if by the classic protocol."""
+        """Its protocols, if it uses the classic protocol."""
         self.answer_by = NEVER
-        """Until then it has to rejoin, or to send SyncGroup, as it was asked to."""
+        """The time by which a classic member has to rejoin, or to send SyncGroup."""
 
     def lives(self, now: float) -> None:
-        """It speaks the classic protocol, and says no more than that."""
+        """Note a sign of life of a classic member."""
         assert self.classic is not None
         self.call_by = now + self.classic.session_seconds
 
     @property
     def out_at(self) -> float:
-        """Without another word from it it is out then."""
+        """The time at which it is removed without another sign of life."""
         return min(self.call_by, self.revoke_by, self.answer_by)
 
     @property
     def is_away(self) -> bool:
-        """A static member that left temporarily."""
+        """Whether it is a static member that has left temporarily."""
         return self.epoch == LEAVE_FOR_NOW
 
     def wants(self, topics: Topics) -> set[bytes]:
@@ -95,7 +95,7 @@ class ConsumerMember:
         return topics.ids_of(self.names | topics.matches.get(self.pattern, frozenset()))
 
     def hear(self, beat: Heartbeat, call_by: float) -> bool:
-        """Take in what has changed; whether that is something about what it wants."""
+        """Apply the changes of a heartbeat; returns whether its subscription has changed."""
         self.call_by, self.answer_by = call_by, NEVER
         self.client_id, self.host = beat.client_id, beat.host
         if beat.rack_id is not None:
@@ -113,7 +113,7 @@ class ConsumerMember:
         return before != (self.names, self.pattern, self.assignor, self.classic)
 
     def stored(self, target: Set[TopicIdPartition]) -> StoredConsumer:
-        """What to store of it, with its target assignment."""
+        """The member in stored form, with its target assignment."""
         return StoredConsumer(
             self.id,
             self.instance_id,
@@ -137,7 +137,7 @@ class ConsumerMember:
             self.previous_epoch, self.epoch = max(self.epoch, 0), epoch
 
     def knows(self, beat: Heartbeat) -> bool:
-        """Whether it is where it should be; it may have missed one answer."""
+        """Whether its epoch is valid; it may have missed one response."""
         if beat.epoch == self.epoch:
             return True
         if beat.epoch != self.previous_epoch or beat.owned is None:
@@ -146,7 +146,7 @@ class ConsumerMember:
 
 
 def resumed(kept: StoredConsumer, now: float, session_seconds: float) -> ConsumerMember:
-    """A member as it was before a restart, with the time for anything anew."""
+    """Restore a member after a restart; its timeouts begin anew."""
     member = ConsumerMember(kept.member_id, kept.instance_id)
     member.rack_id, member.client_id, member.host = kept.rack_id, kept.client_id, kept.host
     member.rebalance_seconds = kept.rebalance_seconds

@@ -1,19 +1,16 @@
 r"""Patterns of topic names that clients send, matched in time proportional to the name. Pure.
 
-Theory. Kafka takes RE2's language, whose patterns cannot be made to take long. Python's own
-matcher goes back and tries again, and a few letters can keep it busy for hours; so patterns of
-strangers are not for it. Here a pattern becomes a small machine (`automaton.py`) that is in several
-states at once and never goes back. A name matches if the machine can be at its end when the name
-is.
+Theory. Kafka uses RE2 (KIP-848), which matches in linear time. Python's `re` backtracks, and a few
+letters can keep it busy for hours, so it must not run patterns of clients. Here a pattern becomes a
+finite automaton (`automaton.py`), which never backtracks.
 
     pattern := branch { '|' branch }        branch := { atom [ '*' | '+' | '?' | '{m,n}' ] [ '?' ] }
     atom    := letter | '.' | '[...]' | '(...)' | '(?:...)' | '^' | '$' | '\' letter
 
-What RE2 has beyond that (flags, Unicode classes, word borders) is refused, as is what it refuses:
-references back, looking around.
+Other syntax of RE2 (flags, Unicode classes, word boundaries) is refused, and so is syntax that RE2
+refuses: backreferences, lookaround.
 
-Invariant: whatever is sent, reading a pattern raises `BadPattern` or ends soon, with at most
-`STATES_MAX` states.
+Invariant: parsing any pattern ends soon, with `BadPattern` or at most `STATES_MAX` states.
 """
 
 from __future__ import annotations
@@ -25,9 +22,9 @@ from magnetar.wire.kafka.groups.consumer.automaton import ANY, Alphabet, Automat
 
 PATTERN_LETTERS_MAX: Final = 1_000
 DEPTH_MAX: Final = 50
-"""Brackets inside of brackets."""
+"""The nesting of brackets."""
 CACHED_MAX: Final = 32
-"""Patterns; each has up to a megabyte."""
+"""Cached patterns; each takes up to a megabyte."""
 COUNT_MAX: Final = 1_000
 """RE2's own limit of a counted repetition."""
 
@@ -39,12 +36,12 @@ _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "v": 
 
 
 class BadPattern(Exception):
-    """What is wrong with a pattern, as a sentence for its client."""
+    """The pattern is invalid; the text is for its client."""
 
 
 @lru_cache(CACHED_MAX)
 def compiled(text: str) -> Automaton:
-    """The machine of a pattern."""
+    """The automaton of a pattern."""
     if len(text) > PATTERN_LETTERS_MAX:
         raise BadPattern(f"a pattern has at most {PATTERN_LETTERS_MAX} letters")
     reader = _Reader(text)
@@ -58,7 +55,7 @@ def compiled(text: str) -> Automaton:
 
 
 class _Reader:
-    """Reads a pattern from left to right, and builds its machine on the way."""
+    """Parses a pattern from left to right, and builds its automaton."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -90,13 +87,13 @@ class _Reader:
             low, high = self._counts()
         else:
             return atom
-        self._takes("?")  # as few as possible: to whether it matches, that makes no difference
+        self._takes("?")  # non-greedy: no difference for a whole match
         if self.at < len(self.text) and self.text[self.at] in "*+?{":
             raise BadPattern("a repetition of a repetition needs brackets")
         return self.machine.times(atom, low, high)
 
     def _counts(self) -> tuple[int, int | None]:
-        """What stands in braces: `m`, `m,` or `m,n`."""
+        """The counts in braces: `m`, `m,` or `m,n`."""
         end = self.text.find("}", self.at)
         low, comma, high = self.text[self.at : max(end, self.at)].partition(",")
         if not low.isascii() or not low.isdigit() or not (high or "0").isdigit() or len(high) > 4:
@@ -150,7 +147,7 @@ class _Reader:
         return Alphabet(((letter, letter),))
 
     def _class(self) -> Alphabet:
-        """What stands in square brackets."""
+        """A character class in square brackets."""
         negated, first = self._takes("^"), True
         ranges: list[tuple[str, str]] = []
         while first or not self._takes("]"):
@@ -168,7 +165,7 @@ class _Reader:
         return Alphabet(tuple(ranges), negated=negated)
 
     def _one_of_class(self, ranges: list[tuple[str, str]]) -> str | None:
-        """A letter; None for several, which are added."""
+        """One letter of a class; None for several, which are added to `ranges`."""
         letter = self._next()
         if letter == "[" and self._peek() == ":":
             raise BadPattern("named classes of letters are not understood here")
