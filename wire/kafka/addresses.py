@@ -1,4 +1,4 @@
-"""Addresses as Kafka's clients get them: a host and a port. Pure."""
+"""Addresses for Kafka's clients: host and port. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class Endpoint(NamedTuple):
-    """Where a client is to connect."""
+    """An address to connect to."""
 
     host: str
     port: int
 
 
 def parsed(text: str) -> Endpoint:
-    """`host:port`, with a host in brackets if it has colons."""
+    """Parse `host:port`; a host with colons has brackets."""
     host, _, port = text.rpartition(":")
     return Endpoint(host.removeprefix("[").removesuffix("]"), int(port))

@@ -1,11 +1,10 @@
-"""The table of requests: by key, the request, the response, and their versions.
+"""The table of APIs: request, response and versions by API key.
 
-From the bytes of a frame to a request, and from a response to the bytes of a frame. The functions
-for a version are compiled when it is first spoken: a start, and clients that all speak one version,
-do not pay for the others. What of this table is *served* is the session's business; what is here
-can be read and written.
+It decodes requests from frames, and encodes responses to frames. The functions for a version are
+compiled at its first use, so that nothing is spent on unused versions. The table has all APIs that
+can be decoded; `session/versions.py` has those that are served.
 
-Invariant: whatever the bytes, decoding raises nothing but `WireError`. Pure.
+Invariant: decoding any bytes raises nothing but `WireError`. Pure.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ API_VERSIONS: Final = ApiKey.API_VERSIONS
 
 
 class Api(NamedTuple):
-    """One kind of request, and its response."""
+    """A request and its response."""
 
     request: type[Request]
     response: type[Response]
@@ -127,32 +126,32 @@ APIS: Final = {api.request.KEY: api for api in _LIST}
 
 
 class RequestHeader(NamedTuple):
-    """What stands before every request."""
+    """The header of a request."""
 
     key: int
     version: int
     correlation_id: int
     client_id: str | None
     end: int
-    """Where the request begins."""
+    """The offset of the request after it."""
 
 
 _REQUEST_HEADER: Final = struct.Struct(">hhih")
 _RESPONSE_HEADER: Final = struct.Struct(">ii")
 _NO_TAGS: Final = b"\0"
 _NOTHING_LISTED: Final = b"\x01"
-"""An empty list of a flexible version; 0 is none at all."""
+"""An empty list in a flexible version; 0 is null."""
 _COUNT: Final = struct.Struct(">i")
 
 
 def decode_header(data: bytes, at: int) -> RequestHeader:
-    """The header of a request that we know, or of ApiVersions in any version."""
+    """Decode the header of a known request, or of ApiVersions in any version."""
     try:
         key, version, correlation_id, size = _REQUEST_HEADER.unpack_from(data, at)
         at += _REQUEST_HEADER.size
         client_id = None
         if size >= 0:
-            # Of this size even in flexible headers: brokers must read it before they know better.
+            # The size of the client id is an int16 even in flexible headers (`RequestHeader.json`).
             if size > len(data) - at:
                 raise reader.beyond("client_id")
             client_id = data[at : at + size].decode()
@@ -165,9 +164,9 @@ def decode_header(data: bytes, at: int) -> RequestHeader:
 
 
 def decode_request(key: int, version: int, data: bytes, at: int) -> Request | None:
-    """The request behind its header; None for ApiVersions in a version that we do not know.
+    """Decode the request after its header; None for ApiVersions in an unknown version.
 
-    Such a client is answered all the same, so that it comes back with a version that we know.
+    That is answered as well, so that the client repeats it in a known version (KIP-511).
     """
     if not _api(key, version).knows(version):
         return None
@@ -177,7 +176,7 @@ def decode_request(key: int, version: int, data: bytes, at: int) -> Request | No
 
 
 def encode_response(key: int, version: int, correlation_id: int, response: Response) -> list[bytes]:
-    """A whole frame, in pieces."""
+    """Encode the frame of a response, in pieces."""
     pieces = _encoder(key, version)(response)
     tags = _NO_TAGS if _has_tags(key, version) else b""
     size = 4 + len(tags) + sum(map(len, pieces))
@@ -185,7 +184,7 @@ def encode_response(key: int, version: int, correlation_id: int, response: Respo
 
 
 def encode_parts(key: int, version: int, parts: Sequence[Message]) -> bytes:
-    """Some elements of a response's list, for `encode_listed`."""
+    """Encode some elements of a response's list, for `encode_listed`."""
     flexible = _api(key, version).is_flexible(version)
     return b"".join(
         piece for part in parts for piece in encoder(type(part), version, flexible)(part)
@@ -195,9 +194,9 @@ def encode_parts(key: int, version: int, parts: Sequence[Message]) -> bytes:
 def encode_listed(
     request: tuple[int, int, int], response: Response, count: int, parts: Sequence[bytes]
 ) -> list[bytes]:
-    """A whole frame of a response whose last field is a list, which is empty in `response`: it has
-    so many elements, in these parts. For what is too long to be encoded in one go. `request` is
-    key, version and correlation id.
+    """Encode the frame of a response whose last field is a list. The list is empty in `response`;
+    its elements are encoded in `parts`. For lists that are too long to be encoded in one call.
+    `request` is key, version and correlation id.
     """
     key, version, number = request
     header, *pieces = encode_response(key, version, number, response)
@@ -216,7 +215,7 @@ def encode_listed(
 
 
 def _api(key: int, version: int) -> Api:
-    """The request; raises for an unknown key or version, but for any version of ApiVersions."""
+    """The API; raises for an unknown key or version, except for versions of ApiVersions."""
     api = APIS.get(key)
     if api is None:
         raise WireError(f"no request has the key {key}")
@@ -234,7 +233,7 @@ def _decoder(key: int, version: int) -> Decode:
 @cache
 def _encoder(key: int, version: int) -> Encode:
     api = _api(key, version)
-    # Only ApiVersions comes in versions that we do not know; all clients understand its first
+    # Only ApiVersions may have an unknown version; all clients understand version 0
     # (KIP-511)
     spoken = version if api.knows(version) else 0
     return encoder(api.response, spoken, api.is_flexible(spoken))
@@ -242,7 +241,7 @@ def _encoder(key: int, version: int) -> Encode:
 
 @cache
 def _has_tags(key: int, version: int) -> bool:
-    """Whether the response's header has tags (KIP-482). That of ApiVersions never has: who reads it
-    does not know yet which versions are spoken (KIP-511).
+    """Whether the response's header has tagged fields (KIP-482). That of ApiVersions never has,
+    because its reader does not know the versions of the broker yet (KIP-511).
     """
     return key != API_VERSIONS and _api(key, version).is_flexible(version)

@@ -25,7 +25,7 @@ from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
 INT64_MAX: Final = 2**63 - 1
 INT32_MAX: Final = 2**31 - 1
 KEPT: Final = Retention(-1, -1)
-"""Acknowledged messages stay: only the limits of the log end it."""
+"""Acknowledged messages stay; only the limits of the log delete them."""
 
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
@@ -49,13 +49,13 @@ CODECS: Final[Mapping[str, int]] = {
     "uncompressed": NONE,
     **{codec.name: number for number, codec in compression.CODECS.items()},
 }
-"""The numbers that batches have for them."""
+"""The codecs by `compression.type`, as numbered in batches."""
 BATCH_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Storage takes no larger entries."""
+"""The largest batch: the limit of storage for an entry."""
 
 
 class ConfigType(enum.IntEnum):
-    """As DescribeConfigs numbers them."""
+    """The type of a config, as numbered in DescribeConfigs (KIP-569)."""
 
     BOOLEAN = 1
     STRING = 2
@@ -66,18 +66,18 @@ class ConfigType(enum.IntEnum):
 
 
 class Config(Struct, frozen=True):
-    """One line of the table."""
+    """One config of a topic."""
 
     name: str
     kind: ConfigType
     default: str
     check: Callable[[str], object]
-    """Raises `ValueError` for what may not be."""
+    """Raises `ValueError` for an invalid value."""
     documentation: str
 
 
 def within(low: int, high: int = INT64_MAX) -> Callable[[str], object]:
-    """A check of whole numbers."""
+    """A check for integers within bounds."""
 
     def check(text: str) -> None:
         number = int(text)
@@ -243,13 +243,13 @@ _ROWS: Final[tuple[tuple[str, ConfigType, str, Callable[[str], object], str], ..
     ("preallocate", ConfigType.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
 )
 TOPIC: Final[Mapping[str, Config]] = {row[0]: Config(*row) for row in _ROWS}
-"""By name."""
+"""The configs by name."""
 
 
 def check(
     name: str, value: str | None, table: Mapping[str, Config] = TOPIC, kind: str = "topic"
 ) -> str:
-    """The value; raises `KafkaRefusal` for a config that is not known, or may not have it."""
+    """The checked value; raises `KafkaRefusal` for an unknown config or an invalid value."""
     config = table.get(name)
     if config is None:
         raise KafkaRefusal(INVALID_CONFIG, f"Unknown {kind} config name: {name}")
@@ -265,7 +265,7 @@ def check(
 
 
 def check_together(own: Mapping[str, str]) -> None:
-    """Whether a topic may have all of these; raises `KafkaRefusal`."""
+    """Raise `KafkaRefusal` unless a topic may have all of these configs together."""
     low, high = (int(own.get(name, TOPIC[name].default)) for name in (MIN_LAG_MS, MAX_LAG_MS))
     if low > high:
         raise KafkaRefusal(
@@ -280,7 +280,7 @@ def check_together(own: Mapping[str, str]) -> None:
 def applied(
     policies: TopicPolicies, configs: Mapping[str, str], defaults: Mapping[str, str]
 ) -> TopicPolicies:
-    """The policies of a topic that is to have these configs and no others."""
+    """The policies of a topic with exactly these configs."""
 
     def value(name: str) -> int:
         return int(configs.get(name) or defaults.get(name) or TOPIC[name].default)
@@ -323,7 +323,7 @@ def shown(effective: Effective, defaults: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_retention(retention: Retention) -> tuple[str, str]:
-    """In Kafka's units, for a topic whose value Pulsar's tools have set."""
+    """`retention.bytes` and `retention.ms` of a retention that Pulsar's tools have set."""
     minutes, megabytes = retention.retention_time_in_minutes, retention.retention_size_in_mb
     return (
         str(minutes * 60_000 if minutes > 0 else minutes),
@@ -332,7 +332,7 @@ def _of_retention(retention: Retention) -> tuple[str, str]:
 
 
 class ProduceRules(Struct, frozen=True):
-    """What of a topic's configs counts for each batch."""
+    """The configs of a topic that apply to each batch."""
 
     bytes_max: int
     append_time: bool
@@ -340,19 +340,19 @@ class ProduceRules(Struct, frozen=True):
     after_ms: int
     insync: int
     keyed: bool
-    """Newer records with their key end records: all have one."""
+    """Whether every record needs a key, because the topic is compacted."""
     limited: bool
-    """Records are deleted by limits, or by DeleteRecords."""
+    """Whether records are deleted by limits, or by DeleteRecords."""
     codec: int | None
-    """The codec that a topic imposes; None leaves it to producers."""
+    """The codec of `compression.type`; None for the producer's."""
     plain: bool
-    """Valid batches within the time limits are stored unchanged."""
+    """Whether valid batches within the time limits are stored unchanged."""
 
 
 def rules(
     effective: Effective, defaults: Mapping[str, str], bytes_max: int = BATCH_BYTES_MAX
 ) -> ProduceRules:
-    """As values; no batch may exceed `bytes_max`, even if its topic allows it."""
+    """The rules for these policies; no topic allows batches of more than `bytes_max`."""
     found = shown(effective, defaults)
     append_time = found[TIMESTAMP_TYPE] == LOG_APPEND_TIME
     insync = int(found[MIN_INSYNC])

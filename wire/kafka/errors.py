@@ -1,4 +1,4 @@
-"""Kafka's error codes, and which of them stands for an error of ours.
+"""Kafka's error codes, and the mapping of the broker's errors to them.
 
 The table names every leaf of `core.errors` (a test checks it). Clients act on codes: they retry on
 some, look for another broker first on others, and raise the rest (`Errors.java` of Kafka 4.3).
@@ -123,7 +123,7 @@ CODES: Final[Mapping[type[errors.BrokerError], int]] = {
 
 
 class KafkaRefusal(Exception):
-    """Why something is refused that only Kafka has a code for."""
+    """A refusal with an error code that only Kafka has."""
 
     def __init__(self, code: int, reason: str = "") -> None:
         super().__init__(reason)
@@ -142,7 +142,7 @@ def code_and_message(error: errors.BrokerError | KafkaRefusal) -> tuple[int, str
 
 
 def code_of(error: errors.BrokerError | KafkaRefusal) -> int:
-    """Kafka's code for an error of ours."""
+    """Kafka's error code for an error of the broker."""
     if isinstance(error, KafkaRefusal):
         return error.code
     for kind in type(error).__mro__:

@@ -53,11 +53,11 @@ PARTS: Final = (
     "magnetar.wire.kafka.session.handlers",
     "magnetar.wire.kafka.session.session",
 )
-"""In an order in which none of them brings much along."""
+"""In an order in which each imports little else."""
 
 
 class KafkaFront:
-    """Makes wire and session of each fresh connection."""
+    """Makes wire and session of each new connection."""
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class KafkaFront:
         self.options = options
         self._doors = doors
         self._lend = lend
-        """Lends file descriptors for what is imported late."""
+        """Lends file descriptors to late imports."""
         self._handlers: RequestHandlers | None = None
         """Made with the first session."""
 
     @property
     def listeners(self) -> Sequence[Listener]:
-        """A connection too many is closed: the protocol has no answer to a request that was not
-        sent, and clients back off from a connection that breaks (`reconnect.backoff.ms`).
+        """A connection beyond the limit is closed: the protocol has no unrequested reply, and
+        clients back off after a broken connection (`reconnect.backoff.ms`).
         """
         return [Listener(door, self.listener(door.name), Refusal.CLOSED) for door in self._doors]
 
@@ -112,13 +112,13 @@ class KafkaFront:
         return made
 
     async def run(self) -> None:
-        """Until cancelled: what goes on without connections."""
+        """Import the protocol, and run the services until cancelled."""
         await warm_up(self._lend)
         await self.services.run()
 
 
 async def warm_up(lend: Lend = nullcontext) -> None:
-    """Import what the first client would have to wait for, a little at a time."""
+    """Import the modules that the first client needs, one at a time."""
     for part in PARTS:
         with lend():
             import_module(part)

@@ -1,11 +1,11 @@
-"""Produce by hand, in the shape that makes up most of the traffic: one batch for one partition.
+"""The fast path of Produce requests with one batch for one partition, which are the most frequent.
 
-A producer sends the same words again and again: all but the correlation id and the records is what
-it was the last time. So the first request of a shape is read by the codec, and what stands before
-its records is remembered; while it comes again, only the records are looked for. The answer is a
-few numbers among the same words. Whatever looks different goes the long way.
+A producer repeats its requests: all bytes but the correlation id and the records are the same. So
+the codec decodes the first request of a shape, and the bytes before its records are remembered. A
+later request that has the same bytes is recognized by comparing them, and only its records are
+located. Its response is a template with a few numbers. All other requests use the codec.
 
-Invariant: what is read, and what is written, is exactly what the codec would read and write. Pure.
+Invariant: the results are exactly those of the codec. Pure.
 `records_in` and `answer` have compiled twins (`core/native`).
 """
 
@@ -24,20 +24,20 @@ from magnetar.wire.kafka.messages.records import (
 
 HOME: Final = "magnetar.wire.kafka.compiled"
 VERSIONS: Final = range(7, 14)
-"""The first version that may bring any codec, and whose response says where a log begins."""
+"""Versions of Produce from the first that allows zstd."""
 FLEXIBLE: Final = ProduceRequest.FLEXIBLE
 BY_ID_VERSION: Final = 13
-"""From here on topics are named by their ids."""
+"""From this version on topics are named by their ids (KIP-516)."""
 SHAPES_MAX: Final = 8
-"""Of one connection: partitions that it writes one by one."""
+"""Shapes that a connection remembers: it may write several partitions in turn."""
 WORDS_BYTES_MAX: Final = 1024
 
 _WORDS_AT: Final = 8
-"""Behind key, version and correlation id."""
+"""The offset after key, version and correlation id."""
 _SIZE_BYTES_MAX: Final = 5
-"""Of a size in a version with tagged fields."""
+"""The longest size in a flexible version."""
 _TAIL: Final = b"\0\0\0"
-"""No tagged fields: of the partition, the topic, the request."""
+"""Empty tagged fields of partition, topic and request."""
 _NUMBER: Final = Layout(">i")
 _LENGTH: Final = Layout(">h").pack
 _HEAD: Final = Layout(">ii").pack
@@ -45,11 +45,11 @@ _NUMBERS: Final = Layout(">hqqq").pack
 _ONE: Final = b"\0\0\0\x01"
 _NOTHING: Final = b"\0\0\0\0"
 _REFUSALS_VERSION: Final = 8
-"""From here on responses have room for records that were refused, and for a message."""
+"""From this version on responses have record errors and an error message (KIP-467)."""
 
 
 class Shape:
-    """What comes again and again, and what it means."""
+    """The repeated bytes of a request, and their meaning."""
 
     __slots__ = (
         "acks",
@@ -82,16 +82,16 @@ class Shape:
         (topic,) = request.topic_data
         self.name = topic.name
         self.topic_id = topic.topic_id
-        """Instead of the name, from `BY_ID_VERSION` on."""
+        """In place of the name, from `BY_ID_VERSION` on."""
         self.resource = self.name or self.topic_id.hex()
-        """The name by which rights are checked."""
+        """The name for the check of rights."""
         self.partition = topic.partition_data[0].index
         self.answer_words = _answer_words(self.version, topic, self.partition)
         self.rest = _rest(self.version)
-        """The end of an answer without further fields."""
+        """The end of a response without errors."""
 
     def asks(self, records: memoryview) -> ProduceRequest:
-        """The same again, with other records."""
+        """The request of this shape with these records."""
         part = ProducePartition(index=self.partition, records=records)
         topic = ProduceTopic(name=self.name, topic_id=self.topic_id, partition_data=[part])
         return ProduceRequest(
@@ -103,7 +103,7 @@ class Shape:
 
 
 def _answer_words(version: int, topic: ProduceTopic, partition: int) -> bytes:
-    """From the correlation id to what is said of the partition."""
+    """The bytes of a response between correlation id and error code."""
     name, index = topic.name.encode(), _NUMBER.pack(partition)
     if version < FLEXIBLE:
         return b"".join((_ONE, _LENGTH(len(name)), name, _ONE, index))
@@ -112,7 +112,7 @@ def _answer_words(version: int, topic: ProduceTopic, partition: int) -> bytes:
 
 
 def _rest(version: int) -> bytes:
-    """No record refused, no message, no throttling; with tagged fields where there may be any."""
+    """The bytes of a response after the log start offset: no errors, no throttling."""
     if version >= FLEXIBLE:
         return b"\x01\0\0\0" + _NOTHING + b"\0"
     if version >= _REFUSALS_VERSION:
@@ -121,7 +121,7 @@ def _rest(version: int) -> bytes:
 
 
 class Shapes:
-    """What was seen on one connection; what came last is looked for first."""
+    """The shapes of one connection; the last one is tried first."""
 
     __slots__ = ("_known",)
 
@@ -129,7 +129,7 @@ class Shapes:
         self._known: list[Shape] = []
 
     def read(self, frame: bytes, at: int) -> tuple[Shape, memoryview] | None:
-        """The shape of the request that ends the frame, and its records; None if it is new."""
+        """The shape and the records of a request; None for an unknown shape."""
         for place, shape in enumerate(self._known):
             found = records_in(frame, at, shape.head, shape.words)
             if found is not None:
@@ -139,8 +139,8 @@ class Shapes:
         return None
 
     def begun(self, frame: bytes, frame_bytes: int) -> tuple[Shape, int] | None:
-        """The shape of a request that begins a frame of that size, and where its records begin;
-        None if it is new, or if that has not come yet.
+        """The shape of a partly received frame of that size, and the offset of its records; None
+        for an unknown shape, or if the records are not reached yet.
         """
         for shape in self._known:
             found = _records_at(frame, 4, shape.head, shape.words)
@@ -151,7 +151,7 @@ class Shapes:
     def remember(
         self, frame: bytes, at: int, version: int, client_id: str | None, request: ProduceRequest
     ) -> Shape | None:
-        """A request that the codec has read: if it has the shape, the next one is read by hand."""
+        """Remember the shape of a decoded request, if it has one batch for one partition."""
         if version not in VERSIONS or len(request.topic_data) != 1:
             return None
         parts = request.topic_data[0].partition_data
@@ -171,7 +171,7 @@ class Shapes:
 
 
 def py_records_in(frame: bytes, at: int, head: bytes, words: bytes) -> memoryview | None:
-    """The records of a request that begins so, and ends with them; None for any other."""
+    """The records of a request with this beginning; None for any other."""
     found = _records_at(frame, at, head, words)
     if found is None:
         return None
@@ -198,12 +198,12 @@ def _records_at(frame: bytes, at: int, head: bytes, words: bytes) -> tuple[int, 
 
 
 def _tail(version: int) -> bytes:
-    """What stands behind the records."""
+    """The bytes after the records."""
     return _TAIL if version >= FLEXIBLE else b""
 
 
 def py_answer(correlation_id: int, words: bytes, offset: int, start: int, rest: bytes) -> bytes:
-    """The whole frame that says where a batch is stored, its times untouched."""
+    """The frame of a response: the offset of a batch with CreateTime."""
     numbers = _NUMBERS(0, offset, -1, start)
     size = 4 + len(words) + len(numbers) + len(rest)
     return b"".join((_HEAD(size, correlation_id), words, numbers, rest))

@@ -1,10 +1,10 @@
 """Topics by the names that Kafka's clients use. Pure.
 
-`t` is `persistent://public/default/t`, and `tenant/namespace/t` is a topic elsewhere. A topic has
-one name here: the short one where there is one.
+`t` is `persistent://public/default/t`, and `tenant/namespace/t` a topic of another namespace. The
+name of a topic is the shortest one.
 
-Invariant: what `called` returns `topic_of` takes back. Longer spellings are taken too, and every
-client hears the one that it used.
+Invariant: `topic_of` is the inverse of `called`. It accepts longer spellings too, and each client
+gets the one that it has used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEGAL: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 
 def topic_of(text: str) -> TopicName:
-    """The topic that a client means; raises `InvalidName`."""
+    """The topic with a client's name; raises `InvalidName`."""
     name = TopicName.parse(text)
     if not name.persistent:
         raise InvalidName(f"{text} keeps nothing, so there is nothing to read by offset")
@@ -28,7 +28,7 @@ def topic_of(text: str) -> TopicName:
 
 
 def new_topic_of(text: str) -> TopicName:
-    """The same for a topic that is created: every client must accept its name."""
+    """As `topic_of`, for a new topic, whose name all clients must accept."""
     name = topic_of(text)
     if not _LEGAL.fullmatch(name.local) or name.local in (".", ".."):
         raise InvalidName(f"a topic is called by letters, digits, '.', '_' and '-', not {text!r}")
@@ -40,6 +40,6 @@ def new_topic_of(text: str) -> TopicName:
 
 
 def called(name: TopicName) -> str:
-    """What clients call a topic."""
+    """The name of a topic for clients."""
     namespace = str(name.namespace)
     return name.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{name.local}"

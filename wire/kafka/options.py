@@ -1,4 +1,4 @@
-"""What an operator can set for Kafka's clients."""
+"""The options of the Kafka front."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class KafkaOptions(Struct, frozen=True):
     """See the module's docstring."""
 
     host: str = ""
-    """The host that clients connect to; empty for the one by which they came."""
+    """The advertised host; empty for the one to which a client has connected."""
     advertised: Mapping[str, str] = {}
-    """Host and port by listener, which take precedence over `host`."""
+    """Advertised `host:port` by listener, which take precedence over `host`."""
     node_id: int = 0
     partitions: int = 1
     """Partitions of a topic that is created automatically."""
     batch_bytes_max: int = 1_048_588
     """The default of `max.message.bytes`."""
     message_bytes_max: int = BATCH_BYTES_MAX
-    """The largest entry: Pulsar's clients learn this limit, and drop what is larger."""
+    """The largest entry: Pulsar's clients get this limit, and drop larger messages."""
     retention_ms: int = 604_800_000
     """The default of `retention.ms`, for topics that Kafka's clients create; -1 for ever."""
     transaction_ms_max: int = 900_000
@@ -35,6 +35,6 @@ class KafkaOptions(Struct, frozen=True):
     """An unused transactional id is forgotten after it (`transactional.id.expiration.ms`)."""
     groups: GroupOptions = GroupOptions()
     data_dir: str = ""
-    """The folder that DescribeLogDirs names."""
+    """The directory in DescribeLogDirs."""
     room: Callable[[], tuple[int, int]] = lambda: UNKNOWN
-    """The size of its disk and how much of it is free, in bytes; -1 for unknown."""
+    """Returns the total and the free bytes of its disk; -1 for unknown (KIP-827)."""

@@ -1,7 +1,7 @@
-"""What all Kafka connections of a broker share: logs, groups, offsets, transactions.
+"""The services that all Kafka connections of a broker share: logs, groups, offsets, transactions.
 
-Request handlers are made of these (`session/handlers.py`); `front.py` opens and runs them. Nothing
-in here needs the declarations of requests, which are slow to import.
+Request handlers use them (`session/handlers.py`); `front.py` opens and runs them. This module does
+not import the declarations of requests, which is slow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from magnetar.wire.kafka.partition.inspectors import Inspectors
 from magnetar.wire.kafka.partition.logs import Logs
 
 INSPECTORS_MAX: Final = 2
-"""Batches that threads check at the same time; each may have its records in memory."""
+"""Batches that threads check concurrently; each may have its records in memory."""
 TRANSACTIONS: Final = "/magnetar/kafka/transactions"
 CLUSTER_ID: Final = "/magnetar/kafka/cluster-id"
 
@@ -50,7 +50,7 @@ class KafkaServices:
             RETENTION_MS: str(options.retention_ms),
             MAX_MESSAGE_BYTES: str(options.batch_bytes_max),
         }
-        """Configs that an operator can set for topics that have none of their own."""
+        """Defaults of topic configs that an operator can set."""
         self.cluster_id = ""
         """Known once `open` has returned."""
         self.logs = Logs(broker, self.defaults, options.message_bytes_max)
@@ -84,7 +84,7 @@ class KafkaServices:
         )
 
     async def open(self) -> None:
-        """Load what is stored and ours."""
+        """Load the stored state that this broker owns."""
         metadata = self.broker.metadata
         if await metadata.get(CLUSTER_ID) is None:
             with suppress(AlreadyExists):  # another broker was first
@@ -98,7 +98,7 @@ class KafkaServices:
         await self.groups.open()
 
     async def run(self) -> None:
-        """Until cancelled: what goes on without connections."""
+        """Run the background work until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.member_store.run)
             nursery.start_soon(self.groups.run)

@@ -1,11 +1,11 @@
 """One Kafka connection without its socket: requests in, responses out, in the same order.
 
-A frame is a size and what it says. Every request takes a place in line when it is parsed; its
-response may come at any time, and leaves when all before it have left. A request that has no
-response (Produce that asks for none) gives its place up.
+A frame is a size and that many bytes. Each parsed request joins a queue. Its response may come at
+any time, and is sent after all earlier responses. A request without a response (Produce with
+acks=0) leaves the queue.
 
-Invariant: no byte is parsed after `WireError` or `close`; a response is packed once, or
-never when the connection is closed first.
+Invariant: no byte is parsed after `WireError` or `close`; each response is packed once, or never if
+the connection is closed before.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from magnetar.wire.kafka.hot import Shape, Shapes
 from magnetar.wire.kafka.messages.records import ProduceRequest
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
-"""Kafka's own limit for a request."""
+"""Kafka's default limit for a request (`socket.request.max.bytes`)."""
 WORDS_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Of a request that brings no records: taken apart it has many times its size in memory."""
+"""The largest request without records: decoded, it takes many times its size in memory."""
 BEGINS: Final = (b"\0\0", b"\0", b"")
-"""How a frame of Produce, the API with the number 0, begins, as much of it as has come."""
+"""Beginnings of a frame of Produce, API key 0, of which fewer bytes may be received."""
 NO_RECORDS: Final = memoryview(b"")
 _SIZE = Layout(">i").unpack_from
 
 
 class KafkaRequest:
-    """One request, and its place in line."""
+    """One request, and its place in the queue."""
 
     __slots__ = (
         "_request",
@@ -64,26 +64,26 @@ class KafkaRequest:
         self.client_id = client_id or ""
         self._request = request
         self.size = size
-        """Bytes of its frame, or of the records that make up most of it."""
+        """The size of its frame, or of its records, which are most of it."""
         self.weight = 0
-        """What it counts for while it is not answered (`KafkaSession.weigh`)."""
+        """The memory that it counts for until it is answered (`KafkaSession.weigh`)."""
         self.storing = False
-        """Whether that counts as on its way to storage."""
+        """Whether the memory counts as on its way to storage."""
         self.pieces: list[bytes] | None = None
-        """The response, as soon as there is one; empty for none at all."""
+        """The packed response; None before it is packed, empty if there is none."""
 
     @property
     def request(self) -> Request | None:
-        """None for ApiVersions of a version that we do not know."""
+        """The decoded request; None for ApiVersions in an unknown version."""
         return self._request
 
     def let_go(self) -> None:
-        """Release the memory of a request, whose answer may take a while."""
+        """Release the memory of a request whose response may take long."""
         self._request = None
 
 
 class RepeatedProduce(KafkaRequest):
-    """A request in a shape seen before; the object is made only when it is needed."""
+    """A Produce request of a known shape, which is decoded only when it is needed."""
 
     __slots__ = ("body", "records", "shape")
 
@@ -94,7 +94,7 @@ class RepeatedProduce(KafkaRequest):
         records: memoryview,
         body: LargeFrame | None = None,
     ) -> None:
-        # not by way of the class above: it is done for each batch
+        # does not call the base class, because it runs for each batch
         self.key = PRODUCE
         self.version = shape.version
         self.correlation_id = correlation_id
@@ -106,7 +106,7 @@ class RepeatedProduce(KafkaRequest):
         self.shape = shape
         self.records = records
         self.body = body
-        """Has room before the records for what is stored in front of them."""
+        """The records, with free bytes before them for the entry's header."""
 
     @property
     def request(self) -> Request | None:
@@ -130,15 +130,15 @@ class KafkaWire:
         self._closed = False
         self._requests: list[KafkaRequest] = []
         self._line: deque[KafkaRequest] = deque()
-        """Requests whose responses have not left, in order."""
+        """Requests whose responses are not sent, in order."""
         self._outgoing: list[bytes] = []
         self._begun: tuple[Shape, bytes] | None = None
-        """Of a request whose records are received by themselves: its shape, and all before them."""
+        """The shape of a request whose records are being received, and the bytes before them."""
         self.shapes = Shapes()
 
     @property
     def waiting(self) -> int:
-        """Requests that are not answered yet."""
+        """The number of unanswered requests."""
         return len(self._line)
 
     def is_first(self, request: KafkaRequest) -> bool:
@@ -166,7 +166,7 @@ class KafkaWire:
                 self.frame_bytes_wanted = end - offset
                 break
             try:
-                if end == size:  # nothing behind it: it is read where it stands
+                if end == size:  # it is the last one, and need not be copied
                     self._take(data, offset + 4)
                 else:
                     self._take(data[offset + 4 : end], 0)
@@ -177,8 +177,8 @@ class KafkaWire:
         return offset
 
     def body_in(self, begin: bytes) -> tuple[int, int]:
-        """The records of a large Produce, of a shape that is known, leave room for what is stored
-        before them, so that nobody has to copy them.
+        """Receive the records of a large Produce of a known shape with free bytes before them for
+        the entry's header, so that they are not copied.
         """
         found = self.shapes.begun(begin, self.frame_bytes_wanted)
         if found is None:
@@ -238,9 +238,7 @@ class KafkaWire:
     # -- out ----------------------------------------------------------------------------------
 
     def answer(self, request: KafkaRequest, response: Response | list[bytes] | None) -> None:
-        """Pack a response that may be encoded already, or that there is none; it leaves when its
-        turn comes.
-        """
+        """Pack a response, which may be encoded or None; it is sent when its turn comes."""
         pieces = []
         if isinstance(response, list):
             pieces = response
@@ -257,16 +255,16 @@ class KafkaWire:
             self._outgoing += line.popleft().pieces or ()
 
     def take_outgoing(self) -> list[bytes]:
-        """What to send next, in order."""
+        """The responses whose turn has come, in order."""
         taken, self._outgoing = self._outgoing, []
         return taken
 
     # -- the end ------------------------------------------------------------------------------
 
     def let_go(self) -> None:
-        """The connection is gone: requests and packed responses are dropped. Wire and session know
-        each other, so it would stay until garbage is looked for, which is seldom. (A request that
-        somebody still works at is his.)
+        """Drop requests and responses of a closed connection. Wire and session refer to each other,
+        so they would stay in memory until garbage collection, which is rare. A handler keeps its
+        request.
         """
         self._line.clear()
         self._requests.clear()
@@ -274,6 +272,6 @@ class KafkaWire:
         self._begun = None
 
     def close(self) -> None:
-        """Parse no more bytes; responses that are packed may still be sent."""
+        """Parse no more bytes; packed responses may still be sent."""
         self._closed = True
         self.frame_bytes_wanted = 0

@@ -25,11 +25,11 @@ NO_UUID: Final = bytes(16)
 
 
 class FieldType(msgspec.Struct, frozen=True):
-    """A type of the protocol that is no structure."""
+    """A primitive type of the protocol."""
 
     name: str
     layout: str = ""
-    """For `struct`; empty if its size varies."""
+    """Its `struct` code; empty if its size varies."""
 
 
 class Since(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Since(msgspec.Struct, frozen=True):
 
 class Until(msgspec.Struct, frozen=True):
     version: int
-    """The last that has it."""
+    """The last version with the field."""
 
 
 class Nullable(msgspec.Struct, frozen=True):
@@ -50,22 +50,22 @@ class Tagged(msgspec.Struct, frozen=True):
 
 
 def since(version: int) -> Since:
-    """There from this version on."""
+    """The field exists from this version on."""
     return Since(version)
 
 
 def until(version: int) -> Until:
-    """There up to this version."""
+    """The field exists up to this version."""
     return Until(version)
 
 
 def nullable(version: int) -> Nullable:
-    """May be null from this version on."""
+    """The field may be null from this version on."""
     return Nullable(version)
 
 
 def tagged(number: int) -> Tagged:
-    """Follows all others, with a number, if it is present."""
+    """A tagged field with that number (KIP-482)."""
     return Tagged(number)
 
 
@@ -79,15 +79,15 @@ Uuid = Annotated[bytes, FieldType("uuid", "16s")]
 String = Annotated[str, FieldType("string")]
 Bytes = Annotated[bytes, FieldType("bytes")]
 View = Annotated[bytes | memoryview, FieldType("view")]
-"""Bytes that are read where they stand, for they may be many."""
+"""Bytes that are not copied when they are read, because they may be large."""
 Pieces = Annotated[bytes | list[bytes | memoryview], FieldType("pieces")]
-"""Bytes that are written in several pieces, for the same reason; they are read as one."""
+"""Bytes that are written in several pieces, for the same reason, and read as one."""
 
 
 class ByName(msgspec.StructMeta):
-    """Fields are given by name, so that they may stand in the order of the wire.
+    """Makes all fields keyword-only, so that they can be declared in wire order.
 
-    msgspec has `kw_only` for that, but no class inherits it; this says it once for all of them.
+    msgspec has `kw_only` for that, but classes do not inherit it.
     """
 
     def __new__(
@@ -98,25 +98,25 @@ class ByName(msgspec.StructMeta):
 
 @typing.dataclass_transform(kw_only_default=True)
 class Message(msgspec.Struct, metaclass=ByName):
-    """A structure of the protocol: a whole message, or a part of one."""
+    """A structure of the protocol: a message, or a part of one."""
 
 
 class Request(Message):
-    """What a client asks."""
+    """A request of a client."""
 
     KEY: ClassVar[int]
     VERSIONS: ClassVar[tuple[int, int]]
-    """The first and the last that we know."""
+    """The first and the last known version."""
     FLEXIBLE: ClassVar[int] = LATEST
-    """The first in the newer form: sizes are varints, and structures end with tagged fields."""
+    """The first flexible version: sizes are varints, and structures end with tagged fields."""
 
 
 class Response(Message):
-    """What it is answered; key and versions are those of its request."""
+    """A response; key and versions are those of its request."""
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One field, as its class declares it."""
+    """The declaration of one field."""
 
     name: str
     kind: FieldType | type[Message]
@@ -124,7 +124,7 @@ class Field(msgspec.Struct, frozen=True):
     since: int
     until: int
     null_since: int | None
-    """None for never."""
+    """The first version in which it may be null; None for never."""
     tag: int | None
     default: Any
 
@@ -137,7 +137,7 @@ class Field(msgspec.Struct, frozen=True):
 
 @cache
 def fields_of(message: type[Message]) -> tuple[Field, ...]:
-    """The fields of a class, in the order of the wire."""
+    """The fields of a class in wire order."""
     hints = typing.get_type_hints(message, include_extras=True)
     defaults = {one.name: one for one in msgspec.structs.fields(message)}
     return tuple(
@@ -156,7 +156,7 @@ def _default(info: msgspec.structs.FieldInfo) -> Any:
 def _field(name: str, hint: Any, default: Any) -> Field:
     hint, marks = _unwrapped(hint)
     if any(isinstance(mark, FieldType) for mark in marks):
-        hint = bytes  # what else it may be is no matter of the wire
+        hint = bytes  # alternatives in the annotation do not concern the wire
     optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
     if optional:
         (hint,) = [one for one in typing.get_args(hint) if one is not type(None)]
@@ -181,7 +181,7 @@ def _field(name: str, hint: Any, default: Any) -> Field:
 
 
 def _unwrapped(hint: Any) -> tuple[Any, list[Any]]:
-    """What is annotated, and with what."""
+    """Split an annotated type into the type and its annotations."""
     if typing.get_origin(hint) is not Annotated:
         return hint, []
     inner, *marks = typing.get_args(hint)

@@ -1,14 +1,14 @@
-"""From a declaration to a decoder: its source for one version of a message, compiled.
+"""Generates decoders: the source of a function for one version of a message, compiled.
 
 Theory. A version of a message has a fixed list of fields, so everything that depends on the
-declaration is settled before the first byte: neighbours of fixed size become one `struct` call, an
-array becomes a loop in place, fields that are not in this version cost nothing. What is left is
-about what one would write by hand; `source_of` shows it. Each function here adds the lines that
-read one thing, and returns the name of the variable, or the expression, that holds it then.
+declaration is decided at generation: adjacent fields of fixed size become one `struct` call, an
+array becomes an inline loop, and fields of other versions cost nothing. The result is close to
+handwritten code; `source_of` shows it. Each function here adds the lines that read one item, and
+returns the variable or expression of its value.
 
-Invariants: a decoder reads nothing behind `data`, raises nothing but `WireError`, makes no array
-with more elements than there are bytes left, and reads no byte twice, so that its time and memory
-are bounded by the size of the message. Pure.
+Invariants: a decoder reads nothing past `data`, raises nothing but `WireError`, makes no array with
+more elements than bytes are left, and reads no byte twice, so that its time and memory are bounded
+by the size of the message. Pure.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ READ: Final = {
     "pieces": "data[at:at + size]",
     "view": "memoryview(data)[at:at + size]",
 }
-"""By kind, when the size is known."""
+"""The lines that read bytes of known size, by type."""
 
 Decode = Callable[[bytes, int], tuple[Any, int]]
-"""Takes bytes and an offset; returns the value, and the offset behind it."""
+"""Takes bytes and an offset; returns the value, and the offset after it."""
 
 
 @cache
@@ -79,7 +79,7 @@ def _message(source: Source, depth: int, message: type[Message]) -> str:
 
 
 def _run(source: Source, depth: int, run: list[Field]) -> dict[str, str]:
-    """Neighbours of fixed size."""
+    """Read adjacent fields of fixed size."""
     name, size = source.layout(codes(run), "unpack_from")
     values = {field.name: source.local(field.name) for field in run}
     source.add(depth, f"{', '.join(values.values())}, = {name}(data, at)", f"at += {size}")
@@ -102,7 +102,7 @@ def _field(source: Source, depth: int, field: Field) -> str:
 
 
 def _sized(source: Source, depth: int, field: Field, value: str) -> int:
-    """Read a size, of bytes or elements, and see to null; returns how deep to go on."""
+    """Read a size of bytes or elements, and handle null; returns the indentation to go on with."""
     if source.flexible:
         source.add(depth, "size = data[at] - 1", "at += 1", "if size > 126:")
         source.add(depth + 1, "size, at = reader.varint(data, at - 1)", "size -= 1")
@@ -151,7 +151,7 @@ def _structure(source: Source, depth: int, kind: type[Message], value: str, *, n
 
 
 def _tags(source: Source, depth: int, tagged: list[Field]) -> dict[str, str]:
-    """Tagged fields at the end of a structure; those that we do not know are skipped."""
+    """Read the tagged fields at the end of a structure; unknown ones are skipped (KIP-482)."""
     values = {field.name: source.local(field.name) for field in tagged}
     for field in tagged:
         source.add(depth, f"{values[field.name]} = {field.default!r}")
@@ -169,7 +169,7 @@ def _tags(source: Source, depth: int, tagged: list[Field]) -> dict[str, str]:
         source.add(depth, f"{keyword} {number} == {field.tag}:")
         found = _field(source, depth + 1, field)
         source.add(depth + 1, f"{values[field.name]} = {found}")
-        # Or a thousand empty fields could each make us read the same bytes behind them.
+        # Otherwise a thousand empty fields could each make us read the same following bytes.
         source.add(depth + 1, f"if at != {stop}:", f"{INDENT}raise reader.beyond({field.name!r})")
         keyword = "elif"
     source.add(depth, f"at = {stop}")

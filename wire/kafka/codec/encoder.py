@@ -1,9 +1,8 @@
-"""From a declaration to an encoder: its source for one version of a message, compiled.
+"""Generates encoders: the source of a function for one version of a message, compiled.
 
 The counterpart of `decoder.py`, which explains the theory. An encoder returns pieces, so that
-records are not copied only to put a few bytes in front of them. It trusts its caller: a value that
-the version cannot express (null where there is no null, a number too large) ends in Python's own
-error. Pure.
+records are not copied only to prepend a few bytes. It trusts its caller: a value that the version
+cannot express (an invalid null, a number too large) raises Python's own error. Pure.
 """
 
 from __future__ import annotations
@@ -63,14 +62,14 @@ def _message(source: Source, depth: int, message: type[Message], value: str) -> 
 
 
 def _run(source: Source, depth: int, run: list[Field], value: str) -> None:
-    """Neighbours of fixed size."""
+    """Write adjacent fields of fixed size."""
     name, _ = source.layout(codes(run), "pack")
     given = ", ".join(f"{value}.{field.name}" for field in run)
     source.add(depth, f"add({name}({given}))")
 
 
 def _field(source: Source, depth: int, field: Field, value: str) -> None:
-    """One field of any kind; `value` is the expression that gives it."""
+    """Write one field of any type; `value` is the expression of its object."""
     if isinstance(field.kind, FieldType) and is_fixed(field):
         name, _ = source.layout(field.kind.layout, "pack")
         source.add(depth, f"add({name}({value}))")
@@ -94,7 +93,7 @@ def _field(source: Source, depth: int, field: Field, value: str) -> None:
 
 
 def _pieces(source: Source, depth: int, field: Field, given: str) -> None:
-    """Bytes, or a list of such."""
+    """Write bytes, or a list of pieces."""
     source.add(depth, f"if type({given}) is list:", f"    size = sum(map(len, {given}))", "else:")
     source.add(depth, f"    size = len({given})", f"    {given} = ({given},)")
     if source.flexible:
@@ -106,7 +105,7 @@ def _pieces(source: Source, depth: int, field: Field, given: str) -> None:
 
 
 def _null(source: Source, depth: int, field: Field, given: str) -> int:
-    """Write null for None, if that may be; returns how deep to go on for all else."""
+    """Write null for None if it is valid; returns the indentation for other values."""
     if not field.may_be_null(source.version):
         return depth
     null = b"\0" if source.flexible else struct.pack(">" + size_code(field), -1)
@@ -144,7 +143,7 @@ def _structure(source: Source, depth: int, field: Field, kind: type[Message], gi
 
 
 def _tags(source: Source, depth: int, tagged: list[Field], value: str) -> None:
-    """Those that have not their default; each is written into a list of its own."""
+    """Write the tagged fields that differ from their defaults, each into its own list."""
     outer, found = source.local("outer"), source.local("tagged")
     source.add(depth, f"{found} = []", f"{outer} = add")
     for field in tagged:

@@ -1,6 +1,6 @@
-"""What compiled decoders call: numbers whose size varies, and tagged fields. Pure.
+"""Functions for generated decoders: varints and tagged fields. Pure.
 
-An index behind the end is left to Python: decoders turn what it says into `WireError`.
+An index past the end raises `IndexError`, which decoders turn into `WireError`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ VARINT_BYTES_MAX: Final = 5
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint at `at`: the number, and the offset behind it."""
+    """An unsigned varint and the offset after it."""
     number = shift = 0
     for place in range(at, at + VARINT_BYTES_MAX):
         byte = data[place]
@@ -25,7 +25,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def tag(data: bytes, at: int) -> tuple[int, int, int]:
-    """A tagged field: its number, where its value begins, and the offset behind that."""
+    """A tagged field: its number, and the offsets of its value's begin and end."""
     number, at = varint(data, at)
     size, at = varint(data, at)
     if size > len(data) - at:
@@ -34,9 +34,7 @@ def tag(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def skip_tags(data: bytes, at: int) -> int:
-    """The offset behind tagged fields that we do not know: they are passed over, never refused
-    (KIP-482).
-    """
+    """Skip unknown tagged fields, which are valid (KIP-482); returns the offset after them."""
     count, at = varint(data, at)
     for _ in range(count):
         _, _, at = tag(data, at)

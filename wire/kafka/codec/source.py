@@ -1,4 +1,4 @@
-"""The source of a function that is being written, line by line, and what it needs to run. Pure."""
+"""The source of a generated function, line by line, and the names that it uses. Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Source:
 
 
 def of_version(message: type[Message], version: int) -> tuple[list[Field], list[Field]]:
-    """The fields that this version has: the plain ones, and the tagged ones by number."""
+    """The fields of a version: the plain ones, and the tagged ones by number."""
     there = [field for field in fields_of(message) if field.is_in(version)]
     tagged = [(field.tag, field) for field in there if field.tag is not None]
     plain = [field for field in there if field.tag is None]
@@ -70,22 +70,22 @@ def is_fixed(field: Field) -> bool:
 
 
 def runs(fields: list[Field]) -> Iterator[tuple[bool, list[Field]]]:
-    """Neighbours of fixed size together."""
+    """Group adjacent fields of fixed size."""
     for fixed, group in groupby(fields, is_fixed):
         yield fixed, list(group)
 
 
 def codes(run: list[Field]) -> str:
-    """The layout of neighbours of fixed size."""
+    """The `struct` layout of fields of fixed size."""
     return "".join(field.kind.layout for field in run if isinstance(field.kind, FieldType))
 
 
 def size_code(field: Field) -> str:
-    """How a size is written in versions that are not flexible."""
+    """The `struct` code of a size in versions that are not flexible."""
     text = isinstance(field.kind, FieldType) and field.kind.name == "string" and not field.array
     return "h" if text else "i"
 
 
 def element_of(field: Field) -> Field:
-    """The field as one element of its array: no array, and never null."""
+    """The declaration of an array's element, which is never null."""
     return msgspec.structs.replace(field, array=False, null_since=None)

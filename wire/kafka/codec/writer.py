@@ -1,4 +1,4 @@
-"""What compiled encoders call: numbers whose size varies, and tagged fields. Pure."""
+"""Functions for generated encoders: varints and tagged fields. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 from magnetar.core.kernel import varints
 
 SHORT: Final = [varints.varint(number) for number in range(1024)]
-"""Most sizes are small."""
+"""The varints of small numbers, which most sizes are."""
 
 
 def varint(number: int) -> bytes:
-    """Unsigned."""
+    """Encode an unsigned varint."""
     return SHORT[number] if number < len(SHORT) else varints.varint(number)
 
 
 def tags(fields: Sequence[tuple[int, list[bytes]]]) -> bytes:
-    """Tagged fields in their order: how many, then number, size, value of each."""
+    """Encode tagged fields in order: their count, then number, size and value of each."""
     pieces = [varint(len(fields))]
     for number, value in fields:
         joined = b"".join(value)

@@ -6,7 +6,7 @@ from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import Int8, Int16, Int32, Message, Request, Response, String
 
 LITERAL = 3
-"""A rule for what is called exactly so."""
+"""The pattern type of ACLs for one exact name (KIP-290)."""
 
 
 class DescribeAclsRequest(Request):
@@ -35,7 +35,7 @@ class AclDescription(Message):
 
 
 class AclResource(Message):
-    """The rules for one thing."""
+    """The ACLs of one resource."""
 
     resource_type: Int8
     resource_name: String
@@ -53,7 +53,7 @@ class DescribeAclsResponse(Response):
 
 
 class AclCreation(Message):
-    """A rule to be."""
+    """An ACL to create."""
 
     resource_type: Int8
     resource_name: String
@@ -65,7 +65,7 @@ class AclCreation(Message):
 
 
 class CreateAclsRequest(Request):
-    """Add these."""
+    """Creates ACLs."""
 
     KEY = ApiKey.CREATE_ACLS
     VERSIONS = (1, 3)
@@ -89,7 +89,7 @@ class CreateAclsResponse(Response):
 
 
 class DeleteAclsFilter(Message):
-    """A filter for rules that are deleted."""
+    """A filter for ACLs to delete."""
 
     resource_type_filter: Int8
     resource_name_filter: String | None
@@ -101,7 +101,7 @@ class DeleteAclsFilter(Message):
 
 
 class DeleteAclsRequest(Request):
-    """Delete the rules that match these filters."""
+    """Deletes the ACLs that match the filters."""
 
     KEY = ApiKey.DELETE_ACLS
     VERSIONS = (1, 3)
@@ -111,7 +111,7 @@ class DeleteAclsRequest(Request):
 
 
 class DeleteAclsMatchingAcl(Message):
-    """One that went."""
+    """A deleted ACL."""
 
     error_code: Int16
     error_message: String | None

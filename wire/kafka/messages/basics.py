@@ -36,7 +36,7 @@ class ApiVersionsRequest(Request):
 
 
 class SupportedApi(Message):
-    """A request that is served, from its first version to its last."""
+    """A supported API, with its first and last version."""
 
     api_key: Int16
     min_version: Int16
@@ -44,7 +44,7 @@ class SupportedApi(Message):
 
 
 class SupportedFeature(Message):
-    """A feature of the cluster, and the levels of it that we know."""
+    """A supported feature and its levels (KIP-584)."""
 
     name: String
     min_version: Int16
@@ -52,7 +52,7 @@ class SupportedFeature(Message):
 
 
 class FinalizedFeature(Message):
-    """A feature that is switched on in the whole cluster, and at which levels."""
+    """A finalized feature of the cluster and its levels (KIP-584)."""
 
     name: String
     max_version_level: Int16
@@ -72,7 +72,7 @@ class ApiVersionsResponse(Response):
 
 
 class MetadataRequestTopic(Message):
-    """A topic to find, by name or, with no name, by id."""
+    """A topic by name, or without a name by id."""
 
     topic_id: Annotated[Uuid, since(10)] = NO_UUID
     name: Annotated[String | None, nullable(10)]
@@ -92,7 +92,7 @@ class MetadataRequest(Request):
 
 
 class MetadataBroker(Message):
-    """Where one broker listens."""
+    """The address of one broker."""
 
     node_id: Int32
     host: String
@@ -101,7 +101,7 @@ class MetadataBroker(Message):
 
 
 class MetadataPartition(Message):
-    """Who leads a partition, and who has copies."""
+    """The leader and the replicas of a partition."""
 
     error_code: Int16
     partition_index: Int32
@@ -113,7 +113,7 @@ class MetadataPartition(Message):
 
 
 class MetadataTopic(Message):
-    """A topic with all its partitions, or why it was not found."""
+    """A topic with its partitions, or its error."""
 
     error_code: Int16
     name: Annotated[String | None, nullable(12)]
@@ -183,7 +183,7 @@ class DescribeClusterRequest(Request):
 
 
 class DescribedBroker(Message):
-    """Where one broker listens."""
+    """The address of one broker."""
 
     broker_id: Int32
     host: String
@@ -212,14 +212,14 @@ class DescribeTopic(Message):
 
 
 class TopicCursor(Message):
-    """From which partition of which topic to go on."""
+    """The topic and partition to continue with (KIP-966)."""
 
     topic_name: String
     partition_index: Int32
 
 
 class DescribeTopicPartitionsRequest(Request):
-    """Describe topics, so many partitions at a time."""
+    """Describes topics, with a limit of partitions in one response (KIP-966)."""
 
     KEY = ApiKey.DESCRIBE_TOPIC_PARTITIONS
     VERSIONS = (0, 0)
@@ -231,7 +231,7 @@ class DescribeTopicPartitionsRequest(Request):
 
 
 class DescribedPartition(Message):
-    """Who leads a partition, and who has copies."""
+    """The leader and the replicas of a partition."""
 
     error_code: Int16
     partition_index: Int32
@@ -245,7 +245,7 @@ class DescribedPartition(Message):
 
 
 class DescribedTopic(Message):
-    """A topic and its partitions, or why there are none."""
+    """A topic with its partitions, or its error."""
 
     error_code: Int16
     name: String | None
@@ -256,7 +256,7 @@ class DescribedTopic(Message):
 
 
 class DescribeTopicPartitionsResponse(Response):
-    """Topics, and where to go on if there is more."""
+    """The topics, and the cursor to continue with."""
 
     throttle_time_ms: Int32 = 0
     topics: list[DescribedTopic]

@@ -1,4 +1,4 @@
-"""Configuration of topics, brokers and groups."""
+"""The messages of DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ConfigResourceType(IntEnum):
 
 
 class DescribeResource(Message):
-    """A topic, broker or group; no keys means all that it has."""
+    """A resource; null for all its configs."""
 
     resource_type: Int8
     resource_name: String
@@ -57,7 +57,7 @@ class DescribedSynonym(Message):
 
 
 class DescribedConfig(Message):
-    """One setting, and where it comes from."""
+    """One config and its source."""
 
     name: String
     value: String | None
@@ -70,7 +70,7 @@ class DescribedConfig(Message):
 
 
 class DescribedResource(Message):
-    """All settings of one of them."""
+    """The configs of one resource."""
 
     error_code: Int16
     error_message: String | None
@@ -87,7 +87,7 @@ class DescribeConfigsResponse(Response):
 
 
 class AlterResource(Message):
-    """All that one of them is to have; what is not named goes back to its default."""
+    """All configs of one resource; others return to their defaults."""
 
     resource_type: Int8
     resource_name: String
@@ -95,7 +95,7 @@ class AlterResource(Message):
 
 
 class AlterConfigsRequest(Request):
-    """Configure these anew."""
+    """Replaces the configs of resources (KIP-133)."""
 
     KEY = ApiKey.ALTER_CONFIGS
     VERSIONS = (0, 2)
@@ -106,7 +106,7 @@ class AlterConfigsRequest(Request):
 
 
 class AlteredResource(Message):
-    """Whether one of them is changed."""
+    """The result of one resource."""
 
     error_code: Int16
     error_message: String | None
@@ -115,14 +115,14 @@ class AlteredResource(Message):
 
 
 class AlterConfigsResponse(Response):
-    """Which are changed."""
+    """The result of each resource."""
 
     throttle_time_ms: Int32 = 0
     responses: list[AlteredResource]
 
 
 class ChangeConfig(Message):
-    """Set (0), remove (1), append to (2) or subtract from (3) one setting."""
+    """Sets (0), deletes (1), appends to (2) or subtracts from (3) one config."""
 
     name: String
     config_operation: Int8
@@ -130,7 +130,7 @@ class ChangeConfig(Message):
 
 
 class ChangeResource(Message):
-    """Changes to one of them; what is not named stays."""
+    """Changes to one resource; other configs stay."""
 
     resource_type: Int8
     resource_name: String
@@ -138,7 +138,7 @@ class ChangeResource(Message):
 
 
 class IncrementalAlterConfigsRequest(Request):
-    """Change these settings."""
+    """Changes some configs of resources (KIP-339)."""
 
     KEY = ApiKey.INCREMENTAL_ALTER_CONFIGS
     VERSIONS = (0, 1)
@@ -149,14 +149,14 @@ class IncrementalAlterConfigsRequest(Request):
 
 
 class IncrementalAlterConfigsResponse(Response):
-    """Which are changed."""
+    """The result of each resource."""
 
     throttle_time_ms: Int32 = 0
     responses: list[AlteredResource]
 
 
 class ListConfigResourcesRequest(Request):
-    """List resources of these kinds, or of all kinds, that can have configs."""
+    """Lists resources of these types, or of all types (KIP-1142)."""
 
     KEY = ApiKey.LIST_CONFIG_RESOURCES
     VERSIONS = (0, 1)
@@ -166,7 +166,7 @@ class ListConfigResourcesRequest(Request):
 
 
 class ListedResource(Message):
-    """One of them."""
+    """One resource."""
 
     resource_name: String
     resource_type: Annotated[Int8, since(1)] = 16

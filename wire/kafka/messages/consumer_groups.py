@@ -1,4 +1,4 @@
-"""Consumer groups of the newer protocol, in which the broker assigns."""
+"""The messages of ConsumerGroupHeartbeat and ConsumerGroupDescribe (KIP-848)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TopicIdPartitions(Message):
 
 
 class ConsumerGroupHeartbeatRequest(Request):
-    """I am still here, or new (epoch 0), or leaving (-1). What has not changed is left out."""
+    """A heartbeat; epoch 0 joins and -1 leaves. Unchanged fields are null."""
 
     KEY = ApiKey.CONSUMER_GROUP_HEARTBEAT
     VERSIONS = (0, 1)
@@ -46,7 +46,7 @@ class ConsumerGroupHeartbeatRequest(Request):
 
 
 class HeartbeatAssignment(Message):
-    """All that a member may hold now."""
+    """The partitions that a member may own now."""
 
     topic_partitions: list[TopicIdPartitions]
 
@@ -64,7 +64,7 @@ class ConsumerGroupHeartbeatResponse(Response):
 
 
 class ConsumerGroupDescribeRequest(Request):
-    """Describe these groups."""
+    """Describes consumer groups."""
 
     KEY = ApiKey.CONSUMER_GROUP_DESCRIBE
     VERSIONS = (0, 1)
@@ -89,7 +89,7 @@ class DescribedAssignment(Message):
 
 
 class DescribedConsumer(Message):
-    """A member, what it wants, has, and is to have."""
+    """A member: its subscription, its present and its target assignment."""
 
     member_id: String
     instance_id: String | None = None

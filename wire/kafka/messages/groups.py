@@ -1,4 +1,4 @@
-"""Consumer groups of the classic protocol, and what tools ask of them."""
+"""The messages of the classic group protocol, and of tools for groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JoinProtocol(Message):
 
 
 class JoinGroupRequest(Request):
-    """Let me in. Answered when all members are there."""
+    """Joins a group; answered when all members have joined."""
 
     KEY = ApiKey.JOIN_GROUP
     VERSIONS = (0, 9)
@@ -45,7 +45,7 @@ class JoinGroupRequest(Request):
 
 
 class JoinedMember(Message):
-    """A member, as the leader gets to know it."""
+    """A member, for the leader."""
 
     member_id: String
     group_instance_id: Annotated[String | None, since(5)] = None
@@ -53,7 +53,7 @@ class JoinedMember(Message):
 
 
 class JoinGroupResponse(Response):
-    """A new generation; its leader gets all the members."""
+    """The new generation; the leader gets all members."""
 
     throttle_time_ms: Annotated[Int32, since(2)] = 0
     error_code: Int16
@@ -100,7 +100,7 @@ class SyncGroupResponse(Response):
 
 
 class HeartbeatRequest(Request):
-    """I am still here."""
+    """A heartbeat of a member."""
 
     KEY = ApiKey.HEARTBEAT
     VERSIONS = (0, 4)
@@ -113,14 +113,14 @@ class HeartbeatRequest(Request):
 
 
 class HeartbeatResponse(Response):
-    """Whether the generation still stands."""
+    """Whether the generation is current."""
 
     throttle_time_ms: Annotated[Int32, since(1)] = 0
     error_code: Int16
 
 
 class LeaveMember(Message):
-    """A member that leaves, or is shown out by a tool."""
+    """A member that leaves, or that a tool removes."""
 
     member_id: String
     group_instance_id: String | None = None
@@ -140,7 +140,7 @@ class LeaveGroupRequest(Request):
 
 
 class LeftMember(Message):
-    """Whether one member is gone."""
+    """The result of one member."""
 
     member_id: String
     group_instance_id: String | None = None
@@ -156,7 +156,7 @@ class LeaveGroupResponse(Response):
 
 
 class DescribeGroupsRequest(Request):
-    """Describe these groups."""
+    """Describes groups."""
 
     KEY = ApiKey.DESCRIBE_GROUPS
     VERSIONS = (0, 6)
@@ -198,7 +198,7 @@ class DescribeGroupsResponse(Response):
 
 
 class ListGroupsRequest(Request):
-    """List groups in these states and of these types."""
+    """Lists the groups in these states and of these types (KIP-518, KIP-848)."""
 
     KEY = ApiKey.LIST_GROUPS
     VERSIONS = (0, 5)
@@ -218,7 +218,7 @@ class ListedGroup(Message):
 
 
 class ListGroupsResponse(Response):
-    """The groups that are coordinated here."""
+    """The groups that this broker coordinates."""
 
     throttle_time_ms: Annotated[Int32, since(1)] = 0
     error_code: Int16
@@ -226,7 +226,7 @@ class ListGroupsResponse(Response):
 
 
 class DeleteGroupsRequest(Request):
-    """Delete these groups, and what they have committed."""
+    """Deletes groups and their committed offsets (KIP-229)."""
 
     KEY = ApiKey.DELETE_GROUPS
     VERSIONS = (0, 2)
@@ -236,7 +236,7 @@ class DeleteGroupsRequest(Request):
 
 
 class DeletedGroup(Message):
-    """Whether one group is gone."""
+    """The result of one group."""
 
     group_id: String
     error_code: Int16

@@ -24,7 +24,7 @@ from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors
 
 
 class CommitPartition(Message):
-    """The offset to go on from in one partition, and a note of the client."""
+    """The offset of one partition, and the client's metadata."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -41,7 +41,7 @@ class CommitTopic(Message):
 
 
 class OffsetCommitRequest(Request):
-    """A group is done with all before these offsets."""
+    """Commits offsets of a group."""
 
     KEY = ApiKey.OFFSET_COMMIT
     VERSIONS = (2, 10)
@@ -56,7 +56,7 @@ class OffsetCommitRequest(Request):
 
 
 class CommittedTopic(Message):
-    """Results for partitions of one topic."""
+    """The results of one topic."""
 
     name: Annotated[String, until(9)] = ""
     topic_id: Annotated[Uuid, since(10)] = NO_UUID
@@ -64,7 +64,7 @@ class CommittedTopic(Message):
 
 
 class OffsetCommitResponse(Response):
-    """Whether each offset is stored."""
+    """The result of each partition."""
 
     throttle_time_ms: Annotated[Int32, since(3)] = 0
     topics: list[CommittedTopic]
@@ -79,7 +79,7 @@ class FetchOffsetsTopic(Message):
 
 
 class FetchOffsetsGroup(Message):
-    """A group, and the topics to look at; null means all of them."""
+    """A group, and its topics; null for all topics."""
 
     group_id: String
     member_id: Annotated[String | None, since(9)] = None
@@ -136,20 +136,20 @@ class OffsetFetchResponse(Response):
 
 
 class DeleteOffsetsPartition(Message):
-    """A partition to forget."""
+    """A partition."""
 
     partition_index: Int32
 
 
 class DeleteOffsetsTopic(Message):
-    """Partitions of one topic to forget."""
+    """Partitions of one topic."""
 
     name: String
     partitions: list[DeleteOffsetsPartition]
 
 
 class OffsetDeleteRequest(Request):
-    """Forget what a group has committed for these partitions."""
+    """Deletes committed offsets of a group (KIP-496)."""
 
     KEY = ApiKey.OFFSET_DELETE
     VERSIONS = (0, 0)

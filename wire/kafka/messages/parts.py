@@ -1,4 +1,4 @@
-"""Parts that several messages have in common."""
+"""Structures that several messages share."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from magnetar.wire.kafka.codec.declare import Int16, Int32, Message, String
 
 
 class LeaderIdAndEpoch(Message):
-    """The present leader of a partition, for clients that sent to another broker (KIP-951)."""
+    """The current leader of a partition, for clients that used another broker (KIP-951)."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1
 
 
 class NodeEndpoint(Message):
-    """The address of such a leader (KIP-951)."""
+    """The address of a current leader (KIP-951)."""
 
     node_id: Int32
     host: String
@@ -29,21 +29,21 @@ class TopicPartitions(Message):
 
 
 class TopicIndexes(Message):
-    """The same by other words."""
+    """As `TopicPartitions`, with other field names."""
 
     name: String
     partition_indexes: list[Int32]
 
 
 class PartitionError(Message):
-    """Whether it was done for one partition."""
+    """The error code of one partition."""
 
     partition_index: Int32
     error_code: Int16
 
 
 class TopicErrors(Message):
-    """Whether it was done for partitions of one topic."""
+    """The error codes of one topic's partitions."""
 
     name: String
     partitions: list[PartitionError]

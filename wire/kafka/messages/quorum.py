@@ -21,13 +21,13 @@ from magnetar.wire.kafka.codec.declare import (
 
 
 class DescribeQuorumPartition(Message):
-    """A partition of the log of metadata; there is one."""
+    """A partition of the metadata log, which has one."""
 
     partition_index: Int32
 
 
 class DescribeQuorumTopic(Message):
-    """The log of metadata, by its name."""
+    """The metadata log, by its topic name."""
 
     topic_name: String
     partitions: list[DescribeQuorumPartition]
@@ -89,7 +89,7 @@ class QuorumNode(Message):
 
 
 class DescribeQuorumResponse(Response):
-    """The requested ones."""
+    """The quorums of the requested partitions."""
 
     error_code: Int16
     error_message: Annotated[String | None, since(2)] = None

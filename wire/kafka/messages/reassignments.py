@@ -35,7 +35,7 @@ class ReassignedTopic(Message):
 
 
 class AlterPartitionReassignmentsRequest(Request):
-    """Have these partitions on other brokers. Null ends a move."""
+    """Reassigns replicas of partitions (KIP-455); null cancels a reassignment."""
 
     KEY = ApiKey.ALTER_PARTITION_REASSIGNMENTS
     VERSIONS = (0, 1)
@@ -47,7 +47,7 @@ class AlterPartitionReassignmentsRequest(Request):
 
 
 class ReassignmentPartition(Message):
-    """Whether one partition goes there."""
+    """The result of one partition."""
 
     partition_index: Int32
     error_code: Int16
@@ -55,7 +55,7 @@ class ReassignmentPartition(Message):
 
 
 class ReassignmentTopic(Message):
-    """The partitions of one topic to move to a directory."""
+    """The results of one topic."""
 
     name: String
     partitions: list[ReassignmentPartition]
@@ -86,7 +86,7 @@ class AlteredDir(Message):
 
 
 class AlterReplicaLogDirsRequest(Request):
-    """Have these partitions in other directories."""
+    """Moves partitions to other log directories (KIP-113)."""
 
     KEY = ApiKey.ALTER_REPLICA_LOG_DIRS
     VERSIONS = (1, 2)
@@ -96,21 +96,21 @@ class AlterReplicaLogDirsRequest(Request):
 
 
 class AlteredDirResult(Message):
-    """Whether partitions of one topic go there."""
+    """The results of one topic."""
 
     topic_name: String
     partitions: list[PartitionError]
 
 
 class AlterReplicaLogDirsResponse(Response):
-    """The partitions of one topic to reassign."""
+    """The results of all topics."""
 
     throttle_time_ms: Int32 = 0
     results: list[AlteredDirResult]
 
 
 class ListPartitionReassignmentsRequest(Request):
-    """List the moves under way of these partitions; null means all."""
+    """Lists the reassignments in progress of these partitions; null for all."""
 
     KEY = ApiKey.LIST_PARTITION_REASSIGNMENTS
     VERSIONS = (0, 0)
@@ -130,7 +130,7 @@ class MovedPartition(Message):
 
 
 class MovedTopic(Message):
-    """Partitions of one topic that are on the move."""
+    """Partitions of one topic in reassignment."""
 
     name: String
     partitions: list[MovedPartition]
@@ -146,7 +146,7 @@ class ListPartitionReassignmentsResponse(Response):
 
 
 class ElectLeadersRequest(Request):
-    """Give these partitions their proper leaders. Null means all."""
+    """Elects the preferred leaders of partitions (KIP-460); null for all partitions."""
 
     KEY = ApiKey.ELECT_LEADERS
     VERSIONS = (0, 2)
@@ -158,7 +158,7 @@ class ElectLeadersRequest(Request):
 
 
 class ElectedPartition(Message):
-    """Whether one partition has a new leader."""
+    """The result of one partition."""
 
     partition_id: Int32
     error_code: Int16
@@ -207,7 +207,7 @@ class DescribedLogDirTopic(Message):
 
 
 class DescribedLogDir(Message):
-    """A directory, what is in it, and its disk."""
+    """A log directory, its partitions, and its disk (KIP-827)."""
 
     error_code: Int16
     log_dir: String

@@ -1,4 +1,4 @@
-"""Producing, fetching, and where records are."""
+"""The messages of Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from magnetar.wire.kafka.messages.parts import LeaderIdAndEpoch, NodeEndpoint
 
 
 class ProducePartition(Message):
-    """Records for one partition, as the client packed them."""
+    """The records for one partition, encoded by the client."""
 
     index: Int32
     records: View | None
@@ -54,7 +54,7 @@ class ProduceRequest(Request):
 
 
 class RefusedRecord(Message):
-    """A record for which its whole batch was refused, and why."""
+    """The error of a record for which its batch was refused (KIP-467)."""
 
     batch_index: Int32
     batch_index_error_message: String | None = None
@@ -98,7 +98,7 @@ class ReplicaState(Message):
 
 
 class FetchPartition(Message):
-    """From where to fetch in one partition, and how much at most."""
+    """The offset to fetch from in one partition, and the limit of bytes."""
 
     partition: Int32
     current_leader_epoch: Annotated[Int32, since(9)] = -1
@@ -108,7 +108,7 @@ class FetchPartition(Message):
     partition_max_bytes: Int32
     replica_directory_id: Annotated[Uuid, since(17), tagged(0)] = NO_UUID
     high_watermark: Annotated[Int64, since(18), tagged(1)] = 9223372036854775807
-    """As far as a follower knows; 4.3's check of replicas speaks as one (KIP-1166)."""
+    """The high watermark of a follower; the replica verification tool of 4.3 is one (KIP-1166)."""
 
 
 class FetchTopic(Message):
@@ -120,7 +120,7 @@ class FetchTopic(Message):
 
 
 class ForgetTopic(Message):
-    """Partitions that leave the session."""
+    """Partitions to remove from the fetch session (KIP-227)."""
 
     topic: Annotated[String, until(12)] = ""
     topic_id: Annotated[Uuid, since(13)] = NO_UUID
@@ -128,7 +128,7 @@ class ForgetTopic(Message):
 
 
 class FetchRequest(Request):
-    """Send me records: wait so long for so many bytes."""
+    """Requests records: waits up to `max_wait_ms` for `min_bytes`."""
 
     KEY = ApiKey.FETCH
     VERSIONS = (4, 18)
@@ -156,21 +156,21 @@ class DivergingEpoch(Message):
 
 
 class SnapshotId(Message):
-    """A snapshot to fetch instead; only for logs of metadata."""
+    """A snapshot to fetch instead; only in the metadata log (KIP-630)."""
 
     end_offset: Int64 = -1
     epoch: Int32 = -1
 
 
 class AbortedTransaction(Message):
-    """A producer whose records are void from this offset to its next marker."""
+    """An aborted transaction: a producer, and the first offset of its aborted records."""
 
     producer_id: Int64
     first_offset: Int64
 
 
 class FetchedPartition(Message):
-    """Whole batches from one partition, and where its log ends."""
+    """Whole batches of one partition, and its high watermark."""
 
     partition_index: Int32
     error_code: Int16
@@ -182,12 +182,12 @@ class FetchedPartition(Message):
     snapshot_id: Annotated[SnapshotId | None, since(12), tagged(2)] = None
     aborted_transactions: list[AbortedTransaction] | None
     preferred_read_replica: Annotated[Int32, since(11)] = -1
-    """Read from this broker (KIP-392): there is no closer one."""
+    """The replica to read from (KIP-392); -1 for the leader."""
     records: Pieces | None
 
 
 class FetchedTopic(Message):
-    """Records from partitions of one topic."""
+    """Records of partitions of one topic."""
 
     topic: Annotated[String, until(12)] = ""
     topic_id: Annotated[Uuid, since(13)] = NO_UUID
@@ -195,18 +195,18 @@ class FetchedTopic(Message):
 
 
 class FetchResponse(Response):
-    """Records, in the order of the partitions that have some."""
+    """The records of the partitions."""
 
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, since(7)] = 0
     session_id: Annotated[Int32, since(7)] = 0
-    """0 is no session, after which clients go on with full requests (KIP-227)."""
+    """0 for no session, upon which clients send full requests (KIP-227)."""
     responses: list[FetchedTopic]
     node_endpoints: Annotated[list[NodeEndpoint], since(16), tagged(0)] = []
 
 
 class ListOffsetsPartition(Message):
-    """A partition and a time; -1 is its end, -2 its beginning."""
+    """A partition and a timestamp; -1 is its end, -2 its start."""
 
     partition_index: Int32
     current_leader_epoch: Annotated[Int32, since(4)] = -1
@@ -214,7 +214,7 @@ class ListOffsetsPartition(Message):
 
 
 class ListOffsetsTopic(Message):
-    """Partitions of one topic to look at."""
+    """Partitions of one topic."""
 
     name: String
     partitions: list[ListOffsetsPartition]
@@ -234,7 +234,7 @@ class ListOffsetsRequest(Request):
 
 
 class ListedOffsetsPartition(Message):
-    """The first offset that is not older, and its time; -1 if there is none."""
+    """The first offset with this timestamp or a later one, and its timestamp; -1 for none."""
 
     partition_index: Int32
     error_code: Int16
@@ -251,14 +251,14 @@ class ListedOffsetsTopic(Message):
 
 
 class ListOffsetsResponse(Response):
-    """The offsets at those times."""
+    """The offsets for the timestamps."""
 
     throttle_time_ms: Annotated[Int32, since(2)] = 0
     topics: list[ListedOffsetsTopic]
 
 
 class EndEpochPartition(Message):
-    """A partition, and an epoch of its leaders."""
+    """A partition and a leader epoch."""
 
     partition: Int32
     current_leader_epoch: Int32 = -1
@@ -266,7 +266,7 @@ class EndEpochPartition(Message):
 
 
 class EndEpochTopic(Message):
-    """Partitions of one topic to look at."""
+    """Partitions of one topic."""
 
     topic: String
     partitions: list[EndEpochPartition]
@@ -284,7 +284,7 @@ class OffsetForLeaderEpochRequest(Request):
 
 
 class EndedEpochPartition(Message):
-    """The last epoch up to the given one, and where it ended."""
+    """The last leader epoch up to the requested one, and its end offset."""
 
     error_code: Int16
     partition: Int32
@@ -314,14 +314,14 @@ class DeleteRecordsPartition(Message):
 
 
 class DeleteRecordsTopic(Message):
-    """Partitions of one topic to cut."""
+    """Partitions of one topic."""
 
     name: String
     partitions: list[DeleteRecordsPartition]
 
 
 class DeleteRecordsRequest(Request):
-    """Delete the records before these offsets."""
+    """Deletes the records before the offsets."""
 
     KEY = ApiKey.DELETE_RECORDS
     VERSIONS = (0, 2)

@@ -33,7 +33,7 @@ class SaslHandshakeResponse(Response):
 
 
 class SaslAuthenticateRequest(Request):
-    """A step of the mechanism."""
+    """A token of the mechanism (KIP-152)."""
 
     KEY = ApiKey.SASL_AUTHENTICATE
     VERSIONS = (0, 2)
@@ -43,7 +43,7 @@ class SaslAuthenticateRequest(Request):
 
 
 class SaslAuthenticateResponse(Response):
-    """The next step, or how long the client may stay."""
+    """The next token; at the end, the lifetime of the session (KIP-368)."""
 
     error_code: Int16
     error_message: String | None

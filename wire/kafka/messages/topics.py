@@ -1,4 +1,4 @@
-"""Making, changing and removing topics."""
+"""The messages of CreateTopics, DeleteTopics and CreatePartitions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CreateAssignment(Message):
 
 
 class CreateTopic(Message):
-    """A topic to make; -1 partitions or copies means as many as usual."""
+    """A topic to create; -1 partitions or replicas for the broker's defaults (KIP-464)."""
 
     name: String
     num_partitions: Int32
@@ -42,7 +42,7 @@ class CreateTopic(Message):
 
 
 class CreateTopicsRequest(Request):
-    """Make these topics, or only say whether you would."""
+    """Creates topics, or with `validate_only` checks the request."""
 
     KEY = ApiKey.CREATE_TOPICS
     VERSIONS = (2, 7)
@@ -54,7 +54,7 @@ class CreateTopicsRequest(Request):
 
 
 class CreatedConfig(Message):
-    """A setting that the new topic has."""
+    """A config of the new topic (KIP-525)."""
 
     name: String
     value: String | None = None
@@ -64,7 +64,7 @@ class CreatedConfig(Message):
 
 
 class CreatedTopic(Message):
-    """A topic that was made, or why it was not."""
+    """The result of one creation."""
 
     name: String
     topic_id: Annotated[Uuid, since(7)] = NO_UUID
@@ -84,14 +84,14 @@ class CreateTopicsResponse(Response):
 
 
 class DeleteTopic(Message):
-    """A topic to delete, by name or, with no name, by id."""
+    """A topic to delete, by name, or without a name by id."""
 
     name: String | None = None
     topic_id: Uuid
 
 
 class DeleteTopicsRequest(Request):
-    """Delete these topics; before version 6 they are plain names."""
+    """Deletes topics; before version 6 they are plain names."""
 
     KEY = ApiKey.DELETE_TOPICS
     VERSIONS = (1, 6)
@@ -103,7 +103,7 @@ class DeleteTopicsRequest(Request):
 
 
 class DeletedTopic(Message):
-    """Whether one topic is gone."""
+    """The result of one topic."""
 
     name: Annotated[String | None, nullable(6)]
     topic_id: Annotated[Uuid, since(6)] = NO_UUID
@@ -133,7 +133,7 @@ class CreatePartitionsTopic(Message):
 
 
 class CreatePartitionsRequest(Request):
-    """Give these topics more partitions."""
+    """Raises the number of partitions of topics (KIP-195)."""
 
     KEY = ApiKey.CREATE_PARTITIONS
     VERSIONS = (0, 3)
@@ -145,7 +145,7 @@ class CreatePartitionsRequest(Request):
 
 
 class CreatedPartitionsTopic(Message):
-    """Whether one topic has them."""
+    """The result of one topic."""
 
     name: String
     error_code: Int16

@@ -1,4 +1,4 @@
-"""Producers that must not write twice, and what they write as one."""
+"""The messages of idempotent and transactional producers, and of tools for transactions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from magnetar.wire.kafka.messages.parts import TopicErrors, TopicIndexes, TopicP
 
 
 class InitProducerIdRequest(Request):
-    """Assign a producer id; to a transactional id, the next epoch of its producer id (KIP-98)."""
+    """Requests a producer id; for a transactional id, the next epoch of its id (KIP-98)."""
 
     KEY = ApiKey.INIT_PRODUCER_ID
     VERSIONS = (0, 5)
@@ -33,7 +33,7 @@ class InitProducerIdRequest(Request):
 
 
 class InitProducerIdResponse(Response):
-    """The number, and the epoch that fences all before it."""
+    """The producer id, and the epoch, which fences earlier ones."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
@@ -49,7 +49,7 @@ class AddTopic(Message):
 
 
 class AddPartitionsToTxnRequest(Request):
-    """I shall write to these partitions in this transaction."""
+    """Adds partitions to a transaction."""
 
     KEY = ApiKey.ADD_PARTITIONS_TO_TXN
     VERSIONS = (0, 3)
@@ -62,7 +62,7 @@ class AddPartitionsToTxnRequest(Request):
 
 
 class AddedPartition(Message):
-    """Whether one partition belongs to it now."""
+    """The result of one partition."""
 
     partition_index: Int32
     partition_error_code: Int16
@@ -83,7 +83,7 @@ class AddPartitionsToTxnResponse(Response):
 
 
 class AddOffsetsToTxnRequest(Request):
-    """I shall commit offsets of this group in this transaction."""
+    """Adds a group, whose offsets will be committed, to a transaction."""
 
     KEY = ApiKey.ADD_OFFSETS_TO_TXN
     VERSIONS = (0, 4)
@@ -96,14 +96,14 @@ class AddOffsetsToTxnRequest(Request):
 
 
 class AddOffsetsToTxnResponse(Response):
-    """Whether its offsets belong to the transaction now."""
+    """The result of the addition."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
 
 
 class EndTxnRequest(Request):
-    """Commit or abort."""
+    """Commits or aborts a transaction."""
 
     KEY = ApiKey.END_TXN
     VERSIONS = (0, 5)
@@ -116,7 +116,7 @@ class EndTxnRequest(Request):
 
 
 class EndTxnResponse(Response):
-    """It is decided; from version 5 on with the epoch to go on with."""
+    """The result; from version 5 on with the producer's next epoch (KIP-890)."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
@@ -125,7 +125,7 @@ class EndTxnResponse(Response):
 
 
 class TxnCommitPartition(Message):
-    """The offset to go on from in one partition, and a note of the client."""
+    """The offset of one partition, and the client's metadata."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -158,14 +158,14 @@ class TxnOffsetCommitRequest(Request):
 
 
 class TxnOffsetCommitResponse(Response):
-    """Whether each offset waits for the end of the transaction."""
+    """The result of each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: list[TopicErrors]
 
 
 class WriteMarker(Message):
-    """The end of one transaction, and the partitions that it touched."""
+    """The outcome of one transaction, and its partitions."""
 
     producer_id: Int64
     producer_epoch: Int16
@@ -175,7 +175,7 @@ class WriteMarker(Message):
 
 
 class WriteTxnMarkersRequest(Request):
-    """Mark these transactions as ended; from their coordinator, or a tool."""
+    """Writes the markers of transactions, for their coordinator or a tool (KIP-664)."""
 
     KEY = ApiKey.WRITE_TXN_MARKERS
     VERSIONS = (1, 1)
@@ -208,7 +208,7 @@ class DescribeProducersRequest(Request):
 
 
 class DescribedProducer(Message):
-    """A producer with a number, and how far it is."""
+    """A producer id, with its epoch and last sequence number."""
 
     producer_id: Int64
     producer_epoch: Int32
@@ -242,7 +242,7 @@ class DescribeProducersResponse(Response):
 
 
 class DescribeTransactionsRequest(Request):
-    """Describe these transactions."""
+    """Describes transactions (KIP-664)."""
 
     KEY = ApiKey.DESCRIBE_TRANSACTIONS
     VERSIONS = (0, 0)
@@ -252,7 +252,7 @@ class DescribeTransactionsRequest(Request):
 
 
 class DescribedTransaction(Message):
-    """A transaction, whose it is, and what it touched."""
+    """A transaction, its producer and its partitions."""
 
     error_code: Int16
     transactional_id: String
@@ -272,7 +272,7 @@ class DescribeTransactionsResponse(Response):
 
 
 class ListTransactionsRequest(Request):
-    """List transactions in these states, of these producers, older than that (KIP-664, KIP-994)."""
+    """Lists transactions by state, producer id and age (KIP-664, KIP-994)."""
 
     KEY = ApiKey.LIST_TRANSACTIONS
     VERSIONS = (0, 1)
@@ -292,7 +292,7 @@ class ListedTransaction(Message):
 
 
 class ListTransactionsResponse(Response):
-    """The transactions that are coordinated here."""
+    """The transactions that this broker coordinates."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

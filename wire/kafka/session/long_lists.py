@@ -1,7 +1,7 @@
-"""Responses that are long lists: each element is made and encoded before the next rest.
+"""Builds responses that are long lists, element by element, with checkpoints in between.
 
-As objects they take ten times as much memory as encoded, and to encode a hundred thousand of them
-in one go takes a second of the loop.
+Elements take ten times as much memory as objects as encoded, and encoding a hundred thousand of
+them in one call blocks the loop for a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Thing = TypeVar("Thing")
 
 FEW: Final = 100
-"""So many are encoded together."""
+"""Elements that are encoded together."""
 
 
 async def long_list(
@@ -28,7 +28,7 @@ async def long_list(
     things: Sequence[Thing],
     make: Callable[[Thing], Awaitable[Message]],
 ) -> list[bytes]:
-    """The whole response, encoded: `response` with its last field, an empty list, filled."""
+    """Encode `response` with the elements in its last field, an empty list."""
     parts: list[bytes] = []
     made: list[Message] = []
     async for thing in Cooperative(things):
