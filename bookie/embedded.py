@@ -9,7 +9,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 from msgspec import Struct
@@ -32,7 +32,7 @@ from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import BookieStatistics
-from magnetar.core.kernel.errors import AlreadyExists, StorageFailed
+from magnetar.core.kernel.errors import AlreadyExists, NotFound, StorageFailed
 from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
 from magnetar.core.ports.machine import Machine
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 log = logging.getLogger(__name__)
+
+EMBEDDED: Final = "/magnetar/embedded-bookies"
+"""Leases of running bookies, by id."""
 
 
 class EmbeddedStore:
@@ -172,13 +175,39 @@ async def open_embedded(
     """
     machine = machine or system_machine()
     with claim(machine.disk, str(directory)) as directories:
-        await _identify(machine, directories, metadata, settings)
-        storage, last_id = await open_storage(machine, directories, metadata, settings)
-        try:
-            async with _running(storage, last_id, metadata, settings, on_fatal, loop) as store:
-                yield store
-        finally:
-            storage.close()
+        async with _registered(metadata, settings.bookie_id, on_fatal):
+            await _identify(machine, directories, metadata, settings)
+            storage, last_id = await open_storage(machine, directories, metadata, settings)
+            try:
+                async with _running(storage, last_id, metadata, settings, on_fatal, loop) as store:
+                    yield store
+            finally:
+                storage.close()
+
+
+@asynccontextmanager
+async def _registered(
+    metadata: MetadataStore, bookie_id: str, on_fatal: Callable[[str], None]
+) -> AsyncIterator[None]:
+    """Hold the lease on a bookie id, so that of two bookies with that id on different disks one
+    runs. `claim` holds the disk; the cookies of `_identify` are checked and written under both.
+
+    Apache's bookies do this with their ephemeral node (`ZKRegistrationManager.doRegisterBookie` of
+    4.18). That is below `/ledgers/available`, where clients look for bookies to write to over the
+    network, which this one does not serve; so its lease has another path.
+    """
+    path = f"{EMBEDDED}/{bookie_id}"
+    lost = f"another process may run the bookie {bookie_id}: its lease is lost"
+    try:
+        await metadata.lease(path, b"", lambda: on_fatal(lost))
+    except AlreadyExists:
+        raise StorageFailed(f"a bookie with the id {bookie_id} is running already") from None
+    try:
+        yield
+    finally:
+        with trio.CancelScope(shield=True), suppress(NotFound, StorageFailed):
+            # without an answer the lease ends with the metadata store's session
+            await metadata.delete(path, 0)
 
 
 async def _identify(
@@ -207,8 +236,7 @@ async def _identify(
         )
     identity.check(directories, ours)
     if known is None:
-        with suppress(AlreadyExists):
-            await metadata.put(path, ours.encode().encode(), ABSENT)
+        await metadata.put(path, ours.encode().encode(), ABSENT)
 
 
 async def _format(metadata: MetadataStore, machine: Machine) -> str:

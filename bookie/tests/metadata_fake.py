@@ -14,16 +14,22 @@ class DictMetadata:
         self._path = path
         self.values: dict[str, tuple[bytes, int]] = {}
         self.counters: dict[str, int] = {}
+        self._leases: set[str] = set()
+        """Paths that end with this process."""
         if path is not None and path.exists():
             found = json.loads(path.read_text())
             self.values = {k: (bytes.fromhex(v), n) for k, (v, n) in found["values"].items()}
             self.counters = found["counters"]
 
+    def without_leases(self) -> dict[str, tuple[bytes, int]]:
+        """The values that outlive this process."""
+        return {path: found for path, found in self.values.items() if path not in self._leases}
+
     def _save(self) -> None:
         if self._path is None:
             return
         new = self._path.with_suffix(".new")
-        values = {k: (v.hex(), n) for k, (v, n) in self.values.items()}
+        values = {k: (v.hex(), n) for k, (v, n) in self.without_leases().items()}
         new.write_text(json.dumps({"values": values, "counters": self.counters}))
         new.replace(self._path)
 
@@ -48,6 +54,7 @@ class DictMetadata:
         if self.values[path][1] != expected:
             raise BadVersion(path)
         del self.values[path]
+        self._leases.discard(path)
         self._save()
 
     async def children(self, path):
@@ -55,6 +62,9 @@ class DictMetadata:
         return sorted({p[len(start) :].split("/")[0] for p in self.values if p.startswith(start)})
 
     async def lease(self, path, value, lost):
+        if path in self.values:
+            raise AlreadyExists(path)
+        self._leases.add(path)
         await self.put(path, value, ABSENT)
 
     async def next(self, path):

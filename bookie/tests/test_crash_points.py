@@ -37,7 +37,7 @@ def opened(directory, metadata, settings=SETTINGS):
 
 def copied(metadata):
     same = DictMetadata()
-    same.values = dict(metadata.values)
+    same.values = metadata.without_leases()
     same.counters = dict(metadata.counters)
     return same
 

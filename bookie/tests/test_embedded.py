@@ -24,6 +24,7 @@ from magnetar.core.kernel.errors import (
     StorageFailed,
     StorageFull,
 )
+from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 from magnetar.core.ports.tests.contract_ledger_store import CHECKS, Outcome, append
 
@@ -519,3 +520,25 @@ async def test_of_two_bookies_that_begin_a_cluster_the_first_names_it(tmp_path):
         pass
     assert await metadata.get(INSTANCE_ID) == Versioned(b"theirs", 0)
     assert "theirs" in (tmp_path / "bookie/ledgers/current/VERSION").read_text()
+
+
+async def test_two_bookies_with_one_id_on_different_disks(tmp_path):
+    metadata = MemoryMetadata()
+    async with opened(tmp_path / "one", metadata):
+        with pytest.raises(StorageFailed, match="running already"):
+            async with opened(tmp_path / "other", metadata):
+                pass
+        assert not list((tmp_path / "other").rglob("VERSION"))
+    with pytest.raises(StorageFailed, match="is it the right disk"):
+        async with opened(tmp_path / "other", metadata):
+            pass
+    async with opened(tmp_path / "one", metadata):
+        pass
+
+
+async def test_a_bookie_that_has_lost_its_lease_fails(tmp_path):
+    metadata, reasons = MemoryMetadata(), []
+    async with opened(tmp_path, metadata, on_fatal=reasons.append):
+        metadata.expire()
+    (reason,) = reasons
+    assert "its lease is lost" in reason

@@ -35,7 +35,7 @@ class Metadata(DictMetadata):
         self.versions = []
 
     def _save(self):
-        self.versions.append((self.disk.steps, dict(self.values), dict(self.counters)))
+        self.versions.append((self.disk.steps, self.without_leases(), dict(self.counters)))
 
     def after(self, steps):
         found = DictMetadata()
