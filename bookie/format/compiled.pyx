@@ -24,9 +24,9 @@ cdef enum:
     LENGTH_BYTES = 4
     DIGEST_AT = 36
     PAYLOAD_AT = 40
-    # What a record's length, and an offset, can say.
+    # The highest length of a record, and the highest offset.
     BLOB_BYTES_MAX = 0x7FFFFFFF
-    # Less is copied sooner than the interpreter's lock is let go and taken again.
+    # Copying less than this is faster than releasing and taking the interpreter's lock.
     COPIED_AT_ONCE_BYTES = 64 * 1024
 
 cdef array.array NO_OFFSETS = array.array("I")
@@ -42,8 +42,8 @@ def pack(
     payloads not None,
     heads=None,
 ):
-    """Records of payloads as one blob, and where each begins and the last one ends."""
-    # Copies, for a long checksum lets other threads run, who might change the caller's own lists.
+    """Records of payloads as one blob, with the offset of each and the end of the last."""
+    # Copies, because other threads run during a long checksum, and may change the lists.
     cdef list bodies = all_bytes(payloads)
     cdef list starts = all_bytes(heads) if heads else [b""] * len(bodies)
     cdef array.array offsets = array.clone(NO_OFFSETS, len(bodies) + 1, False)
@@ -67,7 +67,7 @@ def pack(
 
 
 cdef Py_ssize_t _place(list starts, list bodies, uint32_t *offsets) except -1:
-    """Write down where each record will begin; returns the size of all of them."""
+    """Compute the offset of each record; returns the size of all of them."""
     cdef Py_ssize_t place, position = 0
     offsets[0] = 0
     if len(starts) != len(bodies):
@@ -81,7 +81,7 @@ cdef Py_ssize_t _place(list starts, list bodies, uint32_t *offsets) except -1:
 
 
 cdef uint8_t *_seal(uint8_t *record, bytes head, bytes body) except NULL:
-    """Put what a record holds behind its header, and its digest between them."""
+    """Write the header, the digest and the payload of a record."""
     cdef uint8_t *end = record + PAYLOAD_AT
     cdef uint32_t digest
     end = put_bytes(end, bytes_of(head), len(head))
@@ -93,7 +93,7 @@ cdef uint8_t *_seal(uint8_t *record, bytes head, bytes body) except NULL:
 
 
 def unpack(bytes blob not None, offsets not None, Py_ssize_t start, Py_ssize_t stop) -> list[bytes]:
-    """Payloads of the records `start`..`stop`, up to the first that has not its digest."""
+    """Payloads of the records `start`..`stop`, up to the first with a wrong digest."""
     cdef array.array table = offsets
     cdef const uint8_t *data = bytes_of(blob)
     cdef Py_ssize_t place, begin, end
@@ -113,7 +113,7 @@ def unpack(bytes blob not None, offsets not None, Py_ssize_t start, Py_ssize_t s
 
 
 cdef bytes _payload(const uint8_t *data, Py_ssize_t size):
-    """A copy. Others may run while much is copied."""
+    """A copy of bytes; a large one is made without the interpreter's lock."""
     cdef bytes made
     cdef uint8_t *to
     if size < COPIED_AT_ONCE_BYTES:

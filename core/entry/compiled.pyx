@@ -25,7 +25,7 @@ cdef enum:
 def headers(
     Py_ssize_t entries, list counts, uint64_t timestamp_ms, uint64_t first_index
 ) -> list[bytes]:
-    """Headers of a run; `counts` is None where every entry holds one message."""
+    """The headers of a run; `counts` is None if each entry holds one message."""
     cdef uint8_t[HEADER_BYTES_MAX] head
     cdef uint8_t *index_at
     cdef uint8_t *end
@@ -49,7 +49,7 @@ def headers(
 
 
 def plain(bytes entry not None):
-    """The header of an entry that begins with one of these; None for any other."""
+    """The header of an entry that begins with one; None for any other entry."""
     cdef const uint8_t *data = bytes_of(entry)
     cdef Py_ssize_t at = PREFIX_BYTES, end
     cdef uint64_t timestamp_ms, index, count = 1
@@ -70,7 +70,7 @@ def plain(bytes entry not None):
 cdef Py_ssize_t _take(
     const uint8_t *data, Py_ssize_t at, Py_ssize_t end, uint8_t tag, uint64_t *number
 ) noexcept:
-    """The number of the field that begins there; returns where it ends, 0 for any other."""
+    """Read a varint field; returns the offset after it, 0 for any other field."""
     cdef Py_ssize_t behind
     if at >= end or data[at] != tag:
         return 0

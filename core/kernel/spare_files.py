@@ -33,7 +33,7 @@ class SpareFiles:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """So many more files may be opened inside."""
+        """Release the spare files for the length of a block."""
         self._release()
         try:
             yield

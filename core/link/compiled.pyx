@@ -1,12 +1,12 @@
 # cython: language_level=3
-"""The compiled twins of `sockets` and `gathering`, which are the reference. See `core/native`.
+"""The compiled twins of `sockets` and `large_frame`, which are the reference. See `core/native`.
 
 Both write into bytes objects, which Python takes for constant. That is sound while no Python code
 can reach the object: C code may fill one that it has made (`PyBytes_FromStringAndSize(NULL, n)` of
 the C API's documentation), and `_PyBytes_Resize` may move one with a single reference. So an object
-that is still written is a `PyObject *`, which Cython never hands to anybody; it becomes `bytes` when
-it is whole. A view of what has come so far is a view of the `LargeFrame`, not of the object, so it
-leads nowhere but to bytes that change no more, and keeps them in memory.
+that is still written is a `PyObject *`, which Cython never exposes; it becomes `bytes` when it is
+complete. A view of the received part is a view of the `LargeFrame`, not of the object, so it shows
+only bytes that no longer change, and keeps them in memory.
 
 AddressSanitizer and UBSan run this in `core/native/tests/test_sanitizers.py`.
 """
@@ -32,14 +32,14 @@ cdef extern from "sys/socket.h":
     Py_ssize_t give "send" (int fd, const void *data, size_t size, int flags)
 
 cdef enum:
-    # What is more than this is much: the rest of it is received where it stays.
+    # Larger reads are received directly into a new bytes object.
     SMALL_BYTES = 64 * 1024
 
 cdef uint8_t[SMALL_BYTES] small
 
 
 def receive(int fd, bytes left not None, scratch, Py_ssize_t size) -> bytes:
-    """What is left of before, and what has come behind it: `size` bytes more at most."""
+    """The rest of the last read, followed by up to `size` received bytes."""
     cdef Py_ssize_t before = len(left), count
     cdef bytes data
     if size < 0:
@@ -56,23 +56,23 @@ def receive(int fd, bytes left not None, scratch, Py_ssize_t size) -> bytes:
 
 
 cdef bytes _receive_much(int fd, bytes left, Py_ssize_t size):
-    """The same when `small` is full, and there may be more."""
+    """As `receive`, when `small` is full and there may be more."""
     cdef Py_ssize_t before = len(left) + SMALL_BYTES, count
-    # Not shared, even if it were empty: `left` and `size` make it longer than SMALL_BYTES.
+    # Not the shared empty object: `left` and `size` make it longer than SMALL_BYTES.
     cdef PyObject *data = new_bytes(NULL, before - SMALL_BYTES + size)
     memcpy(inside(data), bytes_of(left), before - SMALL_BYTES)
     memcpy(inside(data) + before - SMALL_BYTES, small, SMALL_BYTES)
     count = recv(fd, inside(data) + before, size - SMALL_BYTES, MSG_DONTWAIT)
-    # Nothing more, or something is wrong: the next call will meet that again. The only reference
-    # is `data`, as `_PyBytes_Resize` demands; after an error it has freed the object.
+    # End or error: the next call gets it again. `data` is the only reference, as
+    # `_PyBytes_Resize` requires; after an error it has freed the object.
     resize(&data, before + max(count, 0))
     whole = <bytes>data
-    Py_DECREF(whole)  # the reference that was `data`'s
+    Py_DECREF(whole)  # the former reference of `data`
     return whole
 
 
 def send(int fd, bytes data not None) -> int:
-    """How many bytes the system took."""
+    """Send; returns the number of bytes taken."""
     cdef Py_ssize_t count = give(fd, bytes_of(data), len(data), MSG_DONTWAIT)
     if count < 0:
         PyErr_SetFromErrno(OSError)
@@ -80,20 +80,20 @@ def send(int fd, bytes data not None) -> int:
 
 
 cdef class LargeFrame:
-    """A frame that is larger than the shared buffer, on its way."""
+    """A frame larger than the shared buffer, while it is received."""
 
     cdef readonly Py_ssize_t filled
     cdef readonly Py_ssize_t room
     cdef readonly Py_ssize_t before
-    # The only reference to the bytes while they come: they may be written and moved. NULL when
-    # they have been handed on, and after a resize for which there was no memory.
+    # The only reference to the bytes while they are received: they may be written and moved.
+    # NULL after they are passed on, and after a resize without memory.
     cdef PyObject *data
-    # What was `data` once there is a view: neither moved any more nor, behind what was left free,
-    # written. It stays for as long as this does, and so for as long as any view of this.
+    # The former `data` once there is a view: it is not moved, and only its free bytes are
+    # written. It lives as long as this object, and so as long as any view of it.
     cdef bytes seen
-    # Of `seen`, without what was left free.
+    # The size of `seen` without its free bytes.
     cdef Py_ssize_t seen_bytes
-    # Whether `behind` has handed `seen` on.
+    # Whether `behind` has passed `seen` on.
     cdef bint given
 
     def __cinit__(
@@ -111,7 +111,7 @@ cdef class LargeFrame:
         let_go(self.data)
 
     def receive(self, int fd) -> int:
-        """How many bytes have come, 0 if the peer has closed."""
+        """Receive more; returns how many bytes, 0 if the peer has closed."""
         if self.data is NULL:
             raise ValueError("it is whole")
         cdef Py_ssize_t count = recv(
@@ -126,14 +126,14 @@ cdef class LargeFrame:
         return count
 
     def grow(self, Py_ssize_t room):
-        """There is more to come."""
+        """Make room for more."""
         if room < self.room or self.data is NULL:
             raise ValueError("it does not grow")
         resize(&self.data, self.before + room)
         self.room = room
 
     def whole(self) -> bytes:
-        """All that has come."""
+        """All received bytes."""
         if self.before:
             raise ValueError("something belongs in front of it")
         data = self._handed_on()
@@ -141,7 +141,7 @@ cdef class LargeFrame:
         return data
 
     def cut(self, Py_ssize_t size) -> bytes:
-        """Take off the last bytes that have come."""
+        """Remove and return the last received bytes."""
         if self.data is NULL:
             raise ValueError("it is whole")
         if not 0 <= size <= self.filled:
@@ -151,7 +151,7 @@ cdef class LargeFrame:
         return cut_out(<const uint8_t *>inside(self.data), end, end + size)
 
     def view(self) -> memoryview:
-        """All that has come, where it is."""
+        """All received bytes, without a copy."""
         if self.given:
             raise ValueError("it is whole")
         if self.seen is None:
@@ -160,30 +160,30 @@ cdef class LargeFrame:
         return memoryview(self)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
-        """Of what `view` shows, to be read only. The buffer holds this, and this the bytes."""
+        """A read-only buffer of the bytes of `view`. It refers to this object, which holds them."""
         if self.seen is None:
             raise BufferError("it is not whole")
         PyBuffer_FillInfo(buffer, self, bytes_of(self.seen) + self.before, self.seen_bytes, 1, flags)
 
     def behind(self, bytes front not None) -> bytes:
-        """`front`, which fills what was left free, and behind it all that was seen by `view`."""
+        """`front`, which fills the free bytes, followed by the bytes of `view`."""
         if self.seen is None or self.given:
             raise ValueError("it is not whole")
         if len(front) != self.before:
             raise ValueError("it does not fill what was left free")
-        # The last write, and nobody has read there: views begin behind it, and only this knows the
-        # object, so its hash has not been computed either.
+        # The last write. Views begin after it, and only this object refers to the bytes, so neither
+        # they nor their hash were read.
         memcpy(bytes_of(self.seen), bytes_of(front), len(front))
         self.given = True
         self.room = self.filled = 0
         return self.seen
 
     cdef bytes _handed_on(self):
-        """From now on it is bytes like any others, as long as it has become."""
+        """Pass on the received bytes as a `bytes` object of their size."""
         if self.data is NULL:
             raise ValueError("it is whole")
         resize(&self.data, self.before + self.filled)
         data = <bytes>self.data
-        Py_DECREF(data)  # the reference that was `self.data`'s
+        Py_DECREF(data)  # the former reference of `self.data`
         self.data = NULL
         return data

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""What compiled modules share: numbers in bytes, and CRC32C.
+"""Functions that compiled modules share: numbers in bytes, and CRC32C.
 
-Invariant: nothing here looks at how long a buffer is. Whoever calls has made sure that what is read
-or written lies inside; `all_bytes` makes sure that items are bytes at all.
+Invariant: nothing here checks the length of a buffer. Callers ensure that reads and writes lie
+inside; `all_bytes` ensures that items are bytes.
 """
 
 from cpython.buffer cimport PyBUF_READ
@@ -56,9 +56,9 @@ cdef extern from *:
     bint crc32c_has_instruction() noexcept nogil
 
 cdef enum:
-    # Read by hand, as in `core/kernel/varints.py`: longer forms are left to others.
+    # As in `core/kernel/varints.py`; longer forms are decoded elsewhere.
     VARINT_BYTES_MAX = 9
-    # Above it the package is quicker, even with a call and a view.
+    # Above this size the package is faster, even with a call and a view.
     CHECKED_HERE_BYTES_MAX = 2048
 
 
@@ -71,12 +71,12 @@ cdef inline bytes cut_out(const uint8_t *data, Py_ssize_t start, Py_ssize_t end)
 
 
 cdef inline bytes unwritten(Py_ssize_t size):
-    """Room for so many bytes, to be written before anybody else sees it."""
+    """A new bytes object, to be filled before it is exposed."""
     return PyBytes_FromStringAndSize(NULL, size)
 
 
 cdef inline list all_bytes(items):
-    """A list of our own, in which there is nothing but bytes."""
+    """A copy of a list of bytes objects; raises for any other item."""
     cdef list copied = list(items)
     for item in copied:
         if not PyBytes_Check(item):
@@ -87,7 +87,7 @@ cdef inline list all_bytes(items):
 cdef inline uint32_t checksum(
     const uint8_t *data, Py_ssize_t size, uint32_t value, object crc32c
 ) except? 0xDEAD:
-    """CRC32C of `size` bytes, going on from `value`; `crc32c` is `core.checksum`'s."""
+    """CRC32C of `size` bytes, continued from `value`; `crc32c` is that of `core/kernel/checksum.py`."""
     if size <= CHECKED_HERE_BYTES_MAX and crc32c_has_instruction():
         return crc32c_by_instruction(data, size, value)
     return crc32c(PyMemoryView_FromMemory(<char *>data, size, PyBUF_READ), value)
@@ -133,7 +133,7 @@ cdef inline uint8_t *put_varint(uint8_t *to, uint64_t number) noexcept:
 
 
 cdef inline Py_ssize_t varint_end(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
-    """The offset behind the varint at `at`; 0 when it is not whole there, or is too long."""
+    """The offset after the varint at `at`; 0 if it is incomplete or too long."""
     if end - at > VARINT_BYTES_MAX:
         end = at + VARINT_BYTES_MAX
     while at < end:

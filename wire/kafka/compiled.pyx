@@ -23,26 +23,26 @@ from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.entry.kafka.record_batch import BatchHeader
 
 cdef enum:
-    # Of a request: key and version, then the correlation id, then words.
+    # Offsets in a request: key and version, then the correlation id, then the repeated bytes.
     HEAD_BYTES = 4
     WORDS_AT = 8
-    # No tagged fields: of the partition, the topic, the request.
+    # Empty tagged fields of partition, topic and request.
     TAIL_BYTES = 3
     SIZE_BYTES_MAX = 5
-    # Before it sizes have four bytes, and there are no tagged fields.
+    # Older versions have sizes of four bytes, and no tagged fields.
     FLEXIBLE = 9
-    # Of a response: size and correlation id; an error code and three numbers.
+    # Sizes in a response: frame size and correlation id; error code and three numbers.
     FRAME_BYTES = 8
     NUMBERS_BYTES = 26
-    # Of a batch: where its parts are.
+    # Offsets in a batch.
     SIZED_BYTES = 12
     CHECKED_AT = 21
     HEADER_BYTES = 61
     MAGIC = 2
-    # What of its attributes a producer may not say.
+    # Attributes that a producer may not set.
     NOT_TO_SAY = 8 | 32
     TRANSACTIONAL = 16
-    # Of a number in a record, and what the last of its bytes may hold.
+    # Bytes of a number in a record, and the highest value of the last one.
     INT_BYTES_MAX = 5
     INT_TOP = 15
     LONG_BYTES_MAX = 10
@@ -52,7 +52,7 @@ cdef enum:
 
 
 def records_in(bytes frame not None, Py_ssize_t at, bytes head not None, bytes words not None):
-    """The records of a request that begins so, and ends with them; None for any other."""
+    """The records of a request with this beginning; None for any other."""
     cdef const uint8_t *data = bytes_of(frame)
     cdef Py_ssize_t size = len(frame), place = at + WORDS_AT + len(words), number = 0, end
     cdef int shift = 0
@@ -69,7 +69,7 @@ def records_in(bytes frame not None, Py_ssize_t at, bytes head not None, bytes w
     while shift < 7 * SIZE_BYTES_MAX and place < size:
         number |= <Py_ssize_t>(data[place] & 127) << shift
         if data[place] < 128:
-            end = place + number  # the number is one more than the size, as the place is
+            end = place + number  # a compact size is one more than the size
             if number < 2 or end != size - TAIL_BYTES:
                 return None
             if data[end] or data[end + 1] or data[end + 2]:
@@ -87,7 +87,7 @@ def answer(
     int64_t start,
     bytes rest not None,
 ) -> bytes:
-    """The whole frame that says where a batch is stored, its times untouched."""
+    """The frame of a response: the offset of a batch with CreateTime."""
     cdef Py_ssize_t size = FRAME_BYTES + len(words) + NUMBERS_BYTES + len(rest)
     cdef bytes packed = unwritten(size)
     cdef uint8_t *to = bytes_of(packed)
@@ -106,7 +106,7 @@ def answer(
 
 
 def sound(batch):
-    """Its header, if a producer may send it anywhere; None if `check` has something to say."""
+    """The header of a batch; None if `check` refuses it."""
     cdef Py_buffer view
     PyObject_GetBuffer(batch, &view, PyBUF_SIMPLE)
     try:
@@ -162,8 +162,8 @@ cdef inline uint16_t _u16_at(const uint8_t *data) noexcept:
 
 
 def spread(batch, Py_ssize_t at, Py_ssize_t count, bint keyed):
-    """How much the earliest and the latest time differ from the first, if the records from `at` on
-    are so many, in order, and have keys if they must; None if `bad` has something to say.
+    """The lowest and the highest timestamp delta of `count` records from `at` on; None if `bad`
+    finds a record.
     """
     cdef Py_buffer view
     cdef int64_t low = 0, high = 0
@@ -206,9 +206,7 @@ cdef bint _walk(
 
 
 def bad(batch, Py_ssize_t at, Py_ssize_t count, bint keyed, times, Py_ssize_t most):
-    """Records of which there is something to say, and how many there are before it cannot be told
-    where the next begins.
-    """
+    """The bad records, and the number of records up to the first one whose end is unknown."""
     cdef Py_buffer view
     cdef int64_t low = times[0], high = times[1], number, delta
     cdef Py_ssize_t place
@@ -238,7 +236,7 @@ def bad(batch, Py_ssize_t at, Py_ssize_t count, bint keyed, times, Py_ssize_t mo
 cdef inline bint _record(
     const uint8_t *data, const uint8_t *end, Py_ssize_t place, bint keyed, int64_t *delta
 ) noexcept nogil:
-    """Whether one record, without its size, is in order; and its time."""
+    """Whether one record, without its size, is valid; sets its timestamp delta."""
     cdef int64_t number
     if data == end:
         return False

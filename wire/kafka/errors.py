@@ -1,7 +1,8 @@
 """Kafka's error codes, and the mapping of the broker's errors to them.
 
-The table names every leaf of `core.errors` (a test checks it). Clients act on codes: they retry on
-some, look for another broker first on others, and raise the rest (`Errors.java` of Kafka 4.3).
+The table has every leaf of `core/kernel/errors.py` (a test checks it). Clients act on codes: they
+retry on some, look for another broker first on others, and raise the rest (`Errors.java` of Kafka
+4.3).
 """
 
 from collections.abc import Mapping

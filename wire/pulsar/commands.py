@@ -1,11 +1,11 @@
-"""Commands in: protobuf to events. The hot forms are read by `hot`, everything else here.
+"""Decodes commands from protobuf to events, except for the hot forms, which `hot` decodes.
 
-`decode` knows every command of PulsarApi.proto that a client may send, the hot ones too: any legal
-encoding that `hot` does not recognise is read here, with the same result. Commands that only a
+`decode` accepts every command of PulsarApi.proto that a client may send, the hot ones too: a valid
+encoding that `hot` does not recognize is decoded here, with the same result. Commands that only a
 broker sends are refused.
 
-Invariant: only `WireError` is raised, whatever the bytes are; no protobuf object leaves.
-(Numbers become our enums without a check: protobuf drops those that its own enums do not have.)
+Invariant: decoding any bytes raises nothing but `WireError`; no protobuf object is returned.
+(Numbers become enums unchecked: protobuf drops those that its enums do not have.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from magnetar.wire.pulsar.strict import parse
 
 
 class Send(Struct, frozen=True):
-    """A SEND command; its tail, the message itself, is the wire's to cut."""
+    """A SEND command; the wire takes its tail, the message itself."""
 
     producer_id: int
     sequence: bytes
@@ -36,7 +36,7 @@ class Send(Struct, frozen=True):
 
 
 def decode(command: bytes) -> events.Event | Send:
-    """The event that a command is."""
+    """Decode a command."""
     base = parse(pb.BaseCommand, command)
     known = DECODERS.get(base.type)
     if known is None:

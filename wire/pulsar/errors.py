@@ -1,9 +1,8 @@
-"""From our errors to Pulsar's codes.
+"""The mapping of the broker's errors to Pulsar's codes.
 
-The table names every leaf of `core.errors` (a test sees to it). Clients act on codes, so each
-choice has consequences: which are final for a client, which make it look up again, which make it
-drop the connection. Texts matter less, but Go looks for the *names* of codes inside them: keep them
-plain.
+The table has every leaf of `core/kernel/errors.py` (a test checks it). Clients act on codes: some
+are final, some make a client look the topic up again, some make it close the connection. Go's
+client also searches texts for the *names* of codes, so texts must not contain them by chance.
 """
 
 from collections.abc import Mapping
@@ -16,12 +15,12 @@ CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
     errors.TopicNotFound: pb.TopicNotFound,
     errors.SubscriptionNotFound: pb.SubscriptionNotFound,
     errors.ConsumerNotFound: pb.ConsumerNotFound,
-    # A missing namespace is found missing by the name of a topic in it.
+    # A missing namespace is reported for a topic in it.
     errors.NamespaceNotFound: pb.TopicNotFound,
     errors.LedgerNotFound: pb.PersistenceError,
     errors.EntryNotFound: pb.PersistenceError,
     errors.AlreadyExists: pb.NotAllowedError,
-    # Retried by clients until their operation timeout, which is what a lost race asks for.
+    # Clients retry it until their operation timeout, which suits a lost race.
     errors.BadVersion: pb.MetadataError,
     errors.ConsumerBusy: pb.ConsumerBusy,
     errors.ProducerBusy: pb.ProducerBusy,
@@ -37,7 +36,7 @@ CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
     errors.Unauthenticated: pb.AuthenticationError,
     errors.Unauthorized: pb.AuthorizationError,
     errors.IncompatibleSchema: pb.IncompatibleSchema,
-    # In a lookup's reply this one costs the client its connection: for real ownership trouble only.
+    # In a lookup's reply it makes clients close the connection: only for wrong ownership.
     errors.NotReady: pb.ServiceNotReady,
     errors.NotOwned: pb.ServiceNotReady,
     errors.NotCoordinator: pb.TransactionCoordinatorNotFound,
@@ -51,8 +50,8 @@ CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
 }
 
 SPARED: Final = (errors.ChecksumMismatch, errors.Terminated, errors.NotAllowed)
-"""As a SEND_ERROR these concern messages. Every other makes all clients close the connection and
-send everything again, so a handler with another reason closes the producer instead."""
+"""SEND_ERROR with one of these fails the message. With any other, all clients close the connection
+and send all pending messages again, so handlers close the producer instead."""
 
 
 def code_of(error: errors.BrokerError) -> pb.ServerError:

@@ -33,37 +33,37 @@ RUN_BYTES_MAX: Final = 1024 * 1024
 
 
 class Sends(Struct, frozen=True, gc=False):
-    """Messages (or batches) of one producer, in the order they came.
+    """Messages (or batches) of one producer in order.
 
     A run never mixes producers, nor messages that differ in `chunks`, `marker`, `txn` or `origin`.
     """
 
     producer_id: int
     payloads: list[bytes]
-    """To be stored as they are: checksum part, metadata, payload."""
+    """The bytes to store: checksum part, metadata, payload."""
     sequences: list[bytes]
-    """To be echoed in the receipts; `hot.sequence_of` decodes one."""
+    """The sequence ids as bytes to echo in receipts; `hot.sequence_of` decodes one."""
     size: int
     """Bytes of all payloads."""
     counts: list[int] | None = None
     """Messages in each payload; None when every one holds a single message."""
     chunks: bool = False
-    """Parts of large messages."""
+    """Whether they are chunks of large messages."""
     marker: bool = False
     txn: Txn | None = None
     origin: MessageId | None = None
-    """Where a replicated message comes from."""
+    """The original position of a replicated message."""
 
 
 class BadChecksum(Struct, frozen=True, gc=False):
-    """A message did not arrive as it was sent: neither stored nor receipted, but refused."""
+    """A message with a wrong checksum, which is refused."""
 
     producer_id: int
     sequence_id: int
 
 
 class Acks(Struct, frozen=True, gc=False):
-    """A consumer is done with entries.
+    """A consumer acknowledges messages.
 
     Individual: `ranges` in any order, consecutive ids already joined. Cumulative: everything up to
     one position, in `ranges` as a range of one entry, or in `partial` when only a part of the last
@@ -77,10 +77,10 @@ class Acks(Struct, frozen=True, gc=False):
     partial: list[tuple[int, int, int, int]] = []
     """(ledger, entry, mask of indexes not yet acknowledged, size of the batch or 0)."""
     request_id: int | None = None
-    """Present: the client waits for an answer."""
+    """None if the client does not wait for a response."""
     txn: Txn | None = None
     validation_error: int | None = None
-    """Why the client gave the message up: a `ValidationError` number."""
+    """The `ValidationError` for which the client discards the message."""
     properties: Mapping[str, int] | None = None
 
 
@@ -92,18 +92,18 @@ class Flow(Struct, frozen=True, gc=False):
 
 
 class Ping(Struct, frozen=True, gc=False):
-    """Are you there?"""
+    """PING."""
 
 
 class Pong(Struct, frozen=True, gc=False):
-    """I am here."""
+    """PONG."""
 
 
 # -- Connection ------------------------------------------------------------------------------
 
 
 class Connect(Struct, frozen=True):
-    """The first word of every client."""
+    """The first command of every client."""
 
     client_version: str
     protocol_version: int
@@ -111,7 +111,7 @@ class Connect(Struct, frozen=True):
     auth_data: bytes
     features: Features
     proxy_to_broker_url: str | None = None
-    """Said by a client (or proxy) that reached us by another name than this."""
+    """The broker's address as a proxy's client has looked it up."""
     original_user: OriginalUser | None = None
     proxy_version: str = ""
 
@@ -126,7 +126,7 @@ class AuthResponse(Struct, frozen=True):
 
 
 class Lookup(Struct, frozen=True):
-    """Which server has the topic?"""
+    """LOOKUP: requests the broker of a topic."""
 
     request_id: int
     topic: str
@@ -137,17 +137,17 @@ class Lookup(Struct, frozen=True):
 
 
 class PartitionedMetadata(Struct, frozen=True):
-    """How many partitions has the topic?"""
+    """PARTITIONED_METADATA: requests the number of partitions."""
 
     request_id: int
     topic: str
     create: bool = True
-    """The topic may be created automatically."""
+    """Whether the topic may be created automatically."""
     original_user: OriginalUser | None = None
 
 
 class TopicsOfNamespace(Struct, frozen=True):
-    """Which topics are there?"""
+    """GET_TOPICS_OF_NAMESPACE: requests the topics of a namespace."""
 
     request_id: int
     namespace: str

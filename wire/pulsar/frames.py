@@ -1,11 +1,11 @@
-"""The outer grammar: the bounds of a frame, and the tail behind its command.
+"""The frame format: the bounds of a frame, and the tail after its command.
 
     frame    = u32 size of all that follows, u32 size of the command, command, [tail]
     tail     = [0e 02, u32 size, broker metadata]  [0e 01, u32 CRC32-C]  u32 size, metadata, payload
 
-Only SEND and MESSAGE have a tail. The checksum covers everything behind it. Broker metadata
-(PIP-70) stands before the checksum, so that a broker can add it without computing that again. The
-commands themselves are in `hot` and `commands`, the metadata's fields in `metadata`.
+Only SEND and MESSAGE have a tail. The checksum covers everything after it. Broker metadata
+(PIP-70) precedes the checksum, so that a broker can add it without a new checksum. `hot` and
+`commands` decode commands, `metadata` the metadata's fields.
 
 Invariant: a size is compared with its limit and with the available bytes before it is used.
 """
@@ -41,7 +41,7 @@ class FrameTail(NamedTuple):
 
 
 def frame_end(data: bytes, offset: int, frame_bytes_max: int) -> int:
-    """Where the frame at `offset` ends, which may be beyond the data. It has its size field."""
+    """The end of the frame at `offset`, perhaps past the data; its size field is received."""
     (size,) = SIZE.unpack_from(data, offset)
     if size > frame_bytes_max:
         raise WireError(f"a frame of {size} bytes is over the limit of {frame_bytes_max}")
@@ -51,7 +51,7 @@ def frame_end(data: bytes, offset: int, frame_bytes_max: int) -> int:
 
 
 def command_end(data: bytes, offset: int, end: int) -> int:
-    """Where the command of the frame `offset`..`end` ends; it begins at `offset` + 8."""
+    """The end of the command in the frame `offset`..`end`; it begins at `offset` + 8."""
     (size,) = SIZE.unpack_from(data, offset + 4)
     if size > end - offset - 8:
         raise WireError(f"a command of {size} bytes does not fit its frame")

@@ -15,12 +15,12 @@ from magnetar.wire.pulsar import values
 
 
 def signed(number: int) -> int:
-    """The 64 bits that mean -1 to their sender, as -1."""
+    """An uint64 as the signed number that Java's clients mean."""
     return number - (1 << 64) if number >> 63 else number
 
 
 ACK_SET_WORDS_MAX: Final = 49_152
-"""Of 64 messages each: no batch of 16 MiB has more."""
+"""Words of 64 messages in an ack set; no batch of 16 MiB needs more."""
 
 
 def mask_of(words: Sequence[int]) -> int:
@@ -39,7 +39,7 @@ def message_id(data: pb.MessageIdData) -> values.MessageId:
         batch_index=data.batch_index,
         ack_mask=mask_of(data.ack_set) if data.ack_set else None,
         batch_size=data.batch_size,
-        # Only one level: deeper ones mean nothing, and hostile ones would be deep.
+        # Only one level: deeper ones have no meaning, and may be hostile.
         first_chunk=values.MessageId(signed(first.ledger_id), signed(first.entry_id))
         if first is not None
         else None,
@@ -84,7 +84,7 @@ def txn(command: _InTxn) -> values.Txn:
 
 
 def txn_if_any(command: pb.CommandSend | pb.CommandAck) -> values.Txn | None:
-    # Both halves make a transaction; coordinator 0 has most bits 0, so presence decides.
+    # Presence decides, since both halves of coordinator 0's first transaction are 0.
     if command.HasField("txnid_most_bits") and command.HasField("txnid_least_bits"):
         return txn(command)
     return None

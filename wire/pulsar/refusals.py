@@ -1,8 +1,8 @@
-"""Refusals out: each in the kind of reply that its request's client waits for.
+"""Encodes errors, each in the type of reply that the request's client waits for.
 
 A plain ERROR completes only some requests of stock clients (`handleError` in
 `ClientConnection.cc`). Lookups, schemas, statistics and transactions have replies of their own with
-room for a code and a text, and their clients wait for these until the request times out.
+code and text, and their clients wait for these until the request times out.
 
 Invariant: every request of `events` can be refused.
 """
@@ -20,14 +20,12 @@ from magnetar.wire.pulsar.replies import Type, frame
 
 
 def failure(event: Any, refusal: BrokerError) -> bytes:
-    """The reply that a failed request's client waits for: its own kind, or else ERROR."""
+    """The reply to a failed request: of its own type if there is one, else ERROR."""
     return FAILURES.get(type(event), _failed)(event, code_of(refusal), str(refusal))
 
 
 def transactions_are_off(request_id: int) -> bytes:
-    """A broker without coordinators says it this way, to whatever transaction request; Go's suite
-    looks for the words.
-    """
+    """The reply of a broker without transaction coordinators; Go's suite checks its text."""
     return replies.error(request_id, pb.NotAllowedError, "Transactions are not enabled.")
 
 
@@ -54,7 +52,7 @@ def _coded(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
 
 def _txn_failed(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
     def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
-        # Java finds the coordinator by the high half, so a failed NEW_TXN has it too.
+        # Java finds the coordinator by the high half, so a failed NEW_TXN has it as well.
         most, least = (event.coordinator_id, 0) if isinstance(event, events.NewTxn) else event.txn
         return frame(
             kind,
@@ -103,4 +101,4 @@ FAILURES: Final[Mapping[type, Callable[[Any, pb.ServerError, str], bytes]]] = {
         Type.END_TXN_ON_SUBSCRIPTION_RESPONSE, pb.CommandEndTxnOnSubscriptionResponse
     ),
 }
-"""Requests whose clients do not see a plain ERROR."""
+"""Requests whose clients ignore a plain ERROR."""

@@ -22,7 +22,7 @@ from magnetar.wire.pulsar.errors import code_of
 from magnetar.wire.pulsar.frames import command_frame
 
 UNASKED: Final = (1 << 64) - 1
-"""The request id of what answers no request."""
+"""The request id of commands that answer no request."""
 
 Type = pb.BaseCommand.Type
 FIELDS: Final[Mapping[int, str]] = {
@@ -31,7 +31,7 @@ FIELDS: Final[Mapping[int, str]] = {
 
 
 def frame(kind: pb.BaseCommand.Type, command: Any) -> bytes:
-    """One command of a kind, as a frame. The field that holds it has its kind's number."""
+    """Encode a command as a frame. Its field number is the number of its type."""
     base = pb.BaseCommand(type=kind, **{FIELDS[kind]: command})
     return command_frame(base.SerializeToString())
 
@@ -58,7 +58,7 @@ def connected(
     message_bytes_max: int,
     features: events.Features = events.Features(),  # noqa: B008 -- frozen
 ) -> bytes:
-    """Welcome."""
+    """CONNECTED."""
     return frame(
         Type.CONNECTED,
         pb.CommandConnected(
@@ -96,12 +96,12 @@ PONG: Final = frame(Type.PONG, pb.CommandPong())
 
 
 def success(request_id: int) -> bytes:
-    """Done."""
+    """SUCCESS."""
     return frame(Type.SUCCESS, pb.CommandSuccess(request_id=request_id))
 
 
 def error(request_id: int, code: pb.ServerError, text: str) -> bytes:
-    """Not done. Not for every request: `refusals.failure` knows."""
+    """ERROR; not for every request, see `refusals.failure`."""
     return frame(Type.ERROR, pb.CommandError(request_id=request_id, error=code, message=text))
 
 
@@ -121,14 +121,14 @@ def partitioned_metadata(request_id: int, partitions: int) -> bytes:
 
 
 class Address(Struct, frozen=True):
-    """Where a server is reached, without and with TLS; empty for no such listener."""
+    """The addresses of a server, without and with TLS; empty for no such listener."""
 
     url: str = ""
     url_tls: str = ""
 
 
 def lookup_connect(request_id: int, address: Address, through_service_url: bool) -> bytes:
-    """The topic is served there; or, for a client that cannot get there, where it is already."""
+    """The topic is served at the address, or at the one that the client has connected to."""
     reply = _lookup(request_id, address, pb.CommandLookupTopicResponse.CONNECT)
     reply.authoritative = True
     reply.proxy_through_service_url = through_service_url
@@ -136,7 +136,7 @@ def lookup_connect(request_id: int, address: Address, through_service_url: bool)
 
 
 def lookup_redirect(request_id: int, address: Address, authoritative: bool) -> bytes:
-    """Ask there."""
+    """Redirect the lookup to another broker."""
     reply = _lookup(request_id, address, pb.CommandLookupTopicResponse.REDIRECT)
     reply.authoritative = authoritative
     return frame(Type.LOOKUP_RESPONSE, reply)

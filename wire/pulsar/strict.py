@@ -20,11 +20,11 @@ from magnetar.wire.pulsar import commands_pb2 as pb
 Kind = TypeVar("Kind", bound=Message)
 
 WITHOUT_TEXT: Final = frozenset({pb.MessageIdData.DESCRIPTOR.full_name})
-"""Not looked into: there may be thousands in an ACK."""
+"""Messages without strings, which are not checked: there may be thousands in an ACK."""
 
 
 def parse(kind: type[Kind], data: bytes) -> Kind:
-    """The message that the bytes are."""
+    """Parse a message."""
     try:
         message = kind.FromString(data)
     except DecodeError as error:

@@ -89,9 +89,9 @@ class TopicsMode(IntEnum):
 
 
 class KeyShared(Struct, frozen=True):
-    """How a Key_Shared consumer wants its keys."""
+    """The key-sharing mode of a consumer (KeySharedMeta)."""
 
     sticky: bool
     ranges: tuple[tuple[int, int], ...] = ()
-    """Both ends belong to a range."""
+    """Hash ranges, both ends included."""
     out_of_order_allowed: bool = False

@@ -1,4 +1,4 @@
-"""Many variable-length integers at once; `core.varints` reads and writes them one by one."""
+"""Checks many varints at once; `core/kernel/varints.py` reads and writes single ones."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from magnetar.core.kernel.varints import VARINT_BYTES_MAX, varint_end
 
 MORE_FOLLOWS: Final = bytes(number >> 7 for number in range(256))
-"""Translates each byte to 1 when its varint goes on, to 0 when it ends there."""
+"""Translates each byte to 1 if its varint continues, to 0 if it ends there."""
 
 
 def all_varints(pieces: Sequence[bytes], size: int) -> bool:
     """Whether each of the pieces, all of `size` bytes, is exactly one varint.
 
-    One look at all of them together: a tenth of the cost of one at a time.
+    Checking them together costs a tenth of checking one at a time.
     """
     if size > VARINT_BYTES_MAX:
         return False

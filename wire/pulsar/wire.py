@@ -1,8 +1,8 @@
 """One Pulsar connection without its socket: bytes in, events out, replies packed.
 
-It joins the grammar (`frames`), the hot forms (`hot`) and all other commands (`commands`), and
-keeps the only state this protocol has between frames: whether CONNECT was heard. Producers,
-consumers and requests are the session's.
+It joins the frame format (`frames`), the hot forms (`hot`) and all other commands (`commands`). Its
+only state between frames is whether CONNECT was received. The session has producers, consumers and
+requests.
 
 Invariant: no byte is parsed after `WireError` or `close`.
 """
@@ -30,12 +30,12 @@ from magnetar.wire.pulsar.frames import (
 
 
 class WireState(Enum):
-    """How far the conversation is."""
+    """The state of a connection."""
 
     CONNECTING = "connecting"
-    """Nothing heard yet."""
+    """Before CONNECT."""
     OPEN = "open"
-    """CONNECT was heard. Whether its sender is who it says it is, the session judges."""
+    """After CONNECT; the session authenticates its sender."""
     CLOSED = "closed"
     """Nothing more is parsed; a last frame may still be sent."""
 
@@ -47,7 +47,7 @@ ALLOWED: Final[Mapping[WireState, tuple[type, ...]]] = {
     WireState.OPEN: tuple(kind for kind in events.ALL if kind not in ONLY_FIRST),
     WireState.CLOSED: (),
 }
-"""Which events may happen when."""
+"""The events that are valid in each state."""
 
 HotParser = Callable[[bytes, int, hot.FrameLimits], tuple[int, events.Event | None]]
 
@@ -56,18 +56,18 @@ HOT: Final[Mapping[bytes, HotParser]] = {
     hot.ACK_HEAD: hot.parse_acks,
     hot.FLOW_HEAD: hot.parse_flow,
 }
-"""By the first bytes of a command; looked up while OPEN, when they are legal."""
+"""Decoders by the first bytes of a command, used while OPEN."""
 
 
 class WireOptions(Struct, frozen=True):
-    """What an operator may turn."""
+    """The options of the wire."""
 
     message_bytes_max: int = MESSAGE_BYTES_MAX
     verify_checksums: bool = True
 
 
 class Recipient(NamedTuple):
-    """Whom a MESSAGE is for, and what it says besides of its consumer."""
+    """The consumer that a MESSAGE is for, with the other fields about it."""
 
     consumer_id: int
     partition: int = -1
@@ -85,7 +85,7 @@ class PulsarWire:
         self.state = WireState.CONNECTING
         self.frame_bytes_wanted = 0
         self.exposes_broker_metadata = False
-        """Messages keep the part that the broker put before them: the client asked, we allow."""
+        """Whether messages are sent with broker metadata (PIP-70), as the client has requested."""
         self._limits = hot.FrameLimits(
             options.message_bytes_max + FRAME_SLACK_BYTES, options.verify_checksums
         )
@@ -118,16 +118,14 @@ class PulsarWire:
         return offset
 
     def body_in(self, begin: bytes) -> tuple[int, int]:
-        """Frames are taken whole."""
+        """Frames are received as a whole."""
         return 0, 0
 
     def feed_large(self, frame: LargeFrame) -> None:
         self.feed(frame.whole())
 
     def _take_any(self, data: bytes, offset: int, size: int) -> int:
-        """Take one frame of any type; the offset behind it, or where it begins if it is not
-        whole.
-        """
+        """Parse one frame; returns the offset after it, or `offset` if it is incomplete."""
         if self.state is WireState.CLOSED:
             raise WireError("bytes after the end")
         end = frame_end(data, offset, self._limits.frame_bytes_max)
@@ -172,7 +170,7 @@ class PulsarWire:
     # -- out ----------------------------------------------------------------------------------
 
     def take_outgoing(self) -> list[bytes]:
-        """What to send next, in order."""
+        """The packed frames in order."""
         taken, self._outgoing = self._outgoing, []
         return taken
 
@@ -189,11 +187,11 @@ class PulsarWire:
     def receipts(
         self, producer_id: int, sequences: Sequence[bytes], ledger_id: int, first_entry_id: int
     ) -> None:
-        """Messages are stored, one behind the other from `first_entry_id` on."""
+        """Pack receipts for messages stored consecutively from `first_entry_id` on."""
         self._outgoing.append(hot.receipts(producer_id, sequences, ledger_id, first_entry_id))
 
     def receipts_without_id(self, producer_id: int, sequences: Sequence[bytes]) -> None:
-        """Messages are taken care of without being stored: duplicates, and dropped ones."""
+        """Pack receipts for messages that are not stored: duplicates, and dropped ones."""
         self._outgoing.append(hot.receipts_without_id(producer_id, sequences))
 
     def messages(
@@ -203,10 +201,10 @@ class PulsarWire:
         redelivery_counts: Sequence[int] | None = None,
         ack_sets: Sequence[int | None] | None = None,
     ) -> None:
-        """Consecutive entries for a consumer.
+        """Pack consecutive entries for a consumer.
 
-        What the broker put before the producer's bytes is cut off or forwarded as the connection
-        has it. `ack_sets` are masks of indexes not yet acknowledged, None for whole entries.
+        Broker metadata is forwarded or cut off, as the connection has requested. `ack_sets` are
+        masks of unacknowledged batch indexes, None for whole entries.
         """
         if not part.payloads:
             return

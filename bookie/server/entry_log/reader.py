@@ -119,8 +119,8 @@ class EntryLogReader:
     def ledgers(
         self, log_id: int, breathe: Callable[[], None] = _without_pause
     ) -> tuple[dict[int, int], int]:
-        """Bytes by ledger, from the map or from a scan of the whole log; and the offset at which an
-        unfinished log goes on with something else than records, 0 if it does not.
+        """The bytes of each ledger, from the ledgers map or a scan of the log; and the offset at
+        which an unfinished log has anything but records, 0 if it does not.
 
         Apache does the same (`DefaultEntryLogger.getEntryLogMetadata` of 4.18).
         """

@@ -18,7 +18,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 cdef enum:
-    # Of a record batch: its header, and where that states its latest time.
+    # The size of a batch's header, and the offset of its last timestamp.
     BATCH_HEADER_BYTES = 61
     LAST_TIME_AT = 35
 
@@ -27,7 +27,7 @@ cdef bytes FORMAT = b"\x22\x15\x0a\x0centry.format\x12\x05kafka\x58"
 
 
 def wrapped(batch, uint64_t offsets, uint64_t now_ms) -> bytes:
-    """The entry for a batch that takes so many offsets."""
+    """The entry for a batch with that many offsets."""
     cdef Py_ssize_t size = len(BEGIN) + varint_size(now_ms) + len(FORMAT) + varint_size(offsets)
     cdef Py_buffer view
     cdef bytes entry
@@ -47,7 +47,7 @@ def wrapped(batch, uint64_t offsets, uint64_t now_ms) -> bytes:
 
 
 def latest_time(bytes tail not None):
-    """The latest time in the batch; -1 if it says none, or is no Kafka producer's."""
+    """The latest time in the batch; -1 if it states none, or is none."""
     cdef const uint8_t *data = bytes_of(tail)
     cdef uint64_t at
     if len(tail) < 4 + len(BEGIN) or memcmp(data + 4, bytes_of(BEGIN), len(BEGIN)):

@@ -249,7 +249,7 @@ class LedgerList:
         """Have the log begin with that message, in the entry at `position`; it never goes back.
 
         `first_index` returns the index of the first message now. Returns the ledgers that hold
-        nothing of the log any more.
+        no entry of the log.
         """
         async with self._lock:
             if index <= first_index():

@@ -34,11 +34,11 @@ class Readers:
         return reader
 
     def at_once(self, ledger_id: int) -> LedgerReader | None:
-        """Likewise, if it is open. Plain call."""
+        """The reader if it is open, else None. Plain call."""
         return self._open.get(ledger_id)
 
     def forget(self, ledger_id: int) -> None:
-        """It is deleted."""
+        """Drop the reader of a deleted ledger."""
         self._open.pop(ledger_id, None)
 
     def clear(self) -> None:

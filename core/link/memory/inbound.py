@@ -17,7 +17,7 @@ would not send again (Kafka bounds the same with `queued.max.request.bytes`, Pul
 `maxMessagePublishBufferSizeInMB`).
 
 Large requests in progress (`requested`), and small ones that wait, have the limit of the first kind
-too. A quarter of the small ones' part is reserved likewise. While there are many (`asked_much`),
+too. A quarter of the small ones' part is reserved likewise. While there are many (`requests_high`),
 little is received at once from peers whose data was never stored: received bytes become requests
 before they can be refused, and requests take several times their size.
 
@@ -39,7 +39,7 @@ LARGE_BYTES_TIGHT: Final = 16 * 1024
 TIGHT: Final = 2
 """Much is held from this part of the limit on."""
 REQUESTS_HIGH: Final = 4
-"""There are many requests from this part of their limit on."""
+"""There are many requests from this part of the limit on (`requests_high`)."""
 ASKING_BYTES: Final = 4096
 """The most that is received at once then from a peer whose data was never stored."""
 PART_OF_PROVEN: Final = 4

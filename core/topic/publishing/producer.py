@@ -25,15 +25,15 @@ class ProducerSink(Protocol):
     """The protocol's side of a producer. Plain calls; nothing here waits."""
 
     def granted(self, epoch: int | None) -> None:
-        """It may publish; `epoch` is that of exclusive producers."""
+        """Report that it may publish; `epoch` is that of exclusive producers."""
         ...
 
     def refused(self, error: BrokerError) -> None:
-        """It waited for the topic, and is not admitted."""
+        """Report that it has waited for the topic in vain."""
         ...
 
     def closed_by_broker(self) -> None:
-        """It is detached; its client is to attach again."""
+        """Report that it is detached; its client has to attach again."""
         ...
 
 

@@ -59,7 +59,7 @@ class RequestHandlers:
         """By API key. Produce is not in this table: see `produce`."""
 
     def produce(self, caller: Caller, replies: Replies) -> ProduceHandler:
-        """That of one connection."""
+        """The Produce handler of one connection."""
         services = self._services
         return ProduceHandler(
             services.broker,

@@ -84,7 +84,7 @@ def _groups(request: Any) -> Iterator[str]:
 
 
 def _resources(*, of_groups: bool) -> Callable[[Any], Iterator[str]]:
-    """What is configured: groups, or anything else."""
+    """The configured resources: groups, or all others."""
 
     def names(request: Any) -> Iterator[str]:
         for resource in request.resources:

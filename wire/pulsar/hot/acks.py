@@ -22,7 +22,7 @@ FLOW_HEAD: Final = b"\x08\x0b\x5a"
 ID_TAG: Final = 0x1A  # field message_id
 REQUEST_ID_TAG: Final = 0x40
 PERMIT_BYTES_MAX: Final = 4
-"""Of permits; protobuf judges what is longer, for they have 32 bits."""
+"""Bytes of permits, which have 32 bits; protobuf decodes longer ones."""
 Ranges = list[tuple[int, int, int]]
 
 CONSECUTIVE_IDS_MIN: Final = 64
@@ -39,7 +39,7 @@ class _Head(NamedTuple):
 
 
 def parse_acks(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Acks | None]:
-    """The ACK at `offset`, together with those behind it that differ only in their one entry id."""
+    """The ACK at `offset`, joined with following ones that differ only in their one entry id."""
     head = _read_head(data, offset, limits.frame_bytes_max)
     if head is None:
         return offset, None
@@ -77,7 +77,7 @@ def _read_head(data: bytes, offset: int, frame_bytes_max: int) -> _Head | None:
 
 
 def _take_ids(data: bytes, at: int, end: int, ranges: Ranges, limit: int) -> int:
-    """Take message ids of ledger and entry only; returns the offset behind them."""
+    """Take message ids that have only ledger and entry; returns the offset after them."""
     while at < end - 5 and data[at] == ID_TAG and data[at + 2] == 0x08 and len(ranges) < limit:
         behind = at + data[at + 1] + 2
         ledger_end = varint_end(data, at + 3, end)
@@ -98,7 +98,7 @@ def _take_ids(data: bytes, at: int, end: int, ranges: Ranges, limit: int) -> int
 def _take_alike_ids(
     data: bytes, first: tuple[int, int, int], end: int, ledger: int, entry: int, ranges: Ranges
 ) -> int:
-    """Take the ids that have the size and ledger of the first; returns the offset behind them."""
+    """Take the ids with the size and ledger of the first; returns the offset after them."""
     at, _, behind = first
     stride = behind - at
     limit = (end - at) // stride
@@ -143,7 +143,7 @@ def _entries_alike(data: bytes, first: tuple[int, int, int], limit: int) -> list
 
 
 def _count_consecutive(data: bytes, first: tuple[int, int, int], entry: int, limit: int) -> int:
-    """How many ids are those of consecutive entries, beginning with `entry`.
+    """The number of ids of consecutive entries, beginning with `entry`.
 
     The bytes of up to 128 consecutive ids are generated at once, and compared.
     """
@@ -179,7 +179,7 @@ def _join(ranges: Ranges, ledger: int, first: int, last: int) -> None:
 
 
 def _take_single_acks(data: bytes, offset: int, ids_at: int, end: int, ranges: Ranges) -> int:
-    """Take the frames behind the one at `offset` that equal it but for the entry id."""
+    """Take the following frames that equal the one at `offset` except for the entry id."""
     entry_at = varint_end(data, ids_at + 3, end) + 1
     frame_bytes = end - offset
     prefix = data[offset:entry_at]
@@ -197,7 +197,7 @@ def _take_single_acks(data: bytes, offset: int, ids_at: int, end: int, ranges: R
 
 
 def parse_flow(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Flow | None]:
-    """The FLOW at `offset`, and the offset behind it; None when it is not a regular one."""
+    """The FLOW at `offset`, and the offset after it; None if it is not a regular one."""
     if len(data) < offset + 16 or data[offset + 8 : offset + 11] != FLOW_HEAD:
         return offset, None
     size, command_bytes = SIZES.unpack_from(data, offset)

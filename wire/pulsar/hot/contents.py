@@ -7,8 +7,8 @@ connection and receives the same entry again and again (3.13, 0.18 and 4.0, trie
 payloads and chunks of large messages are not checked, because they cannot be; nor are payloads that
 are large once uncompressed, by themselves or for their size, because that would block the loop.
 
-Invariant: nothing that a stock client sends is called malformed, nor is anything whose metadata is
-not understood here. `suspects` and `holds` have compiled twins.
+Invariant: no message of a stock client is reported as malformed, nor any whose metadata is not
+understood here. `suspects` and `holds` have compiled twins.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ COUNT: Final = 11 << 3
 """The tag of `num_messages_in_batch` in MessageMetadata: only batches have it."""
 CHUNKS: Final = 27 << 3
 PAYLOAD_SIZE: Final = 3 << 3
-"""Of what is said about one message."""
+"""The tag of `payload_size` in SingleMessageMetadata."""
 PAYLOAD_BYTES_MAX: Final = (1 << 31) - 1
 _TAGS: Final = (bytes((COUNT,)), bytes((COMPRESSION,)))
 _SIZE: Final = Layout(">I").unpack_from
 _KINDS: Final = {0: 0, 1: 8, 2: 0, 5: 4}
-"""Bytes of a field by its kind, where that tells."""
+"""Bytes of a field by its wire type, if that determines it."""
 
 
 def malformed(payloads: Sequence[bytes]) -> list[int]:
@@ -53,7 +53,7 @@ def malformed(payloads: Sequence[bytes]) -> list[int]:
 
 
 def py_suspects(payloads: Sequence[bytes]) -> list[int]:
-    """The places of messages that say they are batches and are not, or that are compressed."""
+    """The places of malformed batches, and of compressed messages."""
     return [at for at, payload in enumerate(payloads) if _is_suspect(payload)]
 
 
@@ -74,7 +74,7 @@ def _is_readable(tail: bytes) -> bool:
     if found is None:
         return True
     count, codec, size = found
-    if count > PAYLOAD_BYTES_MAX:  # C++'s takes a negative number for none, Java's for a mistake
+    if count > PAYLOAD_BYTES_MAX:  # C++ reads a negative number as 0, Java as an error
         return False
     if codec in CODECS:
         likely = max(UNCOMPRESSED_RATIO * (len(tail) - end), UNCOMPRESSED_BYTES_MIN)
@@ -90,7 +90,7 @@ def _is_readable(tail: bytes) -> bool:
 
 
 def _metadata(tail: bytes) -> tuple[int, int]:
-    """Where it begins and ends; it never begins at 0, which stands for none."""
+    """Begin and end of the metadata; (0, 0) if there is none."""
     at = CHECKSUM_BYTES if tail.startswith(CHECKSUM_PART) else 0
     if len(tail) < at + 4:
         return 0, 0
@@ -99,8 +99,8 @@ def _metadata(tail: bytes) -> tuple[int, int]:
 
 
 def _about(tail: bytes, begin: int, end: int) -> tuple[int, int, int] | None:
-    """How many messages are in it (0 for no batch), how it is compressed, and what it is without
-    that; None if it is not to be looked into.
+    """The number of messages (0 for no batch), the codec, and the uncompressed size; None if the
+    payload is not checked.
     """
     count = codec = size = 0
     for tag, number in _fields(tail, begin, end):
@@ -116,7 +116,7 @@ def _about(tail: bytes, begin: int, end: int) -> tuple[int, int, int] | None:
 
 
 def py_holds(data: bytes, at: int, count: int) -> bool:
-    """Whether a batch has that many messages; bytes behind them do not matter."""
+    """Whether a batch has that many messages; bytes after them do not matter."""
     for _ in range(count):
         if len(data) - at < 4:
             return False
@@ -141,7 +141,7 @@ holds = quickest(py_holds, HOME)
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:
-    """Tags, and numbers where there are any; a tag of -1 if it cannot be read on."""
+    """Tags, and the values of varint fields; a tag of -1 where parsing fails."""
     while at < end:
         behind = varint_end(data, at, end)
         tag = number_at(data, at, behind) if behind else -1
@@ -163,8 +163,8 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A number, and what is behind it; 0 for none. Negative ones have ten bytes, and count as the
-    largest.
+    """A varint and the offset after it; offset 0 if there is none. Negative numbers have ten bytes,
+    and count as the largest.
     """
     behind = varint_end(data, at, end)
     if behind:

@@ -15,13 +15,13 @@ from magnetar.wire.pulsar.frames import BROKER_PART, CHECKSUM_PART, SIZE, tail_t
 
 UNSIGNED: Final = (1 << 64) - 1
 COPY_BYTES_MAX: Final = 2048
-"""Up to here a payload is joined with its neighbours; a larger one is a piece of its own."""
+"""Smaller payloads are joined with their neighbours; a larger one is a piece of its own."""
 
 
 def without_broker_part(payloads: Sequence[bytes]) -> Sequence[bytes]:
-    """Stored entries as a client without that feature gets them: from the checksum part on.
+    """Stored entries without broker metadata: from the checksum part on.
 
-    Entries written by others may lack the checksum; it is added, for Go's sake.
+    Entries of other brokers may lack the checksum, which is added, because Go's client needs it.
     """
     if len(payloads) == 1:
         return [stored_tail(payloads[0])]
@@ -44,7 +44,7 @@ def stored_tail(payload: bytes) -> bytes:
 
 
 class Suffix(NamedTuple):
-    """What follows the entry id in a MESSAGE: in its message id, and in the command."""
+    """The bytes after the entry id in a MESSAGE: in its message id, and in the command."""
 
     in_id: bytes
     in_command: bytes
@@ -76,7 +76,7 @@ def messages(
     payloads: Sequence[bytes],
     suffixes: Suffix | Sequence[Suffix],
 ) -> list[bytes]:
-    """MESSAGE frames for consecutive entries, to be sent one behind the other.
+    """MESSAGE frames for consecutive entries, in order.
 
     One suffix for all of them, or one for each.
     """
@@ -114,7 +114,7 @@ def _messages_one_by_one(
     payloads: Sequence[bytes],
     suffixes: Suffix | Sequence[Suffix],
 ) -> list[bytes]:
-    """The same where frames differ in more than the entry id, or are too large to be copied."""
+    """As `messages`, for frames that differ in more than the entry id, or are large."""
     each = repeat(suffixes) if isinstance(suffixes, Suffix) else suffixes
     firsts = chain.from_iterable(
         zip(firsts, repeat(rest)) for firsts, rest in stretches(first_entry_id, len(payloads))
@@ -138,7 +138,7 @@ def _messages_one_by_one(
 def _message_parts(
     consumer_id: int, ledger_id: int, entry_rest: bytes, suffix: Suffix
 ) -> tuple[bytes, bytes]:
-    """What stands before an entry id's first byte (behind the frame's size), and behind it."""
+    """The bytes between the frame's size and the entry id's first byte, and those after it."""
     ledger = b"\x08" + varint(ledger_id) + b"\x10"
     in_id, in_command = suffix
     id_bytes = len(ledger) + 1 + len(entry_rest) + len(in_id)

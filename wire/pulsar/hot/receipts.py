@@ -1,6 +1,6 @@
-"""SEND_RECEIPT by hand: the answer to a run of messages that are stored.
+"""Hand-written encoding of SEND_RECEIPT, for a run of stored messages.
 
-Invariant: sequence ids are echoed as their bytes came (`sends.echo_of`), never decoded.
+Invariant: the bytes of sequence ids are echoed (`sends.echo_of`), and never decoded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNSIGNED: Final = (1 << 64) - 1
 def receipts(
     producer_id: int, sequences: Sequence[bytes], ledger_id: int, first_entry_id: int
 ) -> bytes:
-    """Receipts for messages stored one behind the other."""
+    """Receipts for messages that are stored consecutively."""
     if len(sequences) == 1:
         return _receipt(producer_id, sequences[0], ledger_id, varint(first_entry_id))
     pieces: list[bytes] = []
@@ -42,7 +42,7 @@ def receipts(
 
 
 def receipts_without_id(producer_id: int, sequences: Iterable[bytes]) -> bytes:
-    """Receipts for messages that are not stored, and rightly so: duplicates, dropped ones."""
+    """Receipts for messages that need not be stored: duplicates, dropped ones."""
     nowhere = varint(UNSIGNED)
     return b"".join([_receipt(producer_id, echo, UNSIGNED, nowhere) for echo in sequences])
 
@@ -56,9 +56,9 @@ def _receipt(producer_id: int, echo: bytes, ledger_id: int, entry: bytes) -> byt
 def _parts(
     producer_id: int, ledger_id: int, echo_bytes: int, entry_bytes: int
 ) -> tuple[bytes, bytes]:
-    """What stands before the echoed sequence ids, and between them and the entry id.
+    """The bytes before the echoed sequence ids, and those between them and the entry id.
 
-    The longest receipt has less than 128 bytes, so one byte says each inner size.
+    The longest receipt has less than 128 bytes, so each inner size is one byte.
     """
     producer = b"\x08" + varint(producer_id) + b"\x10"
     ledger = b"\x08" + varint(ledger_id) + b"\x10"

@@ -1,7 +1,7 @@
-"""SEND by hand: runs of messages of one producer.
+"""Hand-written decoding of SEND: runs of messages of one producer.
 
-Invariant: a payload is taken as it came, checksum part first, and only when its frame is whole,
-within the limit and (if that is checked) its checksum is right.
+Invariant: a payload is taken unchanged, checksum part first, and only if its frame is complete and
+within the limit, and its checksum is right (if that is checked).
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from magnetar.wire.pulsar.varints import all_varints
 SEND_HEAD: Final = b"\x08\x06\x32"  # type SEND, field send
 CHECKSUM_MARK: Final = 0x0E01
 COPY_BYTES_MAX: Final = 2048
-"""Up to here a copy is cheaper than a view of the bytes."""
+"""Up to this size a copy is cheaper than a view."""
 
 
 class FrameLimits(NamedTuple):
-    """What a frame may be, and whether its checksum is looked at."""
+    """The limit of a frame, and whether its checksum is verified."""
 
     frame_bytes_max: int
     verify: bool
 
 
 class _Shape(NamedTuple):
-    """What frames of one producer have in common."""
+    """The constant parts of a producer's frames."""
 
     head: bytes
-    """From the command's size up to the tag of the sequence id."""
+    """The bytes from the command's size up to the tag of the sequence id."""
     producer_id: int
     rest_bytes: int
-    """The command behind that tag."""
+    """The size of the command after that tag."""
     tail_at: int
     layout: Layout
-    """Frame size, head, rest, mark of the checksum, checksum, size of the metadata."""
+    """Frame size, head, rest, magic of the checksum, checksum, size of the metadata."""
 
 
 @lru_cache(maxsize=4096)
 def _shape_of(head: bytes) -> _Shape | None:
-    """The shape of a regular SEND that begins like this; None for anything else."""
+    """The shape of a regular SEND with this beginning; None for any other."""
     (command_bytes,) = SIZE.unpack_from(head)
     producer_end = len(head) - 1
     rest_bytes = 4 + command_bytes - len(head)
@@ -69,7 +69,7 @@ def _shape_of(head: bytes) -> _Shape | None:
 
 
 def parse_sends(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Sends | None]:
-    """The run of SENDs at `offset`, and the offset behind it; None when there is none to be had."""
+    """The run of SENDs at `offset`, and the offset after it; None if there is none."""
     payloads: list[bytes] = []
     sequences: list[bytes] = []
     counts: list[int] | None = None
@@ -110,9 +110,9 @@ def parse_sends(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Sen
 def _take_alike(
     data: bytes, offset: int, shape: _Shape, until: tuple[int, int], limits: FrameLimits
 ) -> tuple[int, list[bytes], list[bytes]]:
-    """The inner loop: frames of one shape, until an offset or a number.
+    """The inner loop: takes frames of one shape, up to a limit of bytes or messages.
 
-    Returns their payloads, and the rests of their commands, which are not looked at yet.
+    Returns their payloads, and the unparsed rests of their commands.
     """
     head, _, _, tail_at, layout = shape
     bytes_end, limit = until
@@ -129,7 +129,7 @@ def _take_alike(
             its_head != head
             or mark != CHECKSUM_MARK
             or end > size_of_data
-            # A larger message is a run of its own; for any other the run must have room.
+            # A larger message is a run of its own; any other must fit into the run.
             or (end > bytes_end and offset + RUN_BYTES_MAX > bytes_end)
             or size > frame_bytes_max
             or metadata_bytes + TAIL_BYTES_MIN > len(tail)
@@ -146,7 +146,7 @@ def _take_alike(
 
 
 def _read_rests(rests: list[bytes]) -> tuple[list[bytes], list[int]]:
-    """Echoes and numbers of messages, up to the first command with fields that are not everyday."""
+    """Echoes and numbers of messages, up to the first command with rare fields."""
     echoes: list[bytes] = []
     counts: list[int] = []
     for rest in rests:
@@ -159,8 +159,8 @@ def _read_rests(rests: list[bytes]) -> tuple[list[bytes], list[int]]:
 
 
 def _read_rest(rest: bytes) -> tuple[bytes, int]:
-    """What follows the tag of the sequence id when it is more than that: `echo_of` and the number
-    of messages. An empty echo for fields that are not everyday.
+    """Parse the command after the tag of the sequence id: the echo (`echo_of`), and the number of
+    messages. The echo is empty if there are rare fields.
     """
     end = len(rest)
     at = sequence_end = varint_end(rest, 0, end)
@@ -177,7 +177,7 @@ def _read_rest(rest: bytes) -> tuple[bytes, int]:
 
 
 def echo_of(sequence_id: int, highest: int | None) -> bytes:
-    """What stands for sequence ids in `Sends.sequences`: their bytes in a receipt.
+    """The item of `Sends.sequences` for a message: the bytes of its sequence ids in a receipt.
 
     These are the varint of the sequence id and, if the client gave one, the field of the highest
     sequence id. Fields may come in any order, so both are echoed in one piece.
@@ -188,7 +188,7 @@ def echo_of(sequence_id: int, highest: int | None) -> bytes:
 
 
 def sequence_of(echo: bytes) -> tuple[int, int]:
-    """The sequence id and the highest sequence id (0 when there is none)."""
+    """The sequence id and the highest sequence id (0 if there is none)."""
     number = shift = 0
     numbers = []
     at = 0

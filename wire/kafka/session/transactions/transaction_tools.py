@@ -1,4 +1,4 @@
-"""What tools ask about transactions: which there are, what is in them, who writes where."""
+"""The requests of tools about transactions and producers (KIP-664)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 """The compiled twins of `sends.parse_sends`, `contents.suspects`, `contents.holds` and
 `acks.parse_acks`, which are the reference.
 
-Invariant: every offset and size that comes out of a buffer is compared with the bytes that are
-there before it is used.
+Invariant: every offset and size from a buffer is compared with the available bytes before it is
+used.
 """
 
 from magnetar.core.native.octets cimport (
@@ -25,7 +25,7 @@ cdef Py_ssize_t run_bytes_max = RUN_BYTES_MAX
 cdef Py_ssize_t run_messages_max = RUN_MESSAGES_MAX
 
 cdef enum:
-    # So many are there before any is looked at.
+    # The bytes that must be there before any is read.
     HEAD_BYTES_MIN = 16
     # The checksum covers a tail from here on.
     CHECKED_AT = 6
@@ -34,7 +34,7 @@ cdef enum:
     # Two numbers and a tag between them.
     ECHO_BYTES_MAX = 19
     CONSECUTIVE_IDS_MIN = 64
-    # Tags of a message's metadata, and of what is said about one message of a batch.
+    # Tags in MessageMetadata and in SingleMessageMetadata.
     COUNT = 11 << 3
     COMPRESSION = 8 << 3
     ENCRYPTION_KEYS = 13 << 3 | 2
@@ -47,14 +47,14 @@ cdef uint64_t NO_NUMBER = NEGATIVE
 
 # -- SEND ------------------------------------------------------------------------------------------
 
-# A regular SEND; all are offsets from the start of the buffer, but for the ids.
+# A regular SEND: ids, and offsets in the buffer.
 cdef struct Frame:
     uint64_t producer_id
     Py_ssize_t rest_at
     Py_ssize_t tail_at
     Py_ssize_t end
 
-# What a SEND says behind its producer's id; `highest_at` is 0 where that is absent.
+# The fields of a SEND after the producer id; `highest_at` is 0 if it is absent.
 cdef struct Rest:
     Py_ssize_t sequence_end
     Py_ssize_t highest_at
@@ -62,7 +62,7 @@ cdef struct Rest:
 
 
 def parse_sends(bytes data not None, Py_ssize_t offset, limits not None):
-    """The run of SENDs at `offset`, and the offset behind it; None when there is none to be had."""
+    """The run of SENDs at `offset`, and the offset after it; None if there is none."""
     cdef uint64_t frame_bytes_max = limits[0], producer_id = 0
     cdef bint verify = limits[1], counted = False
     cdef const uint8_t *start = bytes_of(data)
@@ -75,7 +75,7 @@ def parse_sends(bytes data not None, Py_ssize_t offset, limits not None):
     while len(payloads) < run_messages_max and offset < bytes_end:
         if not _find_send(start, offset, size, frame_bytes_max, &frame):
             break
-        # A larger message is a run of its own; for any other the run must have room.
+        # A larger message is a run of its own; any other must fit into the run.
         if payloads and (frame.producer_id != producer_id or frame.end > bytes_end):
             break
         if verify and not _checksum_fits(start, &frame):
@@ -103,7 +103,7 @@ cdef int _check_offset(Py_ssize_t offset, Py_ssize_t size) except -1:
 cdef bint _find_send(
     const uint8_t *data, Py_ssize_t offset, Py_ssize_t size, uint64_t size_max, Frame *frame
 ) noexcept:
-    """Whether there is a whole and regular SEND, and where its parts are."""
+    """Whether a complete, regular SEND is there; sets the offsets of its parts."""
     cdef Py_ssize_t at = offset + 8
     cdef uint64_t frame_bytes, command_bytes
     if size - offset <= HEAD_BYTES_MIN:
@@ -111,7 +111,7 @@ cdef bint _find_send(
     frame_bytes, command_bytes = u32_at(data + offset), u32_at(data + offset + 4)
     if data[at] != 0x08 or data[at + 1] != 0x06 or data[at + 2] != 0x32:
         return False
-    # One byte says how long the inner message is, and the command ends with it.
+    # The size of the inner message is one byte, and the command ends with that message.
     if data[at + 3] > 127 or data[at + 3] + <uint64_t>4 != command_bytes or data[at + 4] != 0x08:
         return False
     at = varint_end(data, offset + 13, size)
@@ -129,7 +129,7 @@ cdef bint _find_send(
 
 
 cdef bint _is_checked_tail(const uint8_t *tail, Py_ssize_t size) noexcept:
-    """Whether it has a checksum, and room for the metadata that it announces."""
+    """Whether a tail has a checksum, and contains its metadata."""
     return (
         size >= TAIL_BYTES_MIN
         and tail[0] == 0x0E
@@ -145,7 +145,7 @@ cdef bint _checksum_fits(const uint8_t *data, Frame *frame) except -1:
 
 
 cdef bint _find_rest(const uint8_t *data, Frame *frame, Rest *rest) noexcept:
-    """The sequence id, the number of messages, the highest sequence id; False for other fields."""
+    """Read sequence id, number of messages and highest sequence id; False for other fields."""
     cdef Py_ssize_t start, end = frame.tail_at
     cdef Py_ssize_t at = varint_end(data, frame.rest_at, end)
     rest.sequence_end, rest.highest_at, rest.count = at, 0, 1
@@ -161,7 +161,7 @@ cdef bint _find_rest(const uint8_t *data, Frame *frame, Rest *rest) noexcept:
 
 
 cdef bytes _echo(const uint8_t *data, Frame *frame, Rest *rest):
-    """What a receipt will say: the bytes of the sequence id, and of the highest if there is one."""
+    """The echo for the receipt: the bytes of the sequence id, and of the highest if present."""
     cdef uint8_t[ECHO_BYTES_MAX] echo
     cdef uint8_t *to
     if not rest.highest_at:
@@ -182,7 +182,7 @@ cdef struct Field:
 
 
 def suspects(list payloads not None):
-    """The places of messages that say they are batches and are not, or that are compressed."""
+    """The places of malformed batches, and of compressed messages."""
     cdef list found = []
     cdef Py_ssize_t place
     cdef bytes payload
@@ -196,7 +196,7 @@ def suspects(list payloads not None):
 
 
 def holds(bytes data not None, Py_ssize_t at, uint64_t count) -> bool:
-    """Whether so many messages are there; what is behind them is nobody's concern."""
+    """Whether a batch has that many messages; bytes after them do not matter."""
     _check_offset(at, len(data))
     return _holds(bytes_of(data), at, len(data), count)
 
@@ -254,7 +254,7 @@ cdef bint _holds(
 
 
 cdef bint _field(const uint8_t *data, Py_ssize_t at, Py_ssize_t end, Field *field) noexcept nogil:
-    """Whether there is a whole field, and which."""
+    """Whether a complete field is there; sets its tag and offsets."""
     cdef Py_ssize_t behind = varint_end(data, at, end)
     cdef int kind
     if not behind:
@@ -319,7 +319,7 @@ cdef struct Id:
 
 
 def parse_acks(bytes data not None, Py_ssize_t offset, limits not None):
-    """The ACK at `offset`, together with those behind it that differ only in their one entry id."""
+    """The ACK at `offset`, joined with following ones that differ only in their one entry id."""
     cdef const uint8_t *start = bytes_of(data)
     cdef Py_ssize_t at, request_at, size = len(data)
     cdef list ranges = []
@@ -389,7 +389,7 @@ cdef bint _find_id(const uint8_t *data, Py_ssize_t at, Py_ssize_t end, Id *found
 
 
 cdef Py_ssize_t _take_ids(const uint8_t *data, Head *head, list ranges) except -1:
-    """Take message ids of ledger and entry only; returns the offset behind them."""
+    """Take message ids that have only ledger and entry; returns the offset after them."""
     cdef Py_ssize_t at = head.ids_at
     cdef Id found
     while (not head.cumulative or not ranges) and _find_id(data, at, head.end, &found):
@@ -404,14 +404,14 @@ cdef Py_ssize_t _take_ids(const uint8_t *data, Head *head, list ranges) except -
 cdef Py_ssize_t _take_alike_ids(
     const uint8_t *data, Py_ssize_t end, Id *first, list ranges
 ) except -1:
-    """Take the ids that have the size and ledger of the first; returns the offset behind them.
+    """Take the ids with the size and ledger of the first; returns the offset after them.
 
-    Consecutive ones as they come, others sorted: gaps then cost a range, and disorder costs none.
+    Ids that are not consecutive are sorted, so that only gaps cost a range.
     """
     cdef Py_ssize_t stride = first.end - first.at, limit = (end - first.at) // stride
     cdef Py_ssize_t alike = 0
     cdef list entries = []
-    # the shortest form of consecutive numbers, or the pure twin would not take them for such
+    # only in the shortest form, as in the pure twin
     while alike < limit and _is_alike(data, first, alike) and (
         _entry(data, first, alike) == first.entry + alike
         and (first.end - first.entry_at == 1 or data[first.end + alike * stride - 1])
@@ -465,7 +465,7 @@ cdef int _join(list ranges, uint64_t ledger, uint64_t first, uint64_t last) exce
 cdef Py_ssize_t _take_single_acks(
     const uint8_t *data, Py_ssize_t offset, Py_ssize_t size, Id *first, list ranges
 ) except -1:
-    """Take the frames behind `offset` that equal the one there but for the entry id."""
+    """Take the following frames that equal the one at `offset` except for the entry id."""
     cdef Py_ssize_t frame_bytes = first.end - offset, into_entry = first.entry_at - offset
     cdef Py_ssize_t at = first.end
     cdef uint64_t entry

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The compiled twins of `receipts.receipts` and of `messages`, which are the reference.
 
-Invariant: the room for what is packed is measured first, by the same rules that write it.
+Invariant: the size of the output is computed first, by the same rules as the output.
 """
 
 from magnetar.core.native.octets cimport (
@@ -23,7 +23,7 @@ cdef Py_ssize_t copy_bytes_max = COPY_BYTES_MAX
 
 cdef enum:
     SIZES_BYTES = 8
-    # Of a receipt, as one byte says how many they are.
+    # The largest receipt: its size is one byte.
     INNER_BYTES_MAX = 127
 
 # -- SEND_RECEIPT ----------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ cdef enum:
 def receipts(
     uint64_t producer_id, sequences not None, uint64_t ledger_id, uint64_t first_entry_id
 ) -> bytes:
-    """Receipts for messages stored one behind the other."""
+    """Receipts for messages that are stored consecutively."""
     cdef list echoes = all_bytes(sequences)
     cdef Py_ssize_t place, size = 0
     cdef bytes echo, packed
@@ -58,7 +58,7 @@ cdef int _check_last(uint64_t first_entry_id, Py_ssize_t count) except -1:
 cdef Py_ssize_t _inner_bytes(
     uint64_t producer_id, Py_ssize_t echo_bytes, uint64_t ledger_id, uint64_t entry_id
 ) except -1:
-    """Of a receipt: the producer's id and the echo with their tags, and the message id."""
+    """The parts of a receipt: producer id and echo with their tags, and the message id."""
     cdef Py_ssize_t inner = 2 + varint_size(producer_id) + echo_bytes
     inner += 2 + 2 + varint_size(ledger_id) + varint_size(entry_id)
     if inner > INNER_BYTES_MAX:
@@ -86,13 +86,13 @@ cdef uint8_t *_put_receipt(
 
 # -- MESSAGE ---------------------------------------------------------------------------------------
 
-# Whom messages are for, and which the next one is.
+# The recipient of messages, and the id of the next one.
 cdef struct Ids:
     uint64_t consumer
     uint64_t ledger
     uint64_t entry
 
-# How long the parts of one MESSAGE are: its id, what is in the command, the command.
+# Sizes in one MESSAGE: its id, the fields of the command, the command.
 cdef struct Sizes:
     uint64_t id
     uint64_t inner
@@ -106,7 +106,7 @@ def messages(
     payloads not None,
     suffixes not None,
 ) -> list[bytes]:
-    """MESSAGE frames for consecutive entries, to be sent one behind the other."""
+    """MESSAGE frames for consecutive entries, in order."""
     cdef list bodies = all_bytes(payloads), in_ids, in_commands, out = []
     cdef Ids ids
     cdef Py_ssize_t start = 0, stop
@@ -126,7 +126,7 @@ def messages(
 
 
 cdef tuple _split(suffixes, Py_ssize_t count):
-    """What each message says in its id, and in its command."""
+    """The suffixes of each message: in its id, and in its command."""
     if isinstance(suffixes, Suffix):
         in_id, in_command = all_bytes(suffixes)
         return [in_id] * count, [in_command] * count
@@ -140,7 +140,7 @@ cdef tuple _split(suffixes, Py_ssize_t count):
 
 
 cdef bytes _packed(Ids *ids, list bodies, list in_ids, list in_commands):
-    """Frames as one piece, but for the payload of the last where that is large."""
+    """Frames as one piece, without the payload of the last if that is large."""
     cdef Ids at = ids[0]
     cdef Sizes sizes
     cdef Py_ssize_t place, size = 0
@@ -175,7 +175,7 @@ cdef Sizes _measure(Ids *ids, uint64_t in_id_bytes, uint64_t in_command_bytes) n
 cdef uint8_t *_put_command(
     uint8_t *to, Ids *ids, Py_ssize_t body_bytes, bytes in_id, bytes in_command
 ) noexcept:
-    """A MESSAGE up to its payload."""
+    """Write a MESSAGE up to its payload."""
     cdef Sizes sizes = _measure(ids, len(in_id), len(in_command))
     to = put_u32(to, <uint32_t>(4 + sizes.command + body_bytes))
     to = put_u32(to, <uint32_t>sizes.command)
@@ -194,7 +194,7 @@ cdef uint8_t *_put_command(
 
 
 def without_broker_part(payloads not None):
-    """Stored entries as a client without that feature gets them: from the checksum part on."""
+    """Stored entries without broker metadata: from the checksum part on."""
     cdef list stored = all_bytes(payloads), tails = []
     cdef bytes entry
     cdef Py_ssize_t at
@@ -210,7 +210,7 @@ def without_broker_part(payloads not None):
 
 
 cdef Py_ssize_t _checksum_part(const uint8_t *entry, Py_ssize_t size) noexcept:
-    """Where it begins; -1 for what only the pure twin understands."""
+    """The offset of the checksum part; -1 if only the pure twin can find it."""
     cdef Py_ssize_t at = 0
     if size >= 6 and entry[0] == 0x0E and entry[1] == 0x02:
         if u32_at(entry + 2) > <uint64_t>(size - 6):
