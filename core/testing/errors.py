@@ -4,7 +4,7 @@ from magnetar.core.kernel import errors
 
 
 def leaves() -> set[type[errors.BrokerError]]:
-    """Classes of core.errors alone: a class derived elsewhere has the code of its base."""
+    """The leaves among the classes of `core/kernel/errors.py`."""
     named = {
         kind
         for kind in vars(errors).values()

@@ -413,7 +413,16 @@ def _prose(tree: ast.Module) -> str:
 
 def _files_named_in(text: str) -> set[str]:
     """Our source files that a text names in backticks: none begins with an underscore."""
-    return set(re.findall(r"`([a-z][\w/]*\.(?:pyx?|proto|md))`", text))
+    return set(re.findall(r"`([a-z][\w/]*\.(?:pyx?|pxd|proto|md))`", text))
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    """The docstrings of each module, and the source of each compiled one."""
+    for name, tree in _modules().items():
+        yield name, _prose(tree)
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.px[yd]"):
+            yield path.relative_to(ROOT).as_posix(), path.read_text()
 
 
 def test_files_that_a_docstring_names_exist() -> None:
@@ -422,21 +431,65 @@ def test_files_that_a_docstring_names_exist() -> None:
         f"/{path.relative_to(ROOT).as_posix()}"
         for package in (*PACKAGES, *OTHERS, "docs")
         for path in (ROOT / package).rglob("*")
-        if path.suffix in {".py", ".pyx", ".proto", ".md"}
+        if path.suffix in {".py", ".pyx", ".pxd", ".proto", ".md"}
     ]
     paths += [f"/{path.name}" for path in ROOT.glob("*.*")]
     dead = {
         f"{name}: {file}"
-        for name, tree in _modules().items()
-        for file in _files_named_in(_prose(tree))
+        for name, text in _texts()
+        for file in _files_named_in(text)
         if not any(path.endswith(f"/{file}") for path in paths)
     }
     assert not dead
 
 
+def _is_importable(dotted: str) -> bool:
+    """Whether a dotted name is a package or module of ours, or a name in one."""
+    path = ROOT.joinpath(*dotted.removeprefix("magnetar.").split("."))
+    module = path.parent.with_suffix(".py")
+    return (
+        path.is_dir()
+        or path.with_suffix(".py").exists()
+        or (module.exists() and bool(re.search(rf"\b{path.name}\b", module.read_text())))
+    )
+
+
+def test_modules_that_a_docstring_names_exist() -> None:
+    named = re.compile(r"`((?:magnetar\.)?(?:core|bookie|wire)(?:\.\w+)+)`")
+    dead = {
+        f"{name}: {dotted}"
+        for name, text in _texts()
+        for dotted in named.findall(text)
+        if not dotted.endswith((".md", ".py")) and not _is_importable(dotted)
+    }
+    assert not dead
+    assert _is_importable("magnetar.core.kernel.errors.NotOwned")
+    assert not _is_importable("core.errors")
+
+
 def test_files_named_in_a_text_are_found() -> None:
     text = "`ledger/trim.py`, `compiled.pyx`; not `wire/<front>/errors.py`, `_state.py`, trim.py."
     assert _files_named_in(text) == {"ledger/trim.py", "compiled.pyx"}
+
+
+def test_the_architecture_draws_all_folders() -> None:
+    """One drawing, with a part for each package; inside it, each folder by its name."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    (drawing,) = re.findall(r"^Inside them .*?^```\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    drawn: dict[str, set[str]] = {}
+    for line in drawing.splitlines():
+        if found := re.match(r"[a-z][\w/]*/", line):
+            names = drawn[found[0]] = set()
+            line = line[found.end() :]
+        names |= set(re.findall(r"(\w+)/", line))
+    there: dict[str, set[str]] = {package: set() for package in drawn}
+    for package in drawn:
+        for path in (ROOT / package).rglob("__init__.py"):
+            folder = path.parent
+            parts = folder.relative_to(ROOT / package).parts
+            if parts and "tests" not in parts:
+                there[package].add(folder.name)
+    assert drawn == there
 
 
 @pytest.mark.parametrize("package", PACKAGES)
