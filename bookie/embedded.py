@@ -288,7 +288,7 @@ async def _running(
     cache = WriteCache(settings.write_cache_bytes // 2)
     async with trio.open_nursery() as nursery:
         loop = loop or TaskLoop(nursery)
-        checkpointer = Checkpointer(storage, cache, journal, files, disk, loop.soon)
+        checkpointer = Checkpointer(storage, cache, journal, files, disk, loop.schedule_settle)
         # Everything before is synced in ledger storage, so a replay may begin at the new journal.
         # A first start must write that mark now; a later start has a mark, from which a replay is
         # only longer, and replaces it in the background (`Checkpointer.begin`).
@@ -307,7 +307,7 @@ async def _running(
         keep = BookieHousekeeping(settings, checkpointer, collector, scrubber.run, storage_failed)
         nursery.start_soon(keep.run)
         parts = _Parts(cache, checkpointer, collector, disk, flusher, scrubber)
-        client = LedgerClient(settings.bookie_id, bookie, metadata, machine, flusher.later)
+        client = LedgerClient(settings.bookie_id, bookie, metadata, machine, flusher.call_soon)
         try:
             yield EmbeddedStore(bookie, journal, client, parts)
         finally:
@@ -342,7 +342,7 @@ class TaskLoop:
 
     def settle(self) -> None: ...
 
-    def soon(self) -> None: ...
+    def schedule_settle(self) -> None: ...
 
 
 async def _watch(descriptor: int, call: Callable[[], None]) -> None:

@@ -52,9 +52,9 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
     link = Link(clock, part_settings.link_limits(settings), http_address(settings, doors))
     async with _storage(settings, link) as (store, metadata):
         gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
-        broker = Broker(gathering, store, metadata, clock, link.soon)
+        broker = Broker(gathering, store, metadata, clock, link.schedule_settle)
         link.serve(store, broker)
-        parts = Parts(settings, doors, link, store, broker, SpareFiles().lent)
+        parts = Parts(settings, doors, link, store, broker, SpareFiles().lend)
         with ExitStack() as closed:
             async with trio.open_nursery() as nursery:
                 # First, because the journal reports its writes to the link, and a front that

@@ -42,13 +42,13 @@ class LedgerClient:
         link: BookieLink,
         store: MetadataStore,
         machine: Machine,
-        later: Callable[[Callable[[], None]], None],
+        call_soon: Callable[[Callable[[], None]], None],
     ) -> None:
         self._bookie_id = bookie_id
         self._link = link
         self._store = store
         self._machine = machine
-        self._later = later
+        self._call_soon = call_soon
         self._writers: WeakValueDictionary[int, Writer] = WeakValueDictionary()
 
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
@@ -70,7 +70,7 @@ class LedgerClient:
                 continue
             break
         writer = Writer(
-            ledger_id, MASTER_KEY, self._link, self._store, self._later, self._writer_closed
+            ledger_id, MASTER_KEY, self._link, self._store, self._call_soon, self._writer_closed
         )
         self._writers[ledger_id] = writer
         return writer

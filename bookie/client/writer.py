@@ -36,14 +36,14 @@ class Writer:
         master_key: bytes,
         link: BookieLink,
         store: MetadataStore,
-        later: Callable[[Callable[[], None]], None],
+        call_soon: Callable[[Callable[[], None]], None],
         closed: Callable[[int], None],
     ) -> None:
         self._ledger_id = ledger_id
         self._master_key = master_key
         self._link = link
         self._store = store
-        self._later = later
+        self._call_soon = call_soon
         """Calls a function soon on the loop, outside `append`."""
         self._closed = closed
         self._last_confirmed = -1
@@ -169,7 +169,7 @@ class Writer:
     def _refuse(self, done: Done, error: BrokerError) -> None:
         """Fail a run in its turn, and not from within `append`."""
         self._refused.append((self._next - 1, done, error))
-        self._later(self._fail_refused)
+        self._call_soon(self._fail_refused)
 
     def _fail_refused(self) -> None:
         oldest = self._in_flight[0][0] if self._in_flight else self._next

@@ -78,7 +78,7 @@ class Rebuild:
         make_durable(self._storage)
 
     def _read(self, log_id: int) -> None:
-        for found in records(self._storage.reader, log_id, self._storage.breathe):
+        for found in records(self._storage.reader, log_id, self._storage.pause):
             if isinstance(found, Salvaged):
                 if found.sure:
                     self._take(found.location, found.run)
@@ -95,7 +95,7 @@ class Rebuild:
     def _read_unsure(self, log_id: int) -> None:
         """Add uncertain records of entries that have no certain one, which are all indexed now."""
         locations = self._storage.locations
-        for found in records(self._storage.reader, log_id, self._storage.breathe):
+        for found in records(self._storage.reader, log_id, self._storage.pause):
             if not isinstance(found, Salvaged) or found.sure:
                 continue
             run = found.run
@@ -118,9 +118,7 @@ class Rebuild:
             self._put()
 
     def _put(self) -> None:
-        self._storage.locations.put(
-            self._placed, self._storage.breathe, self._storage.locations.sync
-        )
+        self._storage.locations.put(self._placed, self._storage.pause, self._storage.locations.sync)
         self._placed, self._waiting = [], 0
 
     def _make_rows(self, ledger_ids: Iterable[int]) -> None:

@@ -64,12 +64,12 @@ class Gap(Struct, frozen=True):
 
 
 def records(
-    reader: EntryLogReader, log_id: int, breathe: Callable[[], None]
+    reader: EntryLogReader, log_id: int, pause: Callable[[], None]
 ) -> Iterator[Salvaged | Damaged | Gap]:
     """Yield the parts of a log in their order."""
 
     def read(offset: int, size: int) -> bytes:
-        breathe()
+        pause()
         return reader.bytes_at(log_id, offset, size)
 
     yield from records_in(read, log_id, log_format.HEADER_BYTES, _end(reader, log_id))

@@ -209,7 +209,7 @@ class Checkpointer:
         self._leaving_rows = {}
         self._unmarked_bytes += half.bytes
         self._unmarked_entries += half.entries
-        self.disk.look()  # a fast load fills a small disk between two periodic checks
+        self.disk.check_and_log()  # a fast load fills a small disk between two periodic checks
         if self._cache.is_congested:
             self.request()
 

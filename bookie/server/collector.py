@@ -213,8 +213,8 @@ class Collector:
         entry behind the last readable record means damage instead.
         """
         locations = self._storage.locations
-        contents, end = self._storage.reader.ledgers(log_id, self._storage.breathe)
-        if end and locations.any_in(log_id, end, self._storage.breathe):
+        contents, end = self._storage.reader.ledgers(log_id, self._storage.pause)
+        if end and locations.any_in(log_id, end, self._storage.pause):
             raise Corrupted(f"entry log {log_id:x}: there is no record at {end}, but behind it")
         return contents
 
@@ -240,7 +240,7 @@ class Collector:
     async def _compact(self, log_id: int) -> None:
         """Move live records to another log, then unlink this one."""
         moved = 0
-        runs = self._storage.reader.scan(log_id, self._storage.breathe)
+        runs = self._storage.reader.scan(log_id, self._storage.pause)
         while True:
             async with self._storage.lock:
                 copied = await self._in_thread(self._move_slice, runs)
@@ -283,7 +283,7 @@ class Collector:
         for i in range(run.count + 1):
             self._looks += 1
             if self._looks % LOOKS_PER_BREATH == 0:
-                self._storage.breathe()
+                self._storage.pause()
             here = i < run.count and (
                 self._storage.locations.find(run.ledger_id, run.first + i)
                 == location + run.offsets[i]

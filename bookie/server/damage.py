@@ -46,7 +46,7 @@ class DamagedRange:
     def is_readable(self, entry_id: int) -> bool:
         self._looks += 1
         if self._looks % LOOKS_PER_BREATH == 0:
-            self._storage.breathe()
+            self._storage.pause()
         storage, ledger_id = self._storage, self._ledger_id
         location = storage.locations.find(ledger_id, entry_id)
         if location is None:

@@ -59,7 +59,7 @@ class DiskWatch:
         self._looks_left -= 1
         return self._looks_left <= 0
 
-    def look(self) -> None:
+    def check_and_log(self) -> None:
         """Check the disk, and log a change of the decision."""
         if self.check():
             log.warning(

@@ -49,7 +49,7 @@ class Flusher:
         self._journal = journal
         self._woken = False
         self._parked = trio.lowlevel.ParkingLot()
-        self._later: deque[Callable[[], None]] = deque()
+        self._call_soon: deque[Callable[[], None]] = deque()
 
     def begin_group(self) -> None:
         """Wake no task until `flush_group`, which the caller must call before the loop turns."""
@@ -65,9 +65,9 @@ class Flusher:
         if not self._held:
             self._wake()
 
-    def later(self, call: Callable[[], None]) -> None:
+    def call_soon(self, call: Callable[[], None]) -> None:
         """Call a function soon on the loop, not at once."""
-        self._later.append(call)
+        self._call_soon.append(call)
         self._wake()
 
     def _wake(self) -> None:
@@ -79,8 +79,8 @@ class Flusher:
             # A wake-up during this work (a call appends, a hand-over is refused) finds no parked
             # task and is not repeated. Without the flag its append would wait for the next one.
             self._woken = False
-            while self._later:
-                self._later.popleft()()
+            while self._call_soon:
+                self._call_soon.popleft()()
             self._journal.hand_over()
             if not self._woken:
                 await self._parked.park()
@@ -151,4 +151,4 @@ class BookieHousekeeping:
     async def _disk_checks(self) -> None:
         while True:
             await trio.sleep(self._settings.disk_check_interval_seconds)
-            self._disk.look()
+            self._disk.check_and_log()

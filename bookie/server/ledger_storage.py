@@ -46,7 +46,7 @@ class LedgerStorage(Struct, frozen=True):
     lock: trio.Lock
     """Held while a checkpoint or the collector writes."""
 
-    def breathe(self) -> None:
+    def pause(self) -> None:
         """Let the loop have the interpreter; called by threads that work for long."""
         self.machine.threads.pause(PAUSE_SECONDS)
 
@@ -80,7 +80,7 @@ def append_half(storage: LedgerStorage, half: Half, deleted: Collection[int]) ->
             since_pause += 1
             if since_pause >= 1000:
                 since_pause = 0
-                storage.breathe()
+                storage.pause()
     storage.entry_log.flush()
     return placed
 
@@ -98,7 +98,7 @@ def put_index(
 
 def put_locations(storage: LedgerStorage, placed: list[Placed]) -> None:
     """Do step 2 for entries. Blocks: for a thread."""
-    storage.locations.put(placed, storage.breathe, partial(make_durable, storage))
+    storage.locations.put(placed, storage.pause, partial(make_durable, storage))
 
 
 def make_durable(storage: LedgerStorage) -> None:

@@ -28,8 +28,8 @@ class NotedLoop:
     def settle(self):
         self._say("settle")
 
-    def soon(self):
-        self._say("soon")
+    def schedule_settle(self):
+        self._say("schedule_settle")
 
     def _say(self, what):
         self.said.append(what)

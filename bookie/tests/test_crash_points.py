@@ -212,7 +212,7 @@ async def test_a_fence_alone_reaches_the_index_before_the_mark_passes_it(tmp_pat
     assert journal_format.fence_note(writer.ledger_id) in journal.read_bytes()[: mark.offset]
     async with opened(tmp_path / "copy", metadata) as store:
         outcome = Outcome()
-        writer._link, writer._later = store._client._link, store._client._later
+        writer._link, writer._call_soon = store._client._link, store._client._call_soon
         writer.append([b"zombie"], outcome)
         (error,) = await outcome.wait()
         assert isinstance(error, Fenced)

@@ -146,7 +146,7 @@ async def test_a_fence_outlives_a_restart_even_of_a_ledger_never_written(tmp_pat
     async with opened(tmp_path, metadata) as store:
         outcome = Outcome()
         writer._link = store._client._link
-        writer._later = store._client._later
+        writer._call_soon = store._client._call_soon
         writer.append([b"zombie"], outcome)
         (error,) = await outcome.wait()
         assert isinstance(error, Fenced)

@@ -98,7 +98,7 @@ class Broker:
         ledgers: LedgerStore,
         metadata: MetadataStore,
         clock: Clock,
-        soon: Callable[[], None],
+        schedule: Callable[[], None],
         ownership: Ownership = ALONE,
     ) -> None:
         self.settings = settings
@@ -127,7 +127,7 @@ class Broker:
         self.env = Environment(
             storage, clock, self.spawn, self._dirty_add, self._lost, settings.division
         )
-        self._soon = soon
+        self._schedule = schedule
         self._dirty: list[PersistentSubscription] = []
         self._gathers = settings.gathers_appends
         self._appended: list[PendingLog] = []
@@ -234,9 +234,9 @@ class Broker:
 
     def _lost(self, topic: PersistentTopic) -> None:
         """Another owner writes the topic now: detach the clients, which look it up again."""
-        self.spawn(self.let_go, topic)
+        self.spawn(self.wait_unloaded, topic)
 
-    async def let_go(self, topic: Topic, deadline: float = math.inf) -> None:
+    async def wait_unloaded(self, topic: Topic, deadline: float = math.inf) -> None:
         """Return when a fenced topic is closed, by this task or another."""
         async with self._alone_with(topic.name, deadline):
             if self.topics.get(topic.name.full) is topic:
@@ -366,7 +366,7 @@ class Broker:
 
     def _dirty_add(self, subscription: PersistentSubscription) -> None:
         self._dirty.append(subscription)
-        self._soon()
+        self._schedule()
 
     def dispatch(self) -> None:
         """Serve the subscriptions that have work, at the end of a sweep.
@@ -379,11 +379,11 @@ class Broker:
         for at, subscription in enumerate(dirty):
             if at and self.clock.monotonic() >= until:
                 self._dirty[:0] = dirty[at:]
-                self._soon()
+                self._schedule()
                 return
             try:
                 if subscription.dispatch():
-                    subscription.look()
+                    subscription.schedule()
             except Exception:
                 # a defect of ours: these consumers reconnect, and the server goes on
                 log.exception("subscription %s: dispatch failed", subscription.name)
@@ -396,7 +396,7 @@ class Broker:
             ledger.write()
             return
         self._appended.append(ledger)
-        self._soon()
+        self._schedule()
 
     def store(self) -> None:
         """Write what all producers have appended in this sweep of the link."""
@@ -417,4 +417,4 @@ class Broker:
                 cursors, self._dirty_cursors = self._dirty_cursors, []
                 for cursor in cursors:
                     cursor.flush()
-                self._soon()
+                self._schedule()

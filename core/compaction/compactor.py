@@ -104,6 +104,6 @@ def _settled(topic: PersistentTopic) -> Callable[[], None]:
             subscription.cursor.acks.compacted()
             if subscription.dispatcher is not None:
                 subscription.dispatcher.moved()
-            subscription.look()
+            subscription.schedule()
 
     return settled

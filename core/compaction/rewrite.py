@@ -88,7 +88,7 @@ class Rewrite:
         """Compact everything in the plan."""
         clean_to = self._terms.clean_to
         while clean_to < self._plan.end:
-            latest = await self._look(clean_to)
+            latest = await self._find_latest(clean_to)
             rule = RetentionRule(latest, self._terms._replace(clean_to=clean_to))
             ripe = [one for one in self._plan.segments if one.first_index < latest.end]
             for group in groups(ripe):
@@ -99,7 +99,7 @@ class Rewrite:
 
     # -- looking ------------------------------------------------------------------------------
 
-    async def _look(self, clean_to: int) -> Latest:
+    async def _find_latest(self, clean_to: int) -> Latest:
         latest = Latest(self._keys_max)
         for segment in self._plan.dirty:
             async with aclosing(self._entries(segment)) as entries:

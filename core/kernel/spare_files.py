@@ -32,7 +32,7 @@ class SpareFiles:
         self._refill()
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
+    def lend(self) -> Iterator[None]:
         """Release the spare files for the length of a block."""
         self._release()
         try:

@@ -23,7 +23,7 @@ cdef extern from "Python.h":
     PyObject *new_bytes "PyBytes_FromStringAndSize" (const char *data, Py_ssize_t size) except NULL
     uint8_t *inside "PyBytes_AS_STRING" (PyObject *data)
     int resize "_PyBytes_Resize" (PyObject **data, Py_ssize_t size) except -1
-    void let_go "Py_XDECREF" (PyObject *data)
+    void release "Py_XDECREF" (PyObject *data)
 
 cdef extern from "sys/socket.h":
     enum:
@@ -108,7 +108,7 @@ cdef class LargeFrame:
         self.filled, self.room, self.before = come, room, before
 
     def __dealloc__(self):
-        let_go(self.data)
+        release(self.data)
 
     def receive(self, int fd) -> int:
         """Receive more; returns how many bytes, 0 if the peer has closed."""

@@ -370,12 +370,12 @@ class Connection:
         self.link.outgoing.add(self.outbox_bytes)
         self.drain()  # `drain` calls this again when all is sent
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release everything that belongs to a closed connection."""
         link = self.link
         link.outgoing.remove(self.outbox_bytes + self.packed_bytes)
         link.outgoing.forget(self)
-        self.partial.let_go()
+        self.partial.release()
         self.fd = -1
         self.outbox = []
         self.outbox_bytes = self.packed_bytes = 0

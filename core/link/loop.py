@@ -220,9 +220,9 @@ class Link:
                 self._serve(connection, readiness, size)
         self._sweeping = False
         self.settle()
-        took = self.clock.monotonic() - started
-        self._pace.took(took)
-        self._longest_pause = max(self._longest_pause, took)
+        seconds = self.clock.monotonic() - started
+        self._pace.adjust(seconds)
+        self._longest_pause = max(self._longest_pause, seconds)
 
     def _serve(self, connection: Connection, readiness: int, size: int) -> None:
         """Serve one ready connection."""
@@ -286,7 +286,7 @@ class Link:
         storage.flush_group()
         self.check_writers()
 
-    def soon(self) -> None:
+    def schedule_settle(self) -> None:
         """Schedule `settle`: there is work for the backend."""
         self._wanted = True
         if not self._active and not self._scheduled:
@@ -434,7 +434,7 @@ class Link:
         del self._connections[connection.fd]
         self._silence.leave(connection)
         self._accepting.leave(connection)
-        connection.let_go()
+        connection.release()
         log.debug("%s: closed: %s", connection.peer, reason)
         connection.session.closed(reason)
         self._note_gone()

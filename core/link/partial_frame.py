@@ -117,7 +117,7 @@ class PartialFrame:
             self.large.grow(self.held)
         self._connection.resume(PAUSE_MEMORY)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the frame of a closed connection."""
         self._incoming.done(self)
         self.left = b""

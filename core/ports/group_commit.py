@@ -2,7 +2,7 @@
 many clients.
 
     loop -> storage   begin_group ... append, append ... flush_group, congested
-    storage -> loop   begin ... done, done ... settle; soon
+    storage -> loop   begin ... done, done ... settle; schedule_settle
 
 Both directions are plain calls on the loop, a few for each sweep and none for each message. Each
 side gets the other when it is made (`open_embedded`), or once before it runs (`Link.serve`).
@@ -30,7 +30,7 @@ class GroupCommit(Protocol):
         """Storage has too much waiting: connections that write have to wait.
 
         It becomes False by a delivery (between `EventLoop.begin` and `settle`), or else storage
-        calls `EventLoop.soon`.
+        calls `EventLoop.schedule_settle`.
         """
         ...
 
@@ -52,6 +52,6 @@ class EventLoop(Protocol):
         """All results are delivered: dispatch and send what they caused."""
         ...
 
-    def soon(self) -> None:
+    def schedule_settle(self) -> None:
         """Have the loop look again soon: `congested`, for example, has changed."""
         ...

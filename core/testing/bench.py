@@ -95,7 +95,7 @@ class Bench:
             dirty, self.dirty[:] = list(self.dirty), []
             for subscription in dirty:
                 if subscription.dispatch():
-                    subscription.look()
+                    subscription.schedule()
             await settled()
 
 

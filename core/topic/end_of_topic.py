@@ -22,7 +22,7 @@ class EndOfTopic:
         self._cursor = cursor
         self._announced = False
 
-    def tell(self, consumers: Iterable[Consumer]) -> None:
+    def announce(self, consumers: Iterable[Consumer]) -> None:
         """The topic is terminated and nothing is left to deliver: notify consumers, once."""
         if not self._announced and not self._cursor.backlog:
             self._announced = True

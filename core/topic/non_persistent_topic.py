@@ -128,7 +128,7 @@ class NonPersistentSubscription:
             self.outflow_before = self.outflow_before.plus(consumer.outflow())
             consumer.sink.closed_by_broker()
 
-    def look(self) -> None:
+    def schedule(self) -> None:
         """Do nothing: no entry ever waits."""
 
     def outflow(self) -> Outflow:

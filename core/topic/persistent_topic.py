@@ -267,7 +267,7 @@ class PersistentTopic:
         stored = await self.env.storage.metadata.children(self.ledger.path)
         if not known.issuperset(map(unquote, stored)):
             reason = Fenced("another owner has taken this topic over")
-            self.ledger.let_go(reason)
+            self.ledger.fence(reason)
             raise reason
 
     def disconnect_producers(self) -> None:
@@ -283,7 +283,7 @@ class PersistentTopic:
         last = await self.ledger.terminate()
         self.disconnect_producers()
         for subscription in self.subscriptions.values():
-            subscription.look()
+            subscription.schedule()
         return last
 
     # -- publishing ---------------------------------------------------------------------------
@@ -333,17 +333,17 @@ class PersistentTopic:
     def _advanced(self) -> None:
         """More may be read: notify subscriptions and watchers."""
         for subscription in self.subscriptions.values():
-            subscription.look()
+            subscription.schedule()
         for watcher in list(self._watchers):
             watcher()
 
-    def watch(self, news: Callable[[], None]) -> None:
-        """Have `news` called when more may be read, until `unwatch`; for readers by index."""
-        self._watchers.append(news)
+    def watch(self, notify: Callable[[], None]) -> None:
+        """Have `notify` called when more may be read, until `unwatch`; for readers by index."""
+        self._watchers.append(notify)
         self.ledger.cache_tail(True)
 
-    def unwatch(self, news: Callable[[], None]) -> None:
-        self._watchers.remove(news)
+    def unwatch(self, notify: Callable[[], None]) -> None:
+        self._watchers.remove(notify)
 
     def check_producer(self) -> None:
         """Raise unless a producer may attach now."""

@@ -61,7 +61,7 @@ async def published(broker: Broker, payload: bytes) -> None:
         try:
             await waiting.result()
         except (Fenced, NotReady):
-            await broker.let_go(topic)
+            await broker.wait_unloaded(topic)
             continue
         return
     raise AssertionError(f"{payload!r} was refused {TRIES_MAX} times")

@@ -58,7 +58,7 @@ class HealthCheck:
             broker.spawn(trip.run, broker)
         with trio.move_on_after(self._seconds_max):
             await trip.over.wait()
-            return trip.trouble
+            return trip.failure
         return f"storage has not answered within {self._seconds_max:g} s"
 
 
@@ -69,21 +69,21 @@ class Trip:
 
     def __init__(self, number: int) -> None:
         self.over = trio.Event()
-        self.trouble: str | None = None
+        self.failure: str | None = None
         self._name = f"healthcheck-{number}"
         self._message = b""
         self._position: Position | None = None
         self._error: BrokerError | None = None
-        self._heard = False
-        self._news = trio.Event()
+        self._delivered = False
+        self._outcome = trio.Event()
         """Set when the message is stored and delivered, or has failed."""
 
     async def run(self, broker: Broker) -> None:
-        """Make the trip; `trouble` then has its error, if any."""
+        """Make the trip; `failure` then has its error, if any."""
         try:
             await self._go(await _topic(broker), broker.clock.wall_ms())
         except BrokerError as error:
-            self.trouble = str(error)
+            self.failure = str(error)
         finally:
             self.over.set()
 
@@ -95,26 +95,26 @@ class Trip:
         try:
             subscription.flow(reader, PERMITS)
             topic.publish([self._message], None, self._stored)
-            await self._news.wait()
+            await self._outcome.wait()
         finally:
             topic.detach(reader)
         if self._error is not None:
             raise self._error
         assert self._position is not None
-        again = (await topic.ledger.read(self._position, 1, 1)).payloads[0]
-        if not again.endswith(self._message):
-            raise Corrupted("storage gives back another message than it was given")
+        stored = (await topic.ledger.read(self._position, 1, 1)).payloads[0]
+        if not stored.endswith(self._message):
+            raise Corrupted("storage returns another message than was stored")
 
     def _stored(self, result: Position | BrokerError) -> None:
         if isinstance(result, BrokerError):
             self._error = result
         else:
             self._position = result
-        self._look()
+        self._check()
 
-    def _look(self) -> None:
-        if self._error is not None or (self._heard and self._position is not None):
-            self._news.set()
+    def _check(self) -> None:
+        if self._error is not None or (self._delivered and self._position is not None):
+            self._outcome.set()
 
     # -- the reader's sink --------------------------------------------------------------------
 
@@ -125,19 +125,21 @@ class Trip:
         _partial: Mapping[int, int] | None,
     ) -> None:
         """Look for the message; entries read from a ledger have the broker's header before it."""
-        self._heard = self._heard or any(each.endswith(self._message) for each in part.payloads)
-        self._look()
+        self._delivered = self._delivered or any(
+            each.endswith(self._message) for each in part.payloads
+        )
+        self._check()
 
     def activity(self, active: bool) -> None:
         """Do nothing: the only reader is always active."""
 
     def end_of_topic(self) -> None:
         self._error = NotAllowed(f"{TOPIC} is terminated")
-        self._look()
+        self._check()
 
     def closed_by_broker(self) -> None:
         self._error = NotReady(f"{TOPIC} was unloaded meanwhile")
-        self._look()
+        self._check()
 
 
 async def _topic(broker: Broker) -> PersistentTopic:

@@ -33,7 +33,7 @@ Table = Sequence[tuple[str, str, AdminHandler]]
 JSON: Final = "application/json"
 
 
-def alone(handler: AdminHandler) -> AdminHandler:
+def exclusive(handler: AdminHandler) -> AdminHandler:
     """A handler with exclusive access to its namespace's policies, after it has read its body."""
 
     async def answer(request: AdminRequest) -> object:
@@ -47,7 +47,7 @@ def alone(handler: AdminHandler) -> AdminHandler:
 def changing(table: Table) -> Table:
     """The table with exclusive access for every method but GET."""
     return [
-        (methods, path, handler if methods == "GET" else alone(handler))
+        (methods, path, handler if methods == "GET" else exclusive(handler))
         for methods, path, handler in table
     ]
 

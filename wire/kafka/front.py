@@ -92,7 +92,7 @@ class KafkaFront:
         """The protocol for one listener."""
         fixed = self.options.advertised.get(name)
 
-        def made(connection: Connection) -> tuple[KafkaWire, KafkaSession]:
+        def connected(connection: Connection) -> tuple[KafkaWire, KafkaSession]:
             with self._lend():
                 from magnetar.wire.kafka.session.context import Caller
                 from magnetar.wire.kafka.session.handlers import RequestHandlers
@@ -109,7 +109,7 @@ class KafkaFront:
             wire, caller = KafkaWire(), Caller(connection, address, name)
             return wire, KafkaSession(self._handlers, caller, wire)
 
-        return made
+        return connected
 
     async def run(self) -> None:
         """Import the protocol, and run the services until cancelled."""

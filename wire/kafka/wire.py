@@ -77,7 +77,7 @@ class KafkaRequest:
         """The decoded request; None for ApiVersions in an unknown version."""
         return self._request
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the memory of a request whose response may take long."""
         self._request = None
 
@@ -114,7 +114,7 @@ class RepeatedProduce(KafkaRequest):
             self._request = self.shape.asks(self.records)
         return self._request
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self._request = self.body = None
         self.records = NO_RECORDS
 
@@ -261,7 +261,7 @@ class KafkaWire:
 
     # -- the end ------------------------------------------------------------------------------
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Drop requests and responses of a closed connection. Wire and session refer to each other,
         so they would stay in memory until garbage collection, which is rare. A handler keeps its
         request.

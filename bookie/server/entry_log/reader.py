@@ -84,7 +84,7 @@ class EntryLogReader:
         return LargeEntries(ledger_id, entry_id, tuple(found))
 
     def scan(
-        self, log_id: int, breathe: Callable[[], None] = _without_pause
+        self, log_id: int, pause: Callable[[], None] = _without_pause
     ) -> Iterator[tuple[int, Run]]:
         """Yield all runs of a log, with the location of their first entry.
 
@@ -96,7 +96,7 @@ class EntryLogReader:
         end = map_offset or self.size(log_id)
         window = SCAN_BYTES
         while offset < end:
-            breathe()
+            pause()
             data = self._pread(log_id, offset, min(window, end - offset))
             position = 0
             while (run := entries.run_at(data, position, len(data))) is not None:
@@ -117,7 +117,7 @@ class EntryLogReader:
         return self._header(log_id)[0]
 
     def ledgers(
-        self, log_id: int, breathe: Callable[[], None] = _without_pause
+        self, log_id: int, pause: Callable[[], None] = _without_pause
     ) -> tuple[dict[int, int], int]:
         """The bytes of each ledger, from the ledgers map or a scan of the log; and the offset at
         which an unfinished log has anything but records, 0 if it does not.
@@ -133,7 +133,7 @@ class EntryLogReader:
                 raise Corrupted(f"entry log {log_id:x}: {error}") from error
         found: dict[int, int] = {}
         end = log_format.HEADER_BYTES
-        for location, run in self.scan(log_id, breathe):
+        for location, run in self.scan(log_id, pause):
             found[run.ledger_id] = found.get(run.ledger_id, 0) + len(run.blob)
             end = split(location)[1] - entries.LENGTH_BYTES + len(run.blob)
         return found, (0 if self._is_blank_from(log_id, end) else end)

@@ -84,7 +84,7 @@ class LocationIndex:
         found = self._database.at_or_before(key(ENTRY_ID_MAX, ENTRY_ID_MAX))
         return -1 if found is None else int(ids_of(found[0])[0])
 
-    def put(self, placed: Sequence[Placed], breathe: Breathe, full: Callable[[], None]) -> None:
+    def put(self, placed: Sequence[Placed], pause: Breathe, full: Callable[[], None]) -> None:
         """Store locations; not durable before `sync`, which `full` must call."""
         batch = self._database.batch()
         count = 0
@@ -98,7 +98,7 @@ class LocationIndex:
                     self._write(batch, full)
                     batch = self._database.batch()
                     if count % BREATHE_PUTS == 0:
-                        breathe()
+                        pause()
         if len(batch):
             self._write(batch, full)
 
@@ -163,25 +163,25 @@ class LocationIndex:
                 return
             yield int(entry_id), location_of(stored)
 
-    def any_in(self, log_id: int, offset: int, breathe: Breathe) -> bool:
+    def any_in(self, log_id: int, offset: int, pause: Breathe) -> bool:
         """Whether any entry is in that log, at or behind that offset. Reads the whole index."""
         first, last = (log_id << 32) | offset, (log_id << 32) | 0xFFFFFFFF
         for count, (_, stored) in enumerate(self._database.from_key(b"")):
             if first <= location_of(stored) <= last:
                 return True
             if count % BREATHE_PUTS == 0:
-                breathe()
+                pause()
         return False
 
     def entries_at(
-        self, matches: Callable[[int], bool], breathe: Breathe
+        self, matches: Callable[[int], bool], pause: Breathe
     ) -> Iterator[tuple[int, int]]:
         """(ledger id, entry id) of entries whose location matches. Reads the whole index."""
         for count, (found, stored) in enumerate(self._database.from_key(b"")):
             if matches(location_of(stored)):
                 yield ids_of(found)
             if count % BREATHE_PUTS == 0:
-                breathe()
+                pause()
 
     def read_through(self) -> Generator[int, None, None]:
         """Read every block, in small steps; `Corrupted` if one has rotted."""

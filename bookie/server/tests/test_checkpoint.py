@@ -200,7 +200,7 @@ async def test_who_is_held_hears_of_room(tmp_path, monkeypatch, nursery, refusal
             assert await outcome.wait() == [None] * (30 * 12)
         assert writer.last_confirmed == 30 * 12 - 1
         assert full.refused == refusals
-        assert "soon" in loop.said
+        assert "schedule_settle" in loop.said
     loop.scope.cancel()
 
 

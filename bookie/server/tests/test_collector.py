@@ -111,7 +111,7 @@ async def test_of_deleted_ledgers_some_are_remembered_and_no_more(tmp_path, monk
 async def test_compaction_lets_the_loop_run(tmp_path, monkeypatch):
     """Its thread holds the interpreter while it looks entries up, and there may be millions."""
     breaths = []
-    monkeypatch.setattr(LedgerStorage, "breathe", lambda storage: breaths.append(1))
+    monkeypatch.setattr(LedgerStorage, "pause", lambda storage: breaths.append(1))
     settings = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=200_000)
     async with opened(tmp_path, DictMetadata(), settings) as store:
         kept, deleted = [await store.create({}) for _ in range(2)]

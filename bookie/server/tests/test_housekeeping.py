@@ -59,7 +59,7 @@ async def test_what_is_appended_while_it_is_awake_is_handed_over_too(nursery):
 
     nursery.start_soon(flusher.run)
     await trio.testing.wait_all_tasks_blocked()
-    flusher.later(answer)
+    flusher.call_soon(answer)
     await trio.testing.wait_all_tasks_blocked()
     assert journal.handed == ["in an answer"]
     nursery.cancel_scope.cancel()
@@ -74,7 +74,7 @@ async def test_what_a_delivery_asks_for_is_done_too(nursery):
     def hand_over() -> None:
         if journal.pending:
             journal.pending.clear()
-            flusher.later(lambda: told.append("refused"))
+            flusher.call_soon(lambda: told.append("refused"))
 
     journal.hand_over = hand_over
     nursery.start_soon(flusher.run)

@@ -115,7 +115,7 @@ async def test_a_counter_that_was_set_back_gives_no_old_ledger(tmp_path, files):
         fresh = await store.create({})
         assert fresh.ledger_id == writers[-1].ledger_id + 1
         outcome = Outcome()
-        writers[0]._link, writers[0]._later = store._client._link, store._client._later
+        writers[0]._link, writers[0]._call_soon = store._client._link, store._client._call_soon
         fresh._ledger_id = 77
         fresh.append([b"of a ledger that was never made"], outcome)
         (error,) = await outcome.wait()

@@ -354,7 +354,7 @@ async def test_many_subscriptions_do_not_hold_up_the_sweep() -> None:
             subscription.dispatch = slowly  # type: ignore[method-assign]
         broker.dispatch()
         assert served == ["a", "b"]
-        topic.subscriptions["a"].look()
+        topic.subscriptions["a"].schedule()
         broker.dispatch()
         assert served == ["a", "b", "c", "a"], "who had to wait is first"
         broker.dispatch()

@@ -39,7 +39,7 @@ def test_what_is_kept_aside_can_be_opened_when_it_is_lent(taken: list[int]) -> N
         take_all(taken)
         with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
             os.open(os.devnull, os.O_RDONLY)
-        with spare.lent():
+        with spare.lend():
             inside: list[int] = []
             assert take_all(inside) == COUNT
             for file in inside:
@@ -51,8 +51,8 @@ def test_what_is_kept_aside_can_be_opened_when_it_is_lent(taken: list[int]) -> N
 def test_what_others_took_meanwhile_is_done_without(taken: list[int]) -> None:
     with closing(SpareFiles()) as spare:
         take_all(taken)
-        with spare.lent():
+        with spare.lend():
             take_all(taken)
         os.close(taken.pop())
-        with spare.lent():
+        with spare.lend():
             assert take_all(taken) == 1

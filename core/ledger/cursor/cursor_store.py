@@ -59,7 +59,7 @@ class CursorRecord:
         try:
             await self._znode.create(value)
         except Fenced as error:
-            raise self._let_go() from error
+            raise self._fenced() from error
 
     async def find(self) -> formats.ManagedCursorInfo:
         """Read the znode; `NotFound` if there is none."""
@@ -114,7 +114,7 @@ class CursorRecord:
             await self._znode.write(value)
         except Fenced as error:
             await self._drop(ledger_id)
-            raise self._let_go() from error
+            raise self._fenced() from error
         except BrokerError:
             await self._drop(ledger_id)
             raise
@@ -128,7 +128,7 @@ class CursorRecord:
         try:
             await self._znode.delete()
         except Fenced as error:
-            raise self._let_go() from error
+            raise self._fenced() from error
         ledger_id, self.ledger_id = self.ledger_id, -1
         await self._drop(ledger_id)
 
@@ -137,10 +137,10 @@ class CursorRecord:
         if self._ledger.fenced:
             raise Fenced("another owner has taken this topic over")
 
-    def _let_go(self) -> Fenced:
+    def _fenced(self) -> Fenced:
         """Give up the topic, because another owner has written the znode; returns the error."""
         reason = Fenced("another owner has taken this subscription over")
-        self._ledger.let_go(reason)
+        self._ledger.fence(reason)
         return reason
 
     async def _drop(self, ledger_id: int) -> None:

@@ -62,7 +62,7 @@ class MetadataSnapshots(Generic[Image]):
             await self._record.write(data)
         except Fenced as error:
             reason = Fenced("another owner has taken this topic over")
-            self._ledger.let_go(reason)
+            self._ledger.fence(reason)
             raise reason from error
 
     async def close(self, snapshot: Snapshot[Image] | None) -> None:

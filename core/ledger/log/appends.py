@@ -85,7 +85,7 @@ class Append:
             self._indexes = list(accumulate(self.counts, initial=self.first_index))
         return self._indexes[place]
 
-    def tell(self, result: Position | BrokerError) -> None:
+    def report(self, result: Position | BrokerError) -> None:
         """Report the position of the first entry, or the failure, to all callers."""
         self.done(result)
         if isinstance(result, BrokerError):

@@ -100,7 +100,7 @@ class ManagedLedger:
         self.state = LogState.IDLE
         self.fenced = False  # another owner has taken over: nothing of the log is written any more
         self.next_index = 0
-        self.ledgers = LedgerList(storage, name, lambda: self.next_index, self.let_go)
+        self.ledgers = LedgerList(storage, name, lambda: self.next_index, self.fence)
         self.path, self.chain = self.ledgers.path, self.ledgers.chain
         self.properties = self.ledgers.properties
         self.pending_bytes = 0  # payload given to `append` and not yet confirmed or failed
@@ -180,7 +180,7 @@ class ManagedLedger:
             self._end(LogState.TERMINATED, self._refusal)
         return self.chain.confirmed
 
-    def let_go(self, reason: Fenced) -> None:
+    def fence(self, reason: Fenced) -> None:
         """Stop writing: another owner has taken over."""
         if self.state is not LogState.CLOSED:
             self.fenced = True
@@ -301,7 +301,7 @@ class ManagedLedger:
             run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
         self._delivering = append
-        append.tell((segment.ledger_id, first))
+        append.report((segment.ledger_id, first))
         self._advanced()
         for follower in self.followers:
             if follower.counts:
@@ -331,7 +331,7 @@ class ManagedLedger:
             self._begin_roll()
         else:
             self._wake_if_idle()
-        append.tell(error)
+        append.report(error)
         self._fail(behind, error)
         # appended by those callbacks
         self._fail(self._taken_waiting(), error)
@@ -348,7 +348,7 @@ class ManagedLedger:
     def _fail(self, appends: Iterable[Append], error: BrokerError) -> None:
         for append in appends:
             self.pending_bytes -= append.size
-            append.tell(error)
+            append.report(error)
 
     # -- opening and rolling ledgers ----------------------------------------------------------
 

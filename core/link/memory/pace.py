@@ -41,7 +41,7 @@ class Pace:
         """The bytes to receive from each of so many connections."""
         return max(self.bytes // (connections or 1), self.share_min)
 
-    def took(self, seconds: float) -> None:
+    def adjust(self, seconds: float) -> None:
         """Adjust the pace after a sweep."""
         if seconds > SLOW_SECONDS:
             self.bytes = max(self.bytes // 2, SWEEP_BYTES_MIN)

@@ -67,7 +67,7 @@ async def test_who_is_passed_by_for_others_is_told_when_it_has_taken_all() -> No
         assert bench.events.count("relieved") == 1
         assert connection.congested, "it has not shown that it reads"
         outgoing.remove(others)
-        connection.link.soon()
+        connection.link.schedule_settle()
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert bench.events.count("relieved") == 2
         assert not connection.congested

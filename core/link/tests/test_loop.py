@@ -250,7 +250,7 @@ async def test_congested_storage_holds_who_writes_and_nobody_else() -> None:
             await receive_exactly(late, 2)
         assert waited.cancelled_caught
         bench.backend.congested = False
-        bench.link.soon()
+        bench.link.schedule_settle()
         assert await receive_exactly(stream, 2) == b"b\n"
         assert await receive_exactly(late, 2) == b"c\n"
 

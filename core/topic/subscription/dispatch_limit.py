@@ -21,14 +21,14 @@ from magnetar.core.topic.environment import Environment
 class DispatchLimit:
     """See the module's docstring."""
 
-    __slots__ = ("_env", "_look", "_waiting", "throttles")
+    __slots__ = ("_env", "_schedule", "_waiting", "throttles")
 
     def __init__(
-        self, throttles: tuple[Throttle, ...], env: Environment, look: Callable[[], None]
+        self, throttles: tuple[Throttle, ...], env: Environment, schedule: Callable[[], None]
     ) -> None:
         self.throttles = throttles
         self._env = env
-        self._look = look
+        self._schedule = schedule
         self._waiting = False
 
     def spend(self, messages: int, size: int) -> None:
@@ -57,4 +57,4 @@ class DispatchLimit:
     async def _wait(self) -> None:
         await trio.sleep(wait_seconds(self.throttles, self._env.clock.monotonic()))
         self._waiting = False
-        self._look()
+        self._schedule()

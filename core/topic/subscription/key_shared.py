@@ -50,7 +50,7 @@ class KeyedDispatcher:
         ledger: ManagedLedger,
         env: Environment,
         limits: SharedLimits,
-        look: Callable[[], None],
+        schedule: Callable[[], None],
         mode: Mode,
     ) -> None:
         self.consumers: list[Consumer] = []
@@ -59,12 +59,12 @@ class KeyedDispatcher:
         self.keys: KeyShared[Consumer] = KeyShared(mode, env.division)
         self._hashes: dict[Position, int] = {}
         self._held = KeyQueues(self.keys, self._hashes)
-        self.out = Outstanding(cursor, env, limits, look, self._held, self._left)
+        self.out = Outstanding(cursor, env, limits, schedule, self._held, self._left)
         self._cursor = cursor
         self._ledger = ledger
-        self._look = look
-        self._fresh = EntrySource(ledger, env.spawn, look, cursor.ack_range)
-        self._again = EntrySource(ledger, env.spawn, look, cursor.ack_range)
+        self._schedule = schedule
+        self._fresh = EntrySource(ledger, env.spawn, schedule, cursor.ack_range)
+        self._again = EntrySource(ledger, env.spawn, schedule, cursor.ack_range)
         self._end = EndOfTopic(cursor)
 
     # -- consumers ----------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class KeyedDispatcher:
             work = self._new(permits)
             if work is None:
                 if self._ledger.terminated:
-                    self._end.tell(self.consumers)
+                    self._end.announce(self.consumers)
                 return False
             seen += self._deal_new(work)
         return False
@@ -259,7 +259,7 @@ class KeyedDispatcher:
             self._hashes.pop(position, None)
         if owner is not None and hash_ is not None and self.keys.returned(owner, hash_):
             self._held.freed(hash_)
-            self._look()
+            self._schedule()
 
     def acked(self, _consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
         return self.out.acked(ledger_id, first, last)

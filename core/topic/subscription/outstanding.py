@@ -75,7 +75,7 @@ class Outstanding:
         cursor: Cursor,
         env: Environment,
         limits: SharedLimits,
-        look: Callable[[], None],
+        schedule: Callable[[], None],
         replay: ReplaySet,
         left: Left | None = None,
     ) -> None:
@@ -92,7 +92,7 @@ class Outstanding:
         self._cursor = cursor
         self._env = env
         self.limits = limits
-        self._look = look
+        self._schedule = schedule
         self._left = left
         self._alarm: int | None = None
 
@@ -294,7 +294,7 @@ class Outstanding:
             seconds = (due_ms - self._env.clock.wall_ms()) / 1000
             if seconds <= 0:
                 self._alarm = None
-                self._look()
+                self._schedule()
                 return
             await trio.sleep(min(seconds, DELAY_TICK_SECONDS))
 

@@ -44,17 +44,17 @@ class SharedDispatcher:
         ledger: ManagedLedger,
         env: Environment,
         limits: SharedLimits,
-        look: Callable[[], None],
+        schedule: Callable[[], None],
     ) -> None:
         self.consumers: list[Consumer] = []
         self._limit: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self._replay = Replay()
-        self.out = Outstanding(cursor, env, limits, look, self._replay)
+        self.out = Outstanding(cursor, env, limits, schedule, self._replay)
         self._cursor = cursor
         self._ledger = ledger
-        self._fresh = EntrySource(ledger, env.spawn, look, cursor.ack_range)
-        self._again = EntrySource(ledger, env.spawn, look, cursor.ack_range)
+        self._fresh = EntrySource(ledger, env.spawn, schedule, cursor.ack_range)
+        self._again = EntrySource(ledger, env.spawn, schedule, cursor.ack_range)
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._turn = 0
         self._end = EndOfTopic(cursor)
@@ -106,7 +106,7 @@ class SharedDispatcher:
             work = self._came_back(permits) if self.out.replay else self._new(permits)
             if work is None:
                 if self._ledger.terminated:
-                    self._end.tell(self.consumers)
+                    self._end.announce(self.consumers)
                 return False
             if self._limit is not None:
                 work = work.part(0, self._limit.stop(work, 0, len(work.payloads)))

@@ -107,7 +107,7 @@ class SingleDispatcher:
             found = self._next()
             if found is None:
                 if self._ledger.terminated:
-                    self._end.tell((consumer,))
+                    self._end.announce((consumer,))
                 return False
             whole, start = found
             stop = affordable(whole, start, consumer.permits)

@@ -146,17 +146,19 @@ class PersistentSubscription:
         dispatcher.set_dispatch_limit(self._dispatch_limit)
         consumer.set_dispatch_limit(self._dispatch_limit)
         self.cursor.used(self._env.clock.wall_ms())
-        self.look()
+        self.schedule()
 
     def _new_dispatcher(self, kind: SubscriptionType, first: Consumer) -> Dispatcher:
         """Create a dispatcher, which starts from the first unacknowledged entry."""
         if kind is SubscriptionType.SHARED:
-            return SharedDispatcher(self.cursor, self._ledger, self._env, self._limits, self.look)
+            return SharedDispatcher(
+                self.cursor, self._ledger, self._env, self._limits, self.schedule
+            )
         if kind is SubscriptionType.KEY_SHARED:
             return KeyedDispatcher(
-                self.cursor, self._ledger, self._env, self._limits, self.look, mode_of(first)
+                self.cursor, self._ledger, self._env, self._limits, self.schedule, mode_of(first)
             )
-        source = EntrySource(self._ledger, self._env.spawn, self.look, self.cursor.ack_range)
+        source = EntrySource(self._ledger, self._env.spawn, self.schedule, self.cursor.ack_range)
         return SingleDispatcher(
             self.cursor,
             self._ledger,
@@ -172,7 +174,7 @@ class PersistentSubscription:
         self._remember(consumer)
         self.dispatcher.detach(consumer)
         self.cursor.used(self._env.clock.wall_ms())
-        self.look()
+        self.schedule()
 
     def _remember(self, consumer: Consumer) -> None:
         """Add the counts of a consumer that leaves."""
@@ -222,7 +224,7 @@ class PersistentSubscription:
         self.dispatcher.set_limits(limits)
         for consumer in self.consumers:
             consumer.limit_unacked(unacked_per_consumer)
-        self.look()
+        self.schedule()
 
     def set_rates(self, own: RateLimit, of_topic: Throttle | None, inflow: Rates[Inflow]) -> None:
         """Set the dispatch rates: the subscription's own, and that of its topic."""
@@ -233,18 +235,20 @@ class PersistentSubscription:
             self._dispatch_limit.throttles if self._dispatch_limit is not None else ()
         ):
             return
-        self._dispatch_limit = DispatchLimit(throttles, self._env, self.look) if throttles else None
+        self._dispatch_limit = (
+            DispatchLimit(throttles, self._env, self.schedule) if throttles else None
+        )
         if self.dispatcher is not None:
             self.dispatcher.set_dispatch_limit(self._dispatch_limit)
             for consumer in self.consumers:
                 consumer.set_dispatch_limit(self._dispatch_limit)
-            self.look()
+            self.schedule()
 
     # -- the four verbs of a consumer ---------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         consumer.grant(permits, self._env.clock.wall_ms())
-        self.look()
+        self.schedule()
 
     def ack(
         self,
@@ -266,7 +270,7 @@ class PersistentSubscription:
             acked += self._ack_part(dispatcher, consumer, (ledger_id, entry_id), unacked, size)
         consumer.messages_acked += acked
         self._moved_from(mark_delete)
-        self.look()
+        self.schedule()
 
     def _ack_part(
         self,
@@ -306,17 +310,17 @@ class PersistentSubscription:
             self.cursor.set_position_properties(noted)
         self._moved_from(mark_delete)
         if self._ledger.terminated:
-            self.look()  # the end of the topic may be due
+            self.schedule()  # the end of the topic may be due
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         """Deliver these entries again, or (None) all that this consumer has not acknowledged."""
         if self.dispatcher is not None and consumer.subscription is self:
             self.dispatcher.redeliver(consumer, positions)
-            self.look()
+            self.schedule()
 
     # -- dispatch -----------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def schedule(self) -> None:
         """Request a dispatch at the end of this sweep."""
         if not self.is_dirty and self.dispatcher is not None and self.dispatcher.consumers:
             self.is_dirty = True
@@ -355,7 +359,7 @@ class PersistentSubscription:
             self._moved_from(mark_delete)
             if self.dispatcher is not None:
                 self.dispatcher.moved()
-            self.look()
+            self.schedule()
 
     def expire_to(self, position: Position) -> int:
         """Acknowledge entries up to `position` as expired; returns how many were not before."""
@@ -381,7 +385,7 @@ class PersistentSubscription:
         self._moved_from(mark_delete)
         if self.dispatcher is not None:
             self.dispatcher.moved()
-        self.look()
+        self.schedule()
 
     def may_unsubscribe(self, consumer: Consumer) -> None:
         """Raise unless this is the only consumer."""

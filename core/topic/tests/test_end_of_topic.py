@@ -15,12 +15,12 @@ async def test_it_is_told_once_when_all_is_acknowledged(desk: Bench) -> None:
     end = EndOfTopic(subscription.cursor)
     subscription.dispatcher = None  # nobody else tells
     await topic.terminate()
-    end.tell([client.consumer])
+    end.announce([client.consumer])
     assert client.events == [], "not everything is acknowledged"
     subscription.cursor.ack_range(*place, place[1])
     for _ in range(2):
-        end.tell([client.consumer])
+        end.announce([client.consumer])
     assert client.events == ["end"]
     end.again()
-    end.tell([client.consumer])
+    end.announce([client.consumer])
     assert client.events == ["end", "end"]

@@ -21,11 +21,11 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import AuthPolicies, Bundles
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.wire.http.admin.policies.namespaces import change, shown, taken
+from magnetar.wire.http.admin.policies.namespaces import change, parsed_policies, shown
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.routes import Table, alone, not_here, plain_text
+from magnetar.wire.http.routes import Table, exclusive, not_here, plain_text
 
 MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
     "PERSISTENT": "persistent://",
@@ -50,7 +50,7 @@ async def create(request: AdminRequest) -> None:
     body = await request.value(Any)
     if isinstance(body, list):
         body = {"replication_clusters": body}
-    policies = msgspec.structs.replace(taken(request, body or {}), bundles=Bundles())
+    policies = msgspec.structs.replace(parsed_policies(request, body or {}), bundles=Bundles())
     try:
         await request.broker.catalog.create_namespace(request.namespace, policies)
     except AlreadyExists as error:
@@ -230,7 +230,7 @@ TABLE: Final[Table] = (
     ("GET", "/{tenant}", listed),
     ("GET", HERE, get),
     ("PUT", HERE, create),
-    ("DELETE", HERE, alone(delete)),
+    ("DELETE", HERE, exclusive(delete)),
     ("GET", f"{HERE}/topics", topics),
     ("GET", f"{HERE}/bundles", bundles),
     ("PUT", f"{HERE}/unload", unload),
@@ -241,14 +241,14 @@ TABLE: Final[Table] = (
     ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe),
     ("GET", f"{HERE}/permissions", permissions),
     ("GET", f"{HERE}/permissions/subscription", subscription_permissions),
-    ("POST", f"{HERE}/permissions/subscription/{{subscription}}", alone(grant_subscription)),
-    ("DELETE", f"{HERE}/permissions/{{subscription}}/{{role}}", alone(revoke_subscription)),
-    ("POST", f"{HERE}/permissions/{{role}}", alone(grant)),
-    ("DELETE", f"{HERE}/permissions/{{role}}", alone(revoke)),
+    ("POST", f"{HERE}/permissions/subscription/{{subscription}}", exclusive(grant_subscription)),
+    ("DELETE", f"{HERE}/permissions/{{subscription}}/{{role}}", exclusive(revoke_subscription)),
+    ("POST", f"{HERE}/permissions/{{role}}", exclusive(grant)),
+    ("DELETE", f"{HERE}/permissions/{{role}}", exclusive(revoke)),
     ("GET", f"{HERE}/properties", properties),
-    ("PUT", f"{HERE}/properties", alone(set_properties)),
-    ("DELETE", f"{HERE}/properties", alone(clear_properties)),
+    ("PUT", f"{HERE}/properties", exclusive(set_properties)),
+    ("DELETE", f"{HERE}/properties", exclusive(clear_properties)),
     ("GET", f"{HERE}/property/{{key}}", get_property),
-    ("DELETE", f"{HERE}/property/{{key}}", alone(remove_property)),
-    ("PUT", f"{HERE}/property/{{key}}/{{value}}", alone(set_property)),
+    ("DELETE", f"{HERE}/property/{{key}}", exclusive(remove_property)),
+    ("PUT", f"{HERE}/property/{{key}}/{{value}}", exclusive(set_property)),
 )

@@ -12,7 +12,7 @@ from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.request import AdminRequest, plain
-from magnetar.wire.http.routes import Table, alone
+from magnetar.wire.http.routes import Table, exclusive
 
 
 class PartitionedTopic(Struct, frozen=True, rename="camel"):
@@ -78,7 +78,7 @@ async def create_missing(request: AdminRequest) -> None:
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
     ("PUT", f"{HERE}/partitions", create),
-    ("POST", f"{HERE}/partitions", alone(grow)),
+    ("POST", f"{HERE}/partitions", exclusive(grow)),
     ("GET", f"{HERE}/partitions", get),
     ("DELETE", f"{HERE}/partitions", delete),
     ("POST", f"{HERE}/createMissedPartitions", create_missing),

@@ -49,7 +49,7 @@ def message_id(topic: Topic, position: Position) -> AdminMessageId:
     return AdminMessageId(position[0], position[1], topic.name.partition_index)
 
 
-async def one(request: AdminRequest) -> Topic:
+async def topic_of(request: AdminRequest) -> Topic:
     """The topic of that name; 405 for a partitioned one."""
     if await request.partitioned():
         raise not_here(f"{request.topic} is partitioned: ask for one of its partitions")
@@ -58,7 +58,7 @@ async def one(request: AdminRequest) -> Topic:
 
 async def stored(request: AdminRequest) -> PersistentTopic:
     """The persistent topic of that name; 405 for any other."""
-    return persistent(await one(request))
+    return persistent(await topic_of(request))
 
 
 async def each(request: AdminRequest) -> list[Topic]:

@@ -27,7 +27,7 @@ from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.partitioned_stats import Sum
-from magnetar.wire.http.admin.topic_lookup import check_one_owner, one
+from magnetar.wire.http.admin.topic_lookup import check_one_owner, topic_of
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
@@ -45,7 +45,7 @@ DELAYED_BYTES: Final = 50
 
 
 async def stats(request: AdminRequest) -> Json:
-    topic = await one(request)
+    topic = await topic_of(request)
     return await described(request, topic)
 
 

@@ -19,7 +19,7 @@ from magnetar.wire.http.admin.topic_lookup import (
     stored,
 )
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.routes import Table, alone, not_here
+from magnetar.wire.http.routes import Table, exclusive, not_here
 
 
 class LongWork(Struct, frozen=True, rename="camel"):
@@ -165,6 +165,6 @@ TABLE: Final[Table] = (
     ("GET", f"{HERE}/offload", work_status),
     ("PUT", f"{HERE}/offload", offload),
     ("GET", f"{HERE}/permissions", permissions),
-    ("POST", f"{HERE}/permissions/{{role}}", alone(grant)),
-    ("DELETE", f"{HERE}/permissions/{{role}}", alone(revoke)),
+    ("POST", f"{HERE}/permissions/{{role}}", exclusive(grant)),
+    ("DELETE", f"{HERE}/permissions/{{role}}", exclusive(revoke)),
 )

@@ -84,7 +84,7 @@ class GroupCoordinator:
         self._emptied = emptied
         """Called with each group whose last member has left."""
         self._rules = RebalanceRules(
-            options.size_max, options.first_delay_seconds, new_id, self._store, soon
+            options.size_max, options.first_delay_seconds, new_id, self._store, call_soon
         )
         self._memory = GroupMemory()
         self._groups: dict[str, AnyGroup] = {}
@@ -96,7 +96,7 @@ class GroupCoordinator:
         """Locks of the groups that are being loaded."""
         self._keeping: dict[str, Completion[None]] = {}
         """Consumer groups with changes that are being stored."""
-        self._news = trio.Event()
+        self._has_groups = trio.Event()
 
     async def open(self) -> None:
         """Load the groups with members that this broker coordinates."""
@@ -254,7 +254,7 @@ class GroupCoordinator:
             member.refuse(REBALANCE_IN_PROGRESS)
         newer = self._begin(self._consumers(group.id))
         newer.resume(kept, self.now())
-        newer.look(topics, self.now())
+        newer.set_topics(topics, self.now())
         newer.dirty = self._noted[group.id] = True
         log.info("group %s: goes over to the newer protocol", group.id)
 
@@ -307,7 +307,7 @@ class GroupCoordinator:
         self._memory.take(_size(group.id))
         self._groups[group.id] = group
         self._noted[group.id] = False
-        self._news.set()
+        self._has_groups.set()
         return group
 
     def forget(self, group_id: str) -> None:
@@ -347,8 +347,8 @@ class GroupCoordinator:
         """Until cancelled: run the timers of all groups."""
         while True:
             if not self._groups:
-                self._news = trio.Event()
-                await self._news.wait()
+                self._has_groups = trio.Event()
+                await self._has_groups.wait()
             await trio.sleep(TICK_SECONDS)
             await self.tick()
 
@@ -407,7 +407,7 @@ def new_id(name: str) -> str:
     return f"{name}-{uuid.uuid4()}"
 
 
-def soon(call: Callable[[], None]) -> None:
+def call_soon(call: Callable[[], None]) -> None:
     """Schedule a call after all tasks that are ready now."""
     trio.lowlevel.current_trio_token().run_sync_soon(call)
 

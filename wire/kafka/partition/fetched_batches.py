@@ -167,7 +167,7 @@ class FetchedBatches:
 
     def _end_foreign(self) -> None:
         if self._foreign.offsets:
-            self._give(self._foreign.taken())
+            self._give(self._foreign.take())
 
     def _give(self, *pieces: bytes | memoryview) -> None:
         self.pieces += pieces

@@ -63,7 +63,7 @@ class Foreign:
             self._since_rest = 0
             await trio.lowlevel.checkpoint()
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         """Return the batch, and begin the next one."""
         batch = record_batch.batch_of(self._records, self._base, self.offsets)
         self._records, self.offsets, self.size = [], 0, 0

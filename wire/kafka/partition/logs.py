@@ -151,13 +151,13 @@ class PartitionLog:
             await fold.delete()
 
     @contextmanager
-    def watched(self, news: Callable[[], None]) -> Iterator[None]:
-        """Call `news` whenever there is more to read."""
-        self.topic.watch(news)
+    def watched(self, notify: Callable[[], None]) -> Iterator[None]:
+        """Call `notify` whenever there is more to read."""
+        self.topic.watch(notify)
         try:
             yield
         finally:
-            self.topic.unwatch(news)
+            self.topic.unwatch(notify)
 
 
 class Logs:

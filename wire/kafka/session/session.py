@@ -187,7 +187,7 @@ class KafkaSession:
             request.key, request.version, request.correlation_id, request.client_id, self.caller
         )
         reply = self._handlers.by_key[request.key](context, request.request)
-        request.let_go()
+        request.release()
         return reply
 
     def hold_for(self, work: Awaitable[None]) -> None:
@@ -283,7 +283,7 @@ class KafkaSession:
         del reason
         self.caller.closed()
         self.wire.close()
-        self.wire.let_go()
+        self.wire.release()
         self._later.clear()
         self.connection.has_answered(self._weight[False])
         self.connection.stored(self._weight[True])

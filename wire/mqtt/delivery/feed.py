@@ -1,6 +1,6 @@
 """A feed: reads the messages of one topic once for all connected subscribers.
 
-    an entry is stored    `look` reads its messages, matches them, and offers each to its
+    an entry is stored    `advance` reads its messages, matches them, and offers each to its
                           subscribers, which accept it or note its place: such a subscriber lags
     a subscriber has room it reads on from its place by itself, until it has caught up
 
@@ -100,12 +100,12 @@ class Feed:
         """Add a subscriber, which gets later messages."""
         if not self._subscribers:
             self.at = self._ledger.chain.after(self._ledger.chain.confirmed)
-            self.topic.watch(self.look)
+            self.topic.watch(self.advance)
         self._subscribers[subscriber] = None
 
     def leave(self, subscriber: FeedReader) -> None:
         if self._subscribers.pop(subscriber, self) is None and not self._subscribers:
-            self.topic.unwatch(self.look)
+            self.topic.unwatch(self.advance)
 
     @property
     def is_read(self) -> bool:
@@ -113,7 +113,7 @@ class Feed:
 
     # -- new entries ------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def advance(self) -> None:
         """Read and offer new entries, if there are any."""
         if self._loading:
             return
@@ -155,7 +155,7 @@ class Feed:
         finally:
             self._loading = False
         if self.is_read:
-            self.look()
+            self.advance()
 
     async def read(self, position: Position) -> Slice:
         """Read entries from a position on; at least one."""

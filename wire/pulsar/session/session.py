@@ -116,7 +116,7 @@ class PulsarSession:
         """The peer receives again: resume deliveries and requests."""
         self.client.wake()
         self.requests.relieved()
-        self.consumers.look()
+        self.consumers.schedule()
 
     def closed(self, reason: str) -> None:
         """Detach everything and drop the waiting requests of a closed connection."""

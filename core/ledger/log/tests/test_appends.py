@@ -29,7 +29,7 @@ def test_joined_they_are_what_they_were_apart(runs: list[tuple[list[bytes], bool
         assert whole.size == sum(map(len, whole.payloads))
         counts = [2 if batches else 1 for payloads, batches in runs for _ in payloads]
         assert (whole.counts or [1] * len(whole.payloads)) == counts
-        whole.tell((7, 100))
+        whole.report((7, 100))
     at = 100
     for (payloads, _), done in zip(runs, outcome, strict=True):
         assert done.result == (7, at)
@@ -44,7 +44,7 @@ def test_a_limit_to_joining_and_a_failure_for_all() -> None:
     error = StorageFailed("no")
     small = Append([b"a"], None, Outcome())
     small.join([made[0]])
-    small.tell(error)
+    small.report(error)
     assert outcome[0].result is error
 
 

@@ -554,7 +554,7 @@ async def test_a_ledger_that_is_let_go_while_it_opens_stays_so(
 
     async def put_and_lose(path: str, value: bytes, expected: int) -> int:
         version = await put(path, value, expected)
-        ledger.let_go(Fenced("another owner"))
+        ledger.fence(Fenced("another owner"))
         return version
 
     monkeypatch.setattr(at_once.metadata, "put", put_and_lose)

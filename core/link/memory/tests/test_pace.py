@@ -25,12 +25,12 @@ def test_each_has_its_share(connections: int, share: int) -> None:
 
 def test_half_after_a_slow_one_and_all_again_after_quick_ones() -> None:
     pace = Pace()
-    pace.took(SLOW_SECONDS * 1.1)
+    pace.adjust(SLOW_SECONDS * 1.1)
     assert pace.share(1) == SWEEP_BYTES_MAX // 2
     assert pace.share(64) == SHARE_BYTES_MIN // 2
-    pace.took(SLOW_SECONDS * 0.9)
+    pace.adjust(SLOW_SECONDS * 0.9)
     assert pace.share(1) == SWEEP_BYTES_MAX // 2, "neither slow nor quick"
-    pace.took(QUICK_SECONDS * 0.9)
+    pace.adjust(QUICK_SECONDS * 0.9)
     assert pace.share(1) == SWEEP_BYTES_MAX
     assert pace.share(64) == SHARE_BYTES_MIN
 
@@ -38,11 +38,11 @@ def test_half_after_a_slow_one_and_all_again_after_quick_ones() -> None:
 def test_never_nothing_and_never_more_than_at_first() -> None:
     pace, dice = Pace(), random.Random(7)
     for _ in range(2_000):
-        pace.took(dice.choice([0.0, 1.0]))
+        pace.adjust(dice.choice([0.0, 1.0]))
         assert SWEEP_BYTES_MIN <= pace.bytes <= SWEEP_BYTES_MAX
         assert SHARE_BYTES_LEAST <= pace.share_min <= SHARE_BYTES_MIN
     for _ in range(20):
-        pace.took(0.0)
+        pace.adjust(0.0)
     assert (pace.bytes, pace.share_min) == (SWEEP_BYTES_MAX, SHARE_BYTES_MIN)
 
 
@@ -50,5 +50,5 @@ def test_what_takes_as_long_as_it_has_bytes_ends_near_the_bound() -> None:
     """Forty microseconds for a hundred bytes, as a question may cost that is answered alone."""
     pace = Pace()
     for _ in range(20):
-        pace.took(pace.share(1) / 100 * 40e-6)
+        pace.adjust(pace.share(1) / 100 * 40e-6)
     assert pace.share(1) / 100 * 40e-6 <= SLOW_SECONDS

@@ -235,7 +235,7 @@ async def test_delayed_messages_beyond_the_limit_are_not_kept_in_mind(desk: Benc
         await desk.dispatch()
         assert len(out_of(topic).out.delayed) == 3, "no more, whatever is behind"
         desk.clock.forward(1)
-        topic.subscriptions["s"].look()
+        topic.subscriptions["s"].schedule()
         await desk.dispatch()
         wanted = places[due * 3 : due * 3 + 3]
         assert a.take() == wanted + (places[9:] if due == 2 else [])
@@ -253,7 +253,7 @@ async def test_many_that_are_due_at_once_pass_through_replay_in_portions(desk: B
     await desk.dispatch()
     assert (len(out.delayed), a.take()) == (20, [])
     desk.clock.forward(2)
-    topic.subscriptions["s"].look()
+    topic.subscriptions["s"].schedule()
     await desk.dispatch()
     assert a.take() == places
     assert (len(out.replay), len(out.delayed), sorted(out.pending)) == (0, 0, places)

@@ -97,7 +97,7 @@ async def test_a_congested_peer_is_passed_by_until_it_is_looked_at_again(desk: B
     assert client.take() == []
     client.congested = False
     assert client.consumer.subscription is not None
-    client.consumer.subscription.look()
+    client.consumer.subscription.schedule()
     await desk.dispatch()
     assert client.take() == places
 

@@ -24,7 +24,7 @@ def shown(request: AdminRequest, policies: NamespacePolicies) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None or name not in loose}
 
 
-def taken(request: AdminRequest, body: Any) -> NamespacePolicies:
+def parsed_policies(request: AdminRequest, body: Any) -> NamespacePolicies:
     """All policies of a namespace as tools send them; unknown fields are dropped."""
     if not isinstance(body, dict):
         raise Invalid("policies are a JSON object")

@@ -204,7 +204,7 @@ class Group:
         elif member.join_waits is not None:
             # a client that cannot skip gets another leader's id, so that it assigns nothing
             skip = leader == member.id
-            member.tell_joined(self._result(member, leader=leader, skip=skip))
+            member.answer_join(self._result(member, leader=leader, skip=skip))
 
     def _again(
         self, member: ClassicMember, request: Joining, now: float, done: Callable[[Joined], None]
@@ -227,7 +227,7 @@ class Group:
         """Make all members rejoin; waiting SyncGroups are answered with that."""
         if self.state is not ClassicGroupState.PREPARING_REBALANCE:
             for member in self.members:
-                member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
+                member.answer_sync(Synced(error_code=REBALANCE_IN_PROGRESS))
             first = self.state is ClassicGroupState.EMPTY
             gather = self._rules.first_delay_seconds if first else None
             self._round = begun(now, self._rebalance_seconds(), gather)
@@ -267,7 +267,7 @@ class Group:
             self.members.give(member, b"")
             member.heard, member.is_new = now, False
             member.synced = False
-            member.tell_joined(self._result(member, leader=self.leader))
+            member.answer_join(self._result(member, leader=self.leader))
 
     def _result(self, member: ClassicMember, *, leader: str, skip: bool = False) -> Joined:
         assert self.protocol is not None
@@ -329,10 +329,10 @@ class Group:
             self._enter(ClassicGroupState.STABLE)
         for one in self.members:
             if error is None:
-                one.tell_synced(self._task(one))
+                one.answer_sync(self._task(one))
             else:
                 self.members.give(one, b"")
-                one.tell_synced(Synced(error_code=COORDINATOR_NOT_AVAILABLE))
+                one.answer_sync(Synced(error_code=COORDINATOR_NOT_AVAILABLE))
 
     def _refusal_of_sync(self, request: Syncing) -> int:
         code = self.check(request.member_id, request.generation, request.instance_id)
@@ -495,7 +495,7 @@ class Group:
         wait for members with a newly assigned id: when they rejoin, all others rejoin, too.
         """
         if self._round.ends <= now:
-            self._rules.soon(partial(self._look, self._round, now))
+            self._rules.call_soon(partial(self._look, self._round, now))
 
     def _look(self, gathering: JoinPhase, now: float) -> None:
         if self.state is ClassicGroupState.PREPARING_REBALANCE and self._round is gathering:

@@ -17,7 +17,7 @@ class RebalanceRules(Struct, frozen=True):
     new_id: Callable[[str], str]
     """Makes a unique id with that prefix."""
     keep: StoreGroup
-    soon: Callable[[Callable[[], None]], None]
+    call_soon: Callable[[Callable[[], None]], None]
     """Schedules a call for the next turn of the loop."""
 
 

@@ -137,28 +137,28 @@ class ClassicMember:
 
     def joins(self, done: Callable[[Joined], None]) -> None:
         """Wait for the end of the rebalance; an earlier waiting JoinGroup is answered now."""
-        self.tell_joined(Joined(error_code=REBALANCE_IN_PROGRESS, member_id=self.id))
+        self.answer_join(Joined(error_code=REBALANCE_IN_PROGRESS, member_id=self.id))
         self.join_waits = done
 
     def syncs(self, done: Callable[[Synced], None]) -> None:
         """Wait for its assignment; an earlier waiting SyncGroup is answered now."""
-        self.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
+        self.answer_sync(Synced(error_code=REBALANCE_IN_PROGRESS))
         self.sync_waits = done
 
-    def tell_joined(self, result: Joined) -> None:
+    def answer_join(self, result: Joined) -> None:
         done, self.join_waits = self.join_waits, None
         if done is not None:
             done(result)
 
-    def tell_synced(self, result: Synced) -> None:
+    def answer_sync(self, result: Synced) -> None:
         done, self.sync_waits = self.sync_waits, None
         if done is not None:
             done(result)
 
     def refuse(self, code: int) -> None:
         """Answer its waiting calls with an error."""
-        self.tell_joined(Joined(error_code=code, member_id=self.id))
-        self.tell_synced(Synced(error_code=code))
+        self.answer_join(Joined(error_code=code, member_id=self.id))
+        self.answer_sync(Synced(error_code=code))
 
 
 def resumed(kept: StoredMember, protocol_type: str, now: float) -> ClassicMember:

@@ -165,7 +165,7 @@ class ConsumerGroup:
     # -- heartbeats ---------------------------------------------------------------------------
 
     def heartbeat(self, beat: Heartbeat, now: float) -> HeartbeatResult:
-        """Process a heartbeat; the topics of its subscription were looked up before (`look`)."""
+        """Process a heartbeat; `set_topics` has the topics of its subscription."""
         code = self._refusal(beat)
         if code != NONE:
             return HeartbeatResult(code, member_id=beat.member_id)
@@ -180,11 +180,11 @@ class ConsumerGroup:
         before = (set(member.assigned), set(member.revoking), member.epoch)
         self._reconcile(member, beat.owned, now)
         self.dirty |= before != (member.assigned, member.revoking, member.epoch)
-        news = beat.is_full or member.assigned != before[0]
+        changed = beat.is_full or member.assigned != before[0]
         return HeartbeatResult(
             member_id=member.id,
             epoch=member.epoch,
-            assigned=frozenset(member.assigned) if news else None,
+            assigned=frozenset(member.assigned) if changed else None,
             again_seconds=self.timing.heartbeat_seconds,
         )
 
@@ -311,7 +311,7 @@ class ConsumerGroup:
 
     # -- targets ------------------------------------------------------------------------------
 
-    def look(self, topics: Topics, now: float) -> None:
+    def set_topics(self, topics: Topics, now: float) -> None:
         """Set the existing topics of all subscriptions, including that of a joining member.
 
         If there is no memory for more, present members do not see new partitions.

@@ -32,7 +32,7 @@ def classic_group(*members: StoredMember, generation: int = 7) -> Group:
 
 def newer_group() -> ConsumerGroup:
     group = ConsumerGroup("g", 10, Timing(5.0, 45.0), GroupMemory())
-    group.look(THERE, 0.0)
+    group.set_topics(THERE, 0.0)
     return group
 
 
@@ -45,7 +45,7 @@ def test_over_and_back() -> None:
     assert (kept.epoch, kept.sizes) == (7, {A: 4})
     group = newer_group()
     group.resume(kept, 0.0)
-    group.look(THERE, 0.0)
+    group.set_topics(THERE, 0.0)
     assert (group.epoch, group.state) == (7, ConsumerState.STABLE), "nobody has to do anything yet"
     assert group.is_left_to_classic
     assert group.members["m"].assigned == parts(A, 0, 1)

@@ -93,10 +93,10 @@ class ConfigHandlers:
         if len(request.resources) <= FEW:
             return await self._all_described(context, request)
         # a request of 150 KB has a response of 25 MB
-        with context.caller.wakeup() as news:
+        with context.caller.wakeup() as wakeup:
             return await self._lists.make(
                 context.caller,
-                lambda: partial(news.wait, math.inf),
+                lambda: partial(wakeup.wait, math.inf),
                 partial(self._all_described, context, request),
             )
 

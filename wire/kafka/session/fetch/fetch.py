@@ -265,7 +265,7 @@ class FetchHandlers:
                     break
             for one in every_one:
                 one.forget()  # its memory is not reserved while it waits
-            last = not await _news(caller, every_one, lacks, deadline)
+            last = not await _more_to_read(caller, every_one, lacks, deadline)
             if last and not found:
                 break
         return _response(caller, everything)
@@ -295,11 +295,11 @@ class FetchHandlers:
 async def _share(caller: Caller, request: FetchRequest) -> int:
     """Wait for memory; return the size that the response may have, or 0 if the client is gone."""
     requested = max(min(request.max_bytes, BYTES_MAX), 1)
-    with caller.wakeup() as news:
+    with caller.wakeup() as wakeup:
         while not caller.gone:
             if not caller.connection.congested and (share := caller.connection.share()):
                 return min(requested, share)
-            await news.wait(math.inf)
+            await wakeup.wait(math.inf)
     return 0
 
 
@@ -317,19 +317,19 @@ def _response(caller: Caller, everything: Everything) -> FetchResponse:
     )
 
 
-async def _news(
+async def _more_to_read(
     caller: Caller, every_one: list[PartitionFetch], lacks: int, deadline: float
 ) -> bool:
     """Wait until enough is published to read again; False if nothing came before the deadline."""
     with ExitStack() as watching:
-        news = watching.enter_context(caller.wakeup())
+        wakeup = watching.enter_context(caller.wakeup())
         for log in {one.log for one in every_one if one.log is not None}:
-            watching.enter_context(log.watched(news.wake))
+            watching.enter_context(log.watched(wakeup.wake))
         while not caller.gone:
             coming = [one.comes() for one in every_one]
             if sum(size for _, size in coming) >= lacks:
                 return True
-            if not await news.wait(deadline):
+            if not await wakeup.wait(deadline):
                 return any(more for more, _ in coming)
     return True
 

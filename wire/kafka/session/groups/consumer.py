@@ -269,7 +269,7 @@ async def looked(
             return True
         topics = await lookups.find(names, patterns)
         if _topics_of(group, beat) == (names, patterns) and not group.is_dead:
-            group.look(topics, groups.now())  # no other subscription has changed
+            group.set_topics(topics, groups.now())  # no other subscription has changed
             return True
     return False
 

@@ -65,7 +65,7 @@ def on_produce(handler: ProduceHandler, frame: KafkaRequest) -> None:
     request = frame.request
     assert isinstance(request, ProduceRequest)
     producing = Producing(handler, frame, request)
-    if request.acks in ACKS and not producing.look():
+    if request.acks in ACKS and not producing.check_at_once():
         if not frame.weight and not handler.replies.weigh(frame):
             return
         handler.replies.hold_for(_load(producing))
@@ -130,7 +130,7 @@ class Producing:
 
     # -- look-up and checks -------------------------------------------------------------------
 
-    def look(self) -> bool:
+    def check_at_once(self) -> bool:
         """Look up the partitions and check the batches, if all are loaded and cheap. Plain call."""
         if sum(len(topic.partition_data) for topic in self._request.topic_data) > AT_ONCE_MAX:
             return False

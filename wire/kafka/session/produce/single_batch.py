@@ -54,7 +54,7 @@ def begin(handler: ProduceHandler, request: RepeatedProduce) -> bool:
         return False  # `Producing` finds the same error, and reports it
     handler.connection.storing(single.size)
     single.begin(handler, batch)
-    request.let_go()
+    request.release()
     return True
 
 

@@ -84,9 +84,9 @@ class AttachedConsumer:
         """Answer its SUBSCRIBE."""
         self.client.reply(replies.success(request_id))
         if not self.client.version.startswith(KNOWS_CONSUMERS_LATE):
-            self.becomes_known()
+            self.confirm()
 
-    def becomes_known(self) -> None:
+    def confirm(self) -> None:
         self.known = True
         if self.active is not None:
             self.activity(self.active)
@@ -119,7 +119,7 @@ class AttachedConsumer:
             self.client.reply(replies.reached_end_of_topic(self.id))
 
     def closed_by_broker(self) -> None:
-        self.consumers.sent_away(self)
+        self.consumers.note_absent(self)
         self.client.reply(replies.close_consumer(self.id))
 
     def note_unreadable(self, validation_error: int) -> None:
@@ -152,13 +152,13 @@ class ConnectionConsumers:
 
     # -- who is attached ----------------------------------------------------------------------
 
-    def look(self) -> None:
+    def schedule(self) -> None:
         """The client receives again: dispatch to every consumer."""
         for attached in self.attached.values():
             if attached.consumer.subscription is not None:
-                attached.consumer.subscription.look()
+                attached.consumer.subscription.schedule()
 
-    def sent_away(self, attached: AttachedConsumer) -> None:
+    def note_absent(self, attached: AttachedConsumer) -> None:
         """Note that the broker has closed a consumer, which its client will attach again."""
         if self.attached.get(attached.id) is attached:
             del self.attached[attached.id]
@@ -186,7 +186,7 @@ class ConnectionConsumers:
                 if (here and not topic.fenced) or trio.current_time() >= deadline:
                     raise
             if topic.fenced:
-                await self._broker.let_go(topic, deadline)
+                await self._broker.wait_unloaded(topic, deadline)
 
     def detach_all(self) -> None:
         """Detach everything: the connection is closed."""
@@ -205,7 +205,7 @@ class ConnectionConsumers:
         attached = self.attached.get(event.consumer_id)
         if attached is not None and attached.consumer.subscription is not None:
             if not attached.known:
-                attached.becomes_known()
+                attached.confirm()
             attached.consumer.subscription.flow(attached.consumer, event.permits)
 
     def on_acks(self, event: events.Acks) -> None:

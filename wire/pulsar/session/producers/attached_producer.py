@@ -40,10 +40,10 @@ class AttachedProducer:
         "client",
         "closing",
         "coming",
+        "deferred",
         "encrypted_only",
         "epoch",
         "id",
-        "later",
         "producer",
         "producers",
         "ready",
@@ -80,7 +80,7 @@ class AttachedProducer:
         clients send them again."""
         self.runs_sent = self.runs_done = 0
         """The number of runs published, and of those that are stored or have failed."""
-        self.later: deque[tuple[int, bytes, BrokerError | None]] = deque()
+        self.deferred: deque[tuple[int, bytes, BrokerError | None]] = deque()
         """Answers that wait for receipts: the number of runs before the message, its sequence id,
         and its refusal, or None for a duplicate."""
         self.closing: int | None = None
@@ -92,9 +92,9 @@ class AttachedProducer:
         """It may publish: at once, or after it has waited for exclusive access."""
         self.ready, self.epoch = True, epoch
         if self.producers.has(self):
-            self.say_granted(self.request_id)
+            self.reply_success(self.request_id)
 
-    def say_granted(self, request_id: int) -> None:
+    def reply_success(self, request_id: int) -> None:
         """Answer PRODUCER_SUCCESS: it may publish, or has to wait."""
         self.client.reply(
             replies.producer_success(
@@ -109,22 +109,22 @@ class AttachedProducer:
     def refused(self, error: BrokerError) -> None:
         """The topic refuses it, at once or after it has waited."""
         if self.coming:
-            self.turned_away(error)
+            self.attach_failed(error)
             return
         self.forget()
         self.client.reply(replies.error(self.request_id, code_of(error), str(error)))
 
     def closed_by_broker(self) -> None:
         if self.coming:
-            self.turned_away(NotReady("the producer was closed while it was being attached"))
+            self.attach_failed(NotReady("the producer was closed while it was being attached"))
             return
         self.forget()
         self.client.reply(replies.close_producer(self.id))
 
-    def turned_away(self, error: BrokerError) -> None:
+    def attach_failed(self, error: BrokerError) -> None:
         """It is not attached. Unless the client has closed it, its request is still pending."""
         if self.producers.has(self):
-            self.producers.await_again(self)
+            self.producers.expect_again(self)
         self.forget()
         self.refusal = error
 
@@ -169,8 +169,8 @@ class AttachedProducer:
                 self._receipt(run, result)
             else:
                 self._refuse(run, result)
-            if self.later:
-                self._say_later()
+            if self.deferred:
+                self._reply_deferred()
             if self.closing is not None and not self.waits:
                 self.client.reply(replies.success(self.closing))
 
@@ -203,9 +203,9 @@ class AttachedProducer:
                 if isinstance(reason, Unavailable):
                     self._refuse(part_of(run, at, len(run.payloads)), reason)
                     return
-                self.later.append((self.runs_sent, run.sequences[at], reason))
+                self.deferred.append((self.runs_sent, run.sequences[at], reason))
             start = at + 1
-        self._say_later()
+        self._reply_deferred()
 
     def _sightings(self, run: events.Sends, found: dict[int, BrokerError | None]) -> Sequence[int]:
         """The sequence id that each message adds, -1 for none. Duplicates join `found`, as None if
@@ -232,10 +232,10 @@ class AttachedProducer:
                 pushed = highest
         return sightings
 
-    def _say_later(self) -> None:
+    def _reply_deferred(self) -> None:
         """Send the refusals, and the receipts of duplicates, whose predecessors are answered."""
-        while self.later and self.later[0][0] <= self.runs_done:
-            _after, echo, error = self.later.popleft()
+        while self.deferred and self.deferred[0][0] <= self.runs_done:
+            _after, echo, error = self.deferred.popleft()
             if self.refused_some or self.client.gone:
                 continue
             if error is None:

@@ -79,7 +79,7 @@ class ConnectionProducers:
         producer_id, coming = event.producer_id, self._coming
         present = self._attached.get(producer_id)
         if present is not None:
-            present.say_granted(event.request_id)
+            present.reply_success(event.request_id)
             return
         if producer_id in coming:
             raise NotReady("the producer is already being attached on this connection")
@@ -131,13 +131,13 @@ class ConnectionProducers:
         try:
             granted = await self._take_place(attached)
         except BrokerError as error:
-            attached.turned_away(error)
+            attached.attach_failed(error)
             raise
         refusal = attached.accepted()
         if refusal is not None:
             raise refusal
         if not granted:
-            attached.say_granted(event.request_id)
+            attached.reply_success(event.request_id)
 
     async def _take_place(self, attached: AttachedProducer) -> bool:
         """Attach to the topic; if the name is taken, try again once its holder is found dead."""
@@ -161,7 +161,7 @@ class ConnectionProducers:
         """Whether it is attached."""
         return self._attached.get(attached.id) is attached
 
-    def await_again(self, attached: AttachedProducer) -> None:
+    def expect_again(self, attached: AttachedProducer) -> None:
         """Its attempt failed, and its request is tried again or refused."""
         self._coming[attached.id] = attached.request_id
 

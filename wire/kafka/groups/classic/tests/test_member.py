@@ -20,11 +20,11 @@ def test_what_it_waits_for_is_told_once() -> None:
     member.joins(told.append)
     member.joins(told.append)
     assert [one.error_code for one in told] == [errors.REBALANCE_IN_PROGRESS]
-    member.tell_joined(Joined(generation=1))
-    member.tell_joined(Joined(generation=2))
+    member.answer_join(Joined(generation=1))
+    member.answer_join(Joined(generation=2))
     member.syncs(told.append)
     member.refuse(errors.UNKNOWN_MEMBER_ID)
-    member.tell_synced(Synced())
+    member.answer_sync(Synced())
     assert [type(one) for one in told] == [Joined, Joined, Synced]
     assert told[-1].error_code == errors.UNKNOWN_MEMBER_ID
 
@@ -36,7 +36,7 @@ def test_silence() -> None:
     assert member.expires == 5.0 + NEWCOMER_SECONDS
     member.is_new = False
     assert member.expires == NEVER
-    member.tell_joined(Joined())
+    member.answer_join(Joined())
     member.syncs(lambda _: None)
     assert member.expires == NEVER
 

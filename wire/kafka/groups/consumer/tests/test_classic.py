@@ -288,7 +288,7 @@ class AllSorts(Readers):
     def _come(self, who: Older, *, lost: bool) -> None:
         if who.eager:
             who.reads = set()
-        self.group.look(Topics({"a": A, "b": B}, dict(self.sizes)), self.now)
+        self.group.set_topics(Topics({"a": A, "b": B}, dict(self.sizes)), self.now)
         asked = request(who.id, words(who.names, who.reads), instance_id=who.instance_id)
         said = classic.subscription_of(asked)
         assert said is not None

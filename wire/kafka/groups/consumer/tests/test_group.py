@@ -49,7 +49,7 @@ class Desk:
         return desk
 
     def look(self, topics: Topics) -> None:
-        self.group.look(topics, self.now)
+        self.group.set_topics(topics, self.now)
 
     def join(
         self, member: str, *names: str, instance: str | None = None, **more

@@ -86,7 +86,7 @@ class Readers(RuleBasedStateMachine):
 
     def _heard(self, reader: Reader, epoch: int) -> HeartbeatResult:
         said = reader.says_all or epoch == JOIN
-        self.group.look(Topics({"a": A, "b": B}, dict(self.sizes)), self.now)
+        self.group.set_topics(Topics({"a": A, "b": B}, dict(self.sizes)), self.now)
         beat = Heartbeat(
             reader.id,
             epoch,
