@@ -32,7 +32,7 @@ class Playing:
         self._number = number
         self.answers: queue.Queue[dict[str, Any]] = queue.Queue()
 
-    def told(self, name: str) -> Any:
+    def wait_for(self, name: str) -> Any:
         """Waits until the scene has told this; returns the value that came with it."""
         answer = self._next()
         assert answer.get("told") == name, f"waited to be told {name!r}, heard {answer}"

@@ -53,8 +53,8 @@ def _go(version: str, folder: Path) -> str:
     fetching = folder / "fetching"
     fetching.mkdir()
     (fetching / "go.mod").write_text("module magnetar/interop/fetching\n")
-    told = builds.run([here, "mod", "download", "-json", module], fetching, PLAIN)
-    release = Path(json.loads(told)["Dir"])
+    results = builds.run([here, "mod", "download", "-json", module], fetching, PLAIN)
+    release = Path(json.loads(results)["Dir"])
     for path in (release / "bin", release / "pkg" / "tool"):  # modules have no executable files
         for each in path.rglob("*"):
             if each.is_file() and not os.access(each, os.X_OK):

@@ -45,7 +45,7 @@ class Raw:
         assert self.hear().kind == "CONNECTED"
         return self
 
-    def hear(self) -> peer.Heard:
+    def hear(self) -> peer.ReceivedFrame:
         """The next frame, whole."""
         while True:
             frame = self._take()
@@ -55,10 +55,10 @@ class Raw:
             assert data, "the server closed the connection"
             self._heard += data
 
-    def ask(self, data: bytes) -> peer.Heard:
+    def ask(self, data: bytes) -> peer.ReceivedFrame:
         return self.say(data).hear()
 
-    def until_closed(self) -> list[peer.Heard]:
+    def until_closed(self) -> list[peer.ReceivedFrame]:
         """What comes until the server closes, which it must before the deadline."""
         try:
             while data := self.socket.recv(65536):
@@ -67,11 +67,11 @@ class Raw:
             pass  # it closed with something of ours unread
         return list(self._frames())
 
-    def _frames(self) -> Iterator[peer.Heard]:
+    def _frames(self) -> Iterator[peer.ReceivedFrame]:
         while (frame := self._take()) is not None:
             yield frame
 
-    def _take(self) -> peer.Heard | None:
+    def _take(self) -> peer.ReceivedFrame | None:
         if len(self._heard) < 4:
             return None
         (size,) = unpack_from(">I", self._heard)

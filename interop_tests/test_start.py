@@ -63,8 +63,8 @@ def test_with_a_thousand_topics(raw, topic):
         with raw(server) as one:
             one.introduce()
             for number in range(TOPICS):
-                asked = peer.producer(number, number, f"{topic}-{number}")
-                assert one.ask(asked).kind == "PRODUCER_SUCCESS"
+                requested = peer.producer(number, number, f"{topic}-{number}")
+                assert one.ask(requested).kind == "PRODUCER_SUCCESS"
                 assert one.ask(peer.send(number, 0)).kind == "SEND_RECEIPT"
 
         def measure():

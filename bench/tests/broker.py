@@ -81,26 +81,26 @@ class Broker:
         )
         peer.sendall(framed(answer))
 
-    def on_partitioned_metadata(self, peer, asked, _tail) -> None:
-        found = {"request_id": asked.request_id, "partitions": 0, "response": 0}
+    def on_partitioned_metadata(self, peer, requested, _tail) -> None:
+        found = {"request_id": requested.request_id, "partitions": 0, "response": 0}
         peer.sendall(framed(reply("partitioned_metadata_response", **found)))
 
-    def on_lookup(self, peer, asked, _tail) -> None:
+    def on_lookup(self, peer, requested, _tail) -> None:
         found = {
-            "request_id": asked.request_id,
+            "request_id": requested.request_id,
             "response": 1,
             "broker_service_url": "pulsar://elsewhere:1",
         }
         peer.sendall(framed(reply("lookup_response", **found)))
 
-    def on_producer(self, peer, asked, _tail) -> None:
+    def on_producer(self, peer, requested, _tail) -> None:
         peer.sendall(
-            framed(reply("producer_success", request_id=asked.request_id, producer_name="p-1"))
+            framed(reply("producer_success", request_id=requested.request_id, producer_name="p-1"))
         )
 
-    def on_subscribe(self, peer, asked, _tail) -> None:
+    def on_subscribe(self, peer, requested, _tail) -> None:
         self.consumer = peer
-        peer.sendall(framed(reply("success", request_id=asked.request_id)))
+        peer.sendall(framed(reply("success", request_id=requested.request_id)))
 
     def on_flow(self, _peer, flow, _tail) -> None:
         self.permits += flow.message_permits

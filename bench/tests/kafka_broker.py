@@ -63,46 +63,46 @@ class KafkaBroker:
     def hear(self, peer: socket.socket, frame: bytes) -> bool:
         try:
             header = apis.decode_header(frame, 0)
-            asked = apis.decode_request(header.key, header.version, frame, header.end)
+            requested = apis.decode_request(header.key, header.version, frame, header.end)
         except WireError as error:
             self.complaints.append(str(error))
             return False
-        answer = self.answer(asked)
+        answer = self.answer(requested)
         if answer is not None:
             self.say(peer, header, answer)
         return True
 
     def say(self, peer: socket.socket, header: RequestHeader, answer) -> None:
-        told = apis.encode_response(header.key, header.version, header.correlation_id, answer)
-        peer.sendall(b"".join(told))
+        results = apis.encode_response(header.key, header.version, header.correlation_id, answer)
+        peer.sendall(b"".join(results))
 
-    def answer(self, asked):
-        match asked:
+    def answer(self, requested):
+        match requested:
             case CreateTopicsRequest():
                 topics = [
                     CreatedTopic(name=topic.name, error_code=0, error_message=None)
-                    for topic in asked.topics
+                    for topic in requested.topics
                 ]
                 return CreateTopicsResponse(topics=topics)
             case ListOffsetsRequest():
-                return ListOffsetsResponse(topics=[listed(topic) for topic in asked.topics])
+                return ListOffsetsResponse(topics=[listed(topic) for topic in requested.topics])
             case ProduceRequest():
-                return self.produced(asked)
+                return self.produced(requested)
             case _:
                 return ApiVersionsResponse(error_code=0, api_keys=[])
 
-    def produced(self, asked: ProduceRequest) -> ProduceResponse | None:
-        (topic,) = asked.topic_data
+    def produced(self, requested: ProduceRequest) -> ProduceResponse | None:
+        (topic,) = requested.topic_data
         (part,) = topic.partition_data
         batch = MemoryRecords(part.records).next_batch()
         if not batch.validate_crc():
             self.complaints.append("wrong checksum")
         self.places.append((topic.name, part.index))
         self.values.append([record.value for record in batch])
-        told = self.script(len(self.values) - 1)
-        if told is None:
+        results = self.script(len(self.values) - 1)
+        if results is None:
             return None
-        stored = ProducedPartition(index=part.index, error_code=told[0], base_offset=told[1])
+        stored = ProducedPartition(index=part.index, error_code=results[0], base_offset=results[1])
         return ProduceResponse(
             responses=[ProducedTopic(name=topic.name, partition_responses=[stored])]
         )

@@ -27,8 +27,8 @@ def topic() -> str:
 
 def run(server: str, topic: str, *arguments: str) -> generator.Line:
     port = int(server.rpartition(":")[2])
-    told = ["--topic", topic, "--stall", "1", *arguments]
-    return generator.run(generator.KAFKALOAD, port, told)
+    results = ["--topic", topic, "--stall", "1", *arguments]
+    return generator.run(generator.KAFKALOAD, port, results)
 
 
 def stored(server: str, topic: str) -> list[bytes]:
@@ -80,8 +80,8 @@ def test_a_backlog_is_read_as_often_as_asked(server: str, topic: str) -> None:
 
 
 def test_at_a_rate_latency_counts_from_when_a_message_was_due(server: str, topic: str) -> None:
-    told = ["--mode", "both", "--messages", "20", "--rate", "1000", "--linger", "0"]
-    line = run(server, topic, *told)
+    results = ["--mode", "both", "--messages", "20", "--rate", "1000", "--linger", "0"]
+    line = run(server, topic, *results)
     assert line.ok
     assert line.seconds >= 0.019
     assert line.publish_latency is not None
@@ -133,9 +133,9 @@ def test_without_librdkafka_make_names_the_package(tmp_path: Path) -> None:
     lacking = tmp_path / "cc"
     lacking.write_text("#!/bin/sh\nexit 1\n")
     lacking.chmod(0o755)
-    told = ["make", "-s", "-B", "-C", str(generator.HERE), f"CC={lacking}", "out/kafkaload"]
+    results = ["make", "-s", "-B", "-C", str(generator.HERE), f"CC={lacking}", "out/kafkaload"]
     ended = subprocess.run(
-        [*told, f"OUT={tmp_path}", f"{tmp_path}/kafkaload"],
+        [*results, f"OUT={tmp_path}", f"{tmp_path}/kafkaload"],
         capture_output=True,
         text=True,
         check=False,

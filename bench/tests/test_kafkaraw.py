@@ -15,16 +15,16 @@ def _built() -> None:
 
 
 def run(broker: KafkaBroker, *arguments: str) -> generator.Line:
-    told = ["--mode", "publish", "--topic", "t", "--stall", "0.5", *arguments]
-    return generator.run(generator.KAFKARAW, broker.port, told)
+    results = ["--mode", "publish", "--topic", "t", "--stall", "0.5", *arguments]
+    return generator.run(generator.KAFKARAW, broker.port, results)
 
 
 @pytest.mark.parametrize("size", [24, 100, 1024, 3072, 100_000])
 @pytest.mark.parametrize("batch", [1, 3, 40])
 def test_every_batch_is_sound_and_every_message_in_it_once(size: int, batch: int) -> None:
     with KafkaBroker(lambda number: (0, number * batch)) as broker:
-        told = ["--messages", "120", "--bytes", str(size), "--batch", str(batch)]
-        line = run(broker, *told)
+        results = ["--messages", "120", "--bytes", str(size), "--batch", str(batch)]
+        line = run(broker, *results)
     assert broker.complaints == []
     assert (line.ok, line.published) == (True, 120)
     assert {len(values) for values in broker.values} == {batch}
@@ -76,8 +76,8 @@ def test_a_batch_that_is_stored_over_another_is_noticed() -> None:
 
 def test_idle_connections_need_no_topic() -> None:
     with KafkaBroker() as broker:
-        told = ["--topic", "none", "--connections", "20", "--producers", "0"]
-        child = generator.start_idle(generator.KAFKARAW, broker.port, told)
+        results = ["--topic", "none", "--connections", "20", "--producers", "0"]
+        child = generator.start_idle(generator.KAFKARAW, broker.port, results)
         child.terminate()
         assert child.stdout is not None
         child.stdout.close()

@@ -32,13 +32,13 @@ def acknowledged_until_killed(directory, mode, lines):
     ("mode", "lines"), [("sync", 3), ("sync", 300), ("sync", 1500), ("nosync", 300)]
 )
 async def test_everything_acknowledged_survives_kill_9(tmp_path, mode, lines):
-    told = acknowledged_until_killed(tmp_path, mode, lines)
+    results = acknowledged_until_killed(tmp_path, mode, lines)
     metadata = DictMetadata(tmp_path / "metadata.json")
-    assert len(told) == 3
+    assert len(results) == 3
     async with open_embedded(
         tmp_path / "bookie", metadata, BookieSettings(), on_fatal=pytest.fail
     ) as store:
-        for ledger_id, last in told.items():
+        for ledger_id, last in results.items():
             reader = await store.open(ledger_id, recover=True)
             assert reader.last_confirmed >= last
             found = await reader.read(0, reader.last_confirmed, 1 << 30)
@@ -47,15 +47,15 @@ async def test_everything_acknowledged_survives_kill_9(tmp_path, mode, lines):
 
 
 async def test_killed_again_and_again(tmp_path):
-    told = {}
+    results = {}
     for _ in range(4):
-        told |= acknowledged_until_killed(tmp_path, "sync", 200)
+        results |= acknowledged_until_killed(tmp_path, "sync", 200)
     metadata = DictMetadata(tmp_path / "metadata.json")
-    assert len(told) == 12
+    assert len(results) == 12
     async with open_embedded(
         tmp_path / "bookie", metadata, BookieSettings(), on_fatal=pytest.fail
     ) as store:
-        for ledger_id, last in told.items():
+        for ledger_id, last in results.items():
             reader = await store.open(ledger_id, recover=True)
             assert reader.last_confirmed >= last
             found = await reader.read(0, reader.last_confirmed, 1 << 30)

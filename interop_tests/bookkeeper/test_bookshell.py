@@ -112,26 +112,26 @@ def test_a_directory_whose_process_was_killed(tmp_path):
         [sys.executable, "-m", "magnetar.bookie.tests.crash_child", str(tmp_path), "sync"],
         stdout=subprocess.PIPE,
     ) as child:
-        told = {}
+        results = {}
         for _ in range(600):
             ledger_id, last = map(int, child.stdout.readline().split())
-            told[ledger_id] = last
+            results[ledger_id] = last
         child.kill()
     shell = BookShell(tmp_path / "bookie", tmp_path)
     current = tmp_path / "bookie" / "ledgers" / "current"
     mark_id, _ = struct.unpack(">qq", (current / "lastMark").read_bytes())
     assert f"Journal Id - {mark_id}" in shell.run("lastmark")
 
-    seen: dict[int, set[int]] = {ledger_id: set() for ledger_id in told}
+    seen: dict[int, set[int]] = {ledger_id: set() for ledger_id in results}
     for path in (tmp_path / "bookie/journal/current").glob("*.txn"):
         said = shell.run("readjournal", str(int(path.stem, 16)))
-        for ledger_id in told:
+        for ledger_id in results:
             seen[ledger_id].update(entry_ids(said, ledger_id))
     for path in current.glob("*.log"):
         said = shell.run("readlog", str(int(path.stem, 16)))
-        for ledger_id in told:
+        for ledger_id in results:
             seen[ledger_id].update(entry_ids(said, ledger_id))
-    for ledger_id, last in told.items():
+    for ledger_id, last in results.items():
         assert seen[ledger_id] >= set(range(last + 1))
     assert "Check passed" in shell.run("localconsistencycheck")
 

@@ -2,11 +2,11 @@
 
 Told are: every message that was sent, when, when its receipt came and which id that gave it; every
 message that came, when, and when the receipt of its acknowledgement came, where the client has such
-receipts; and when the server was away. Demanded is what users are promised:
+receipts; and the outages of the server. The promises to users are checked:
 
 - what has a receipt comes, under the id of the receipt;
-- what comes twice under different ids was sent twice: it was on its way when the server went away;
-- what was acknowledged with a receipt does not come again once the server has been away since:
+- what comes twice under different ids was sent twice: it was on its way when an outage began;
+- what was acknowledged with a receipt does not come again after a later outage:
   until then a second copy may have been under way before the acknowledgement was;
 - where the subscription keeps order, what comes for the first time comes in order.
 """
@@ -30,7 +30,7 @@ class Got(NamedTuple):
     """When the receipt of its acknowledgement came; 0 if none did."""
 
 
-class Away(NamedTuple):
+class Outage(NamedTuple):
     """One absence of the server: it is told to go, its process ends, it is ready again."""
 
     since: float
@@ -41,7 +41,7 @@ class Away(NamedTuple):
 def judge(
     sent: Iterable[Sent],
     got: Sequence[Got],
-    away: Sequence[Away],
+    outages: Sequence[Outage],
     *,
     lane: Callable[[int], Hashable] | None,
     kept: int = 0,
@@ -54,8 +54,8 @@ def judge(
     for one in got:
         ids.setdefault(one.number, set()).add(one.id)
     _nothing_lost(by_number, ids)
-    _duplicates_were_resent(by_number, ids, away)
-    _acknowledged_is_over(got, away, kept)
+    _duplicates_were_resent(by_number, ids, outages)
+    _acknowledged_is_over(got, outages, kept)
     if lane is not None:
         _in_order(got, lane)
 
@@ -68,22 +68,22 @@ def _nothing_lost(sent: dict[int, Sent], ids: dict[int, set[str]]) -> None:
 
 
 def _duplicates_were_resent(
-    sent: dict[int, Sent], ids: dict[int, set[str]], away: Sequence[Away]
+    sent: dict[int, Sent], ids: dict[int, set[str]], outages: Sequence[Outage]
 ) -> None:
     for number, found in ids.items():
         if len(found) == 1:
             continue
         times = sent[number]
         on_its_way = [
-            one for one in away if times.at <= one.until and times.receipt_at >= one.since
+            one for one in outages if times.at <= one.until and times.receipt_at >= one.since
         ]
-        assert len(found) <= 1 + len(on_its_way), f"{times} came as {found}, away {away}"
+        assert len(found) <= 1 + len(on_its_way), f"{times} came as {found}, outages {outages}"
 
 
-def _acknowledged_is_over(got: Sequence[Got], away: Sequence[Away], kept: int) -> None:
+def _acknowledged_is_over(got: Sequence[Got], outages: Sequence[Outage], kept: int) -> None:
     in_order = sorted(got, key=lambda each: each.at)
     had = set[Got]()
-    for each in away:
+    for each in outages:
         had.update([one for one in in_order if one.at > each.gone][:kept])
     over: dict[str, float] = {}
     for one in got:
@@ -92,9 +92,9 @@ def _acknowledged_is_over(got: Sequence[Got], away: Sequence[Away], kept: int) -
     for one in got:
         acked_at = over.get(one.id)
         if acked_at is not None:
-            since = [each for each in away if acked_at < each.since and each.until < one.at]
+            since = [each for each in outages if acked_at < each.since and each.until < one.at]
             assert one in had or not since, (
-                f"{one} came again: acknowledged at {acked_at}, away {since}"
+                f"{one} came again: acknowledged at {acked_at}, outages {since}"
             )
 
 

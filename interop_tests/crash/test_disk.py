@@ -120,14 +120,14 @@ def test_room_again_in_java(java, topic, topics, tmp_path):
     with standalone(tmp_path / "data", storage=almost_full(tmp_path)) as server:
         ready = f"{server.http_url}/readyz"
         playing = java.start("again.sync", server.pulsar_url, topic)
-        playing.told("midway")
+        playing.wait_for("midway")
         try:
             with filler.open("wb") as file:
                 os.posix_fallocate(file.fileno(), 0, FILLER_BYTES)
             until(lambda: httpx.get(ready).status_code == 503)
             playing.tell("on")
-            heard = java.play("access.create", server.pulsar_url, topics(), patience=2)
-            assert heard == "BrokerPersistenceException"
+            received = java.play("access.create", server.pulsar_url, topics(), patience=2)
+            assert received == "BrokerPersistenceException"
         finally:
             filler.unlink()
         assert playing.result() == [str(number) for number in range(20)]
@@ -201,18 +201,18 @@ def test_a_start_on_a_full_disk(connect, topic, small_disk):
         assert message.data() == b"0"
         consumer.acknowledge(message)
         kafka = Producer({"bootstrap.servers": server.bootstrap_servers})
-        heard: list[object] = []
+        received: list[object] = []
         kafka.produce(
-            topic.rsplit("/", 1)[-1], b"1", on_delivery=lambda error, _: heard.append(error)
+            topic.rsplit("/", 1)[-1], b"1", on_delivery=lambda error, _: received.append(error)
         )
         with pytest.raises(pulsar.Timeout):
             connect(server.pulsar_url, operation_timeout_seconds=3).create_producer(topic)
-        assert heard == []
+        assert received == []
         filler.unlink()
         until(lambda: httpx.get(ready).status_code == 200)
         client.create_producer(topic).send(b"2")
         assert kafka.flush(20) == 0
-        assert heard == [None]
+        assert received == [None]
         found = sorted(consumer.receive(RECEIVE_MS).data() for _ in range(2))
         assert found == [b"1", b"2"]
         until(lambda: "there is room for the mark of this start" in server.logs())

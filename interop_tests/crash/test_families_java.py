@@ -73,7 +73,7 @@ def begun(request, java):
                 args = rsa_pair()
             playing[name] = java.start(family, server.pulsar_url, topic, **args)
         for each in playing.values():
-            each.told("midway")
+            each.wait_for("midway")
         if request.param == "killed":
             server.kill()
         else:

@@ -59,9 +59,9 @@ def scene(stage: Stage) -> Stage:
     return stage
 
 
-def gather(consumer, wanted: Iterable[bytes], also: Iterable[bytes] = ()) -> list[bytes]:
+def gather(consumer, expected: Iterable[bytes], also: Iterable[bytes] = ()) -> list[bytes]:
     """Receive and acknowledge until each has come; what came for the first time, in its order."""
-    missing, allowed = set(wanted), {*wanted, *also}
+    missing, allowed = set(expected), {*expected, *also}
     found: dict[bytes, None] = {}
     while missing:
         message = consumer.receive(RECEIVE_MS)

@@ -127,8 +127,8 @@ def test_new_subscription_reads_the_past(client, topic, again):
 
 
 def attach(raw, topic):
-    asked = peer.subscribe(1, 1, topic, "s", sub_type=SHARED, initial_position=1)
-    assert raw.ask(asked).kind == "SUCCESS"
+    requested = peer.subscribe(1, 1, topic, "s", sub_type=SHARED, initial_position=1)
+    assert raw.ask(requested).kind == "SUCCESS"
 
 
 def acknowledge(raw, *ids, **fields):
@@ -169,8 +169,8 @@ def test_epochs_of_exclusive_producers(magnetar_module, topic, again, raw):
     def attach_producer(number, mode, epoch=None):
         fields = {} if epoch is None else {"topic_epoch": epoch}
         with raw(magnetar_module) as one:
-            asked = peer.producer(number, number, topic, producer_access_mode=mode, **fields)
-            return one.introduce().ask(asked)
+            requested = peer.producer(number, number, topic, producer_access_mode=mode, **fields)
+            return one.introduce().ask(requested)
 
     with raw(magnetar_module) as old, raw(magnetar_module) as young:
         first = old.introduce().ask(

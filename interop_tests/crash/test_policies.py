@@ -106,7 +106,7 @@ def test_backlog_quota(connect, topic, again):
 def test_time_to_live_in_java(java, topic, again):
     with standalone(broker=OFTEN) as server:
         playing = java.start("read.expired", server.pulsar_url, topic)
-        playing.told("published")
+        playing.wait_for("published")
         decide(server, "messageTTL", 1)
         again(server)
         until(lambda: backlog(server, topic) == 0)
@@ -119,7 +119,7 @@ def test_retention_in_java(java, topic, again):
     with standalone(broker=OFTEN, ledgers=SMALL_LEDGERS) as server:
         decide(server, "retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
         playing = java.start("read.retained", server.pulsar_url, topic, midway=True)
-        playing.told("midway")
+        playing.wait_for("midway")
         again(server)
         playing.tell("on")
         assert playing.result() == [body.decode() for body in numbered(20)]
@@ -134,16 +134,16 @@ def test_backlog_quota_in_java(connect, java, topic, again):
         consumer = client.subscribe(topic, "s")
         publish(client.create_producer(topic, batching_enabled=False), [bytes(10_000)] * 20)
 
-        def heard():
+        def received():
             """It tries again until its patience, in seconds, is over."""
             return java.play("access.create", server.pulsar_url, topic, patience=2)
 
-        until(lambda: heard() == "ProducerBlockedQuotaExceededException")
+        until(lambda: received() == "ProducerBlockedQuotaExceededException")
         again(server)
-        until(lambda: heard() == "ProducerBlockedQuotaExceededException")
+        until(lambda: received() == "ProducerBlockedQuotaExceededException")
         for message in receive(consumer, 20):
             consumer.acknowledge(message)
-        until(lambda: heard() == "none")
+        until(lambda: received() == "none")
 
 
 @pytest.mark.java
@@ -161,7 +161,7 @@ def test_tls(connect, java, topic, topics, tmp_path, again):
         producer.send(b"before")
         url, trust = server.pulsar_tls_url, authority.certificate
         playing = java.start("again.sync", url, topics(), trust=trust)
-        playing.told("midway")
+        playing.wait_for("midway")
         again(server)
         playing.tell("on")
         producer.send(b"after")

@@ -1,4 +1,4 @@
-"""The server goes away and comes back while clients of both languages publish and consume.
+"""The server stops and starts again while clients of both languages publish and consume.
 
 Every type of subscription, batched and not, all at once on one server; clients are never told, they
 connect again by themselves. The judge is in history.py.
@@ -10,7 +10,7 @@ import pytest
 
 from magnetar import standalone
 
-from .history import Away, Got, Sent, judge
+from .history import Got, Outage, Sent, judge
 from .work import Work
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -23,7 +23,7 @@ LANES = {
     "Shared": None,
 }
 MORE = 200
-"""Messages that each must get receipts for before the server goes away again."""
+"""Messages that each must get receipts for before the next outage."""
 
 
 def go_on(java, connect, topics, goings, *, batched):
@@ -43,26 +43,26 @@ def go_on(java, connect, topics, goings, *, batched):
             )
             for kind in KINDS
         }
-        away = []
+        outages = []
         for going in goings:
             progress(mine, theirs)
             since = time.time()
             going(server)
             gone = time.time()
             server.start()
-            away.append(Away(since, gone, time.time()))
+            outages.append(Outage(since, gone, time.time()))
         progress(mine, theirs)
         for playing in theirs.values():
             playing.tell("end")
         for work in mine.values():
             work.end()
         for kind, work in mine.items():
-            judge(work.sent, work.got, away, lane=LANES[kind])
+            judge(work.sent, work.got, outages, lane=LANES[kind])
         for kind, playing in theirs.items():
             notes = playing.result()
             sent = [Sent(*note) for note in notes["sent"]]
             assert len(sent) == notes["count"], "some were never confirmed"
-            judge(sent, [Got(*note) for note in notes["got"]], away, lane=LANES[kind])
+            judge(sent, [Got(*note) for note in notes["got"]], outages, lane=LANES[kind])
 
 
 def progress(mine, theirs):
@@ -72,7 +72,7 @@ def progress(mine, theirs):
     for work in mine.values():
         work.more(MORE)
     for playing in theirs.values():
-        playing.told("more")
+        playing.wait_for("more")
 
 
 @pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])

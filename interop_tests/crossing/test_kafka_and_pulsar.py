@@ -149,16 +149,16 @@ def test_a_large_message_in_parts(client, fetched, topic) -> None:
 
 def test_taking_turns(produce, client, fetched, topic) -> None:
     theirs, ours = produce(), client.create_producer(topic)
-    wanted = []
+    expected = []
     for number in range(20):
-        wanted.append(b"%d" % number)
+        expected.append(b"%d" % number)
         if number % 2:
-            theirs.produce(topic, wanted[-1])
+            theirs.produce(topic, expected[-1])
             theirs.flush(SECONDS)
         else:
-            ours.send(wanted[-1])
-    assert [message.value() for message in fetched(topic, 20)] == wanted
-    assert [message.data() for message in received(client, topic, 20)] == wanted
+            ours.send(expected[-1])
+    assert [message.value() for message in fetched(topic, 20)] == expected
+    assert [message.data() for message in received(client, topic, 20)] == expected
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_a_groups_lag_is_a_subscriptions_backlog(produce, client, server, topic)
     group = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "lagging"})
     try:
         offsets = [TopicPartition(topic, 0, 4)]
-        (told,) = group.commit(offsets=offsets, asynchronous=False)
-        assert told.error is None
+        (results,) = group.commit(offsets=offsets, asynchronous=False)
+        assert results.error is None
     finally:
         group.close()
     path = f"/admin/v2/persistent/public/default/{topic}-partition-0/stats"
@@ -278,7 +278,7 @@ def test_pulsars_consumers_see_what_is_committed_when_it_is(
     producer = produce(transactional_id=topic)
     producer.init_transactions(SECONDS)
     consumer = client.subscribe(topic, "s", kind)
-    wanted = []
+    expected = []
     for number in range(6):
         producer.begin_transaction()
         producer.produce(topic, b"%d" % number)
@@ -289,12 +289,12 @@ def test_pulsars_consumers_see_what_is_committed_when_it_is(
             producer.abort_transaction(SECONDS)
         else:
             producer.commit_transaction(SECONDS)
-            wanted.append(b"%d" % number)
+            expected.append(b"%d" % number)
             message = consumer.receive(SECONDS * 1000)
-            assert message.data() == wanted[-1]
+            assert message.data() == expected[-1]
             consumer.acknowledge(message)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
-    assert [reader.read_next(SECONDS * 1000).data() for _ in wanted] == wanted
+    assert [reader.read_next(SECONDS * 1000).data() for _ in expected] == expected
     with pytest.raises(pulsar.Timeout):
         reader.read_next(100)
     consumer.close()

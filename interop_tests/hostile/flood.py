@@ -44,11 +44,11 @@ class Asking:
             with contextlib.suppress(BlockingIOError, ConnectionError):
                 self._count(self._heard + self.socket.recv(MIB))
 
-    def _count(self, heard: bytes) -> None:
-        while len(heard) >= 4 and (end := 4 + int.from_bytes(heard[:4])) <= len(heard):
+    def _count(self, received: bytes) -> None:
+        while len(received) >= 4 and (end := 4 + int.from_bytes(received[:4])) <= len(received):
             self.answers += 1
-            heard = heard[end:]
-        self._heard = heard
+            received = received[end:]
+        self._heard = received
 
 
 class Flood:

@@ -101,8 +101,8 @@ def test_metadata_that_is_none(magnetar_module, bystander, raw, topic):
             assert one.introduce().ask(peer.producer(1, 1, topic)).kind == "PRODUCER_SUCCESS"
             message = pb.CommandSend(producer_id=1, sequence_id=0)
             one.say(peer.frame("SEND", message, body))
-            heard = {frame.kind for frame in _after(one)}
-            assert "SEND_RECEIPT" not in heard
+            received = {frame.kind for frame in _after(one)}
+            assert "SEND_RECEIPT" not in received
 
 
 def _after(one):

@@ -173,13 +173,13 @@ def written(magnetar_module, topic):
         data = [ProduceTopic(name=name, partition_data=[part])]
         request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=data)
         with Peer(magnetar_module) as one:
-            told = one.ask(request, version)
-            return told.responses[0].partition_responses[0].error_code
+            results = one.ask(request, version)
+            return results.responses[0].partition_responses[0].error_code
 
     with Peer(magnetar_module) as one:
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
-        assert one.ask(asked, 9).topics[0].error_code == 3  # and it is made
-        assert one.ask(asked, 9).topics[0].error_code == 0
+        requested = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+        assert one.ask(requested, 9).topics[0].error_code == 3  # and it is made
+        assert one.ask(requested, 9).topics[0].error_code == 0
     assert produce(batch(b"first")) == 0
     return produce
 

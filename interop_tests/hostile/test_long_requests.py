@@ -89,10 +89,10 @@ def of_partitions():
     ],
 )
 def test_others_are_answered_in_between(server, request_of, version):
-    asked = framed(request_of(), version)
+    requested = framed(request_of(), version)
     with ExitStack() as stack:
         steady = Steady(server)
         stack.callback(steady.close)
         for _ in range(ASKING):
-            stack.enter_context(Peer(server)).say(asked)
+            stack.enter_context(Peer(server)).say(requested)
         assert steady.slowest_of(ROUNDS) < WAIT_SECONDS_MAX

@@ -293,8 +293,8 @@ def test_bodies_that_stop_before_their_end(server):
         for _ in range(60):
             stack.callback(half_a_body(server, 16 * MIB).close)
             highest.look()
-        asked = httpx.put(f"{server.http_url}/admin/v2/persistent/public/default/new", json={})
-        assert asked.status_code == 204, "small bodies are always taken"
+        requested = httpx.put(f"{server.http_url}/admin/v2/persistent/public/default/new", json={})
+        assert requested.status_code == 204, "small bodies are always taken"
         highest.look()
     assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
     comes_back(server, highest.idle)

@@ -36,8 +36,8 @@ def test_consumer_that_never_reads(magnetar_module, bystander, raw, connect, top
     producer.flush()
     before = rss(magnetar_module)
     with raw(magnetar_module) as one:
-        asked = peer.subscribe(1, 1, topic, "s", initial_position=1)
-        assert one.introduce().ask(asked).kind == "SUCCESS"
+        requested = peer.subscribe(1, 1, topic, "s", initial_position=1)
+        assert one.introduce().ask(requested).kind == "SUCCESS"
         one.say(peer.flow(1, 1_000_000))
         assert select.select([one.socket], [], [], 15)[0]
         for _ in range(20):
@@ -58,8 +58,8 @@ def test_publisher_that_never_reads(magnetar_module, bystander, raw, topic, sche
     """Its receipts pile up as far, and not its messages."""
     before = rss(magnetar_module)
     with raw(magnetar_module, receive_bytes=4096) as one:
-        asked = peer.producer(1, 1, f"{scheme}://public/default/{topic}")
-        assert one.introduce().ask(asked).kind == "PRODUCER_SUCCESS"
+        requested = peer.producer(1, 1, f"{scheme}://public/default/{topic}")
+        assert one.introduce().ask(requested).kind == "PRODUCER_SUCCESS"
         messages = b"".join(peer.send(1, number, b"x") for number in range(500))
         assert is_held(one, messages, bystander)
         assert rss(magnetar_module) - before < 48 * MIB
@@ -85,8 +85,8 @@ def test_peer_that_vanishes(magnetar_module, bystander, raw, topic):
     """Reset in the middle of a message: its name is free again, its consumer is gone."""
     for _ in range(20):
         with raw(magnetar_module) as one:
-            asked = peer.producer(1, 1, topic, producer_name="me")
-            assert one.introduce().ask(asked).kind == "PRODUCER_SUCCESS"
+            requested = peer.producer(1, 1, topic, producer_name="me")
+            assert one.introduce().ask(requested).kind == "PRODUCER_SUCCESS"
             assert one.ask(peer.subscribe(2, 1, topic, "s")).kind == "SUCCESS"
             one.say(peer.flow(1, 100))
             one.say(peer.send(1, 0, bytes(1000))[:500])
@@ -163,8 +163,8 @@ def test_half_a_large_frame(magnetar_module, bystander, raw, topic):
     with ExitStack() as stack:
         for number in range(100):
             one = stack.enter_context(raw(magnetar_module))
-            asked = peer.producer(1, 1, f"{topic}-{number}")
-            assert one.introduce().ask(asked).kind == "PRODUCER_SUCCESS"
+            requested = peer.producer(1, 1, f"{topic}-{number}")
+            assert one.introduce().ask(requested).kind == "PRODUCER_SUCCESS"
             one.say(start)
         bystander.works()
         assert rss(magnetar_module) - before < 48 * MIB
@@ -177,8 +177,8 @@ def test_flood_of_attachments(magnetar_module, bystander, raw, topic):
         kinds = {one.hear().kind for _ in range(500)}
         assert "PRODUCER_SUCCESS" in kinds
         assert kinds <= {"PRODUCER_SUCCESS", "ERROR"}
-        asked = [peer.subscribe(n, 1, topic, "s") for n in range(500)]
-        one.say(b"".join(asked))
+        requested = [peer.subscribe(n, 1, topic, "s") for n in range(500)]
+        one.say(b"".join(requested))
         kinds = {one.hear().kind for _ in range(500)}
         assert kinds <= {"SUCCESS", "ERROR"}
 
@@ -236,8 +236,8 @@ def test_no_more_than_there_is_room_for(strict, raw):
         inside = [stack.enter_context(raw(strict)).introduce() for _ in range(20)]
         with raw(strict) as one:
             one.say(peer.connect())
-            heard = one.until_closed()
-            assert [frame.body.error for frame in heard] in ([], [pb.NotAllowedError])
+            received = one.until_closed()
+            assert [frame.body.error for frame in received] in ([], [pb.NotAllowedError])
         inside[0].socket.close()
         inside[1].say(peer.ping())
         while inside[1].hear().kind != "PONG":

@@ -44,12 +44,12 @@ def server():
 
 def produce(records: bytes, topic: str = "t") -> bytes:
     part = ProducePartition(index=0, records=records)
-    asked = ProduceTopic(name=topic, partition_data=[part])
-    return framed(ProduceRequest(acks=1, timeout_ms=9_000, topic_data=[asked]), 9)
+    requested = ProduceTopic(name=topic, partition_data=[part])
+    return framed(ProduceRequest(acks=1, timeout_ms=9_000, topic_data=[requested]), 9)
 
 
-def again(asked: bytes) -> Ask:
-    return lambda _number, _turn: asked
+def again(requested: bytes) -> Ask:
+    return lambda _number, _turn: requested
 
 
 def gzipped(size: int) -> bytes:

@@ -41,9 +41,9 @@ def fifty(ask: Callable[[int, str], bytes]) -> Ask:
     return some
 
 
-def greeted(asked: bytes) -> Ask:
+def greeted(requested: bytes) -> Ask:
     """The same again and again, once it has said who it is."""
-    return lambda _number, turn: asked if turn else peer.connect()
+    return lambda _number, turn: requested if turn else peer.connect()
 
 
 def test_subscribing_without_end(server):
@@ -57,8 +57,8 @@ def test_subscribing_without_end(server):
 
 
 def test_lookups_that_are_not_read(server):
-    asked = b"".join(peer.lookup(number, f"{TOPIC}/looked-up") for number in range(3_000))
-    came = Flood(server, server.pulsar_url, MANY, greeted(asked), reads=False)
+    requested = b"".join(peer.lookup(number, f"{TOPIC}/looked-up") for number in range(3_000))
+    came = Flood(server, server.pulsar_url, MANY, greeted(requested), reads=False)
     assert came.grown < BUDGET / 2, str(came)
     assert came.slowest < WAIT_SECONDS_MAX, str(came)
 
@@ -66,7 +66,9 @@ def test_lookups_that_are_not_read(server):
 def test_lists_of_topics_that_are_not_read(server):
     url = f"{server.http_url}/admin/v2/persistent/public/default/{'t' * 150}/partitions"
     assert httpx.put(url, json=2_000, timeout=60).status_code == 204
-    asked = b"".join(peer.topics_of_namespace(n, "public/default", mode=2) for n in range(2_000))
-    came = Flood(server, server.pulsar_url, MANY, greeted(asked), reads=False)
+    requested = b"".join(
+        peer.topics_of_namespace(n, "public/default", mode=2) for n in range(2_000)
+    )
+    came = Flood(server, server.pulsar_url, MANY, greeted(requested), reads=False)
     assert came.grown < BUDGET, str(came)
     assert came.slowest < WAIT_SECONDS_MAX, str(came)

@@ -33,20 +33,20 @@ def test_each_stored_message_has_its_receipt(own, raw, connect, topic):
     It reads nothing before the stop: most receipts wait on the server's side when that begins.
     """
     with raw(own, receive_bytes=8192) as one:
-        asked = peer.producer(1, 1, topic)
-        assert one.introduce().ask(asked).kind == "PRODUCER_SUCCESS"
+        requested = peer.producer(1, 1, topic)
+        assert one.introduce().ask(requested).kind == "PRODUCER_SUCCESS"
         many = threading.Event()
         pump = threading.Thread(target=sends_for_ever, args=(one.socket, many))
         pump.start()
         assert many.wait(DRAIN_SECONDS)
         own.send_signal(signal.SIGTERM)
         pump.join(0.3)  # by then a server that just closes has cut it off, and the receipts
-        heard = one.until_closed()
+        received = one.until_closed()
         with suppress(OSError):  # it is gone already, if the server has reset it
             one.socket.shutdown(socket.SHUT_RDWR)
         pump.join()
     assert own.wait() == 0
-    receipts = [frame.body.sequence_id for frame in heard if frame.kind == "SEND_RECEIPT"]
+    receipts = [frame.body.sequence_id for frame in received if frame.kind == "SEND_RECEIPT"]
     assert len(receipts) > 0
     own.start()
     assert count(connect(own.pulsar_url), topic) == len(receipts)

@@ -20,8 +20,8 @@ SECONDS = 30
 @pytest.fixture(params=CODECS)
 def compressed(request, server, admin, topic) -> tuple[str, list[bytes]]:
     """A topic that has batches compressed in some way; and what is in it, sent in others."""
-    wanted = NewTopic(topic, 1, 1, config={"compression.type": request.param})
-    admin.create_topics([wanted])[topic].result()
+    expected = NewTopic(topic, 1, 1, config={"compression.type": request.param})
+    admin.create_topics([expected])[topic].result()
     some = random.Random(request.param)
     values = [b"the same again %d" % number for number in range(500)]
     values += [some.randbytes(50_000).hex().encode() for _ in range(3)]  # many blocks
@@ -68,7 +68,7 @@ def test_clients_read_it(server, compressed) -> None:
 def test_java_reads_it(server, compressed) -> None:
     topic, values = compressed
     count = ["--max-messages", str(len(values))]
-    told = Console(server.bootstrap_servers).run(
+    results = Console(server.bootstrap_servers).run(
         CONSUMER, "--topic", topic, "--from-beginning", *count
     )
-    assert told.encode().splitlines() == values
+    assert results.encode().splitlines() == values

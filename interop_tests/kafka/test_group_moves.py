@@ -38,8 +38,8 @@ def test_nobody_is_turned_away_who_comes_by_the_newer_protocol():
         older.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
         for number in range(JOINS):
             group = f"g{number}"
-            asked = join(older, group)
-            joined = join(older, group, asked.member_id)
+            requested = join(older, group)
+            joined = join(older, group, requested.member_id)
             assert joined.error_code == 0
             older.ask(
                 SyncGroupRequest(
@@ -50,7 +50,7 @@ def test_nobody_is_turned_away_who_comes_by_the_newer_protocol():
                 ),
                 3,
             )
-            told = newer.ask(
+            results = newer.ask(
                 ConsumerGroupHeartbeatRequest(
                     group_id=group,
                     member_id=f"m{number}",
@@ -61,5 +61,5 @@ def test_nobody_is_turned_away_who_comes_by_the_newer_protocol():
                 ),
                 1,
             )
-            codes.append(told.error_code)
+            codes.append(results.error_code)
     assert codes == [0] * JOINS

@@ -115,8 +115,8 @@ def offsets(server: Any, group: str) -> dict[int, int]:
     server was killed goes on with a handle that it has given up itself.
     """
     admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-    return {one.partition: one.offset for one in asked[group].result().topic_partitions}
+    requested = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    return {one.partition: one.offset for one in requested[group].result().topic_partitions}
 
 
 # -- sharing --------------------------------------------------------------------------------------
@@ -406,9 +406,9 @@ def test_console_consumer(server, topic, made, protocol) -> None:
     made(topic)
     produce(server.bootstrap_servers, topic, 10)
     console = Console(server.bootstrap_servers)
-    wanted = ("--topic", topic, "--group", topic, "--max-messages", "10", "--timeout-ms", "20000")
+    expected = ("--topic", topic, "--group", topic, "--max-messages", "10", "--timeout-ms", "20000")
     options = ("--command-property", f"group.protocol={protocol}", "--from-beginning")
-    read = console.run(CONSUMER, *wanted, *options).split()
+    read = console.run(CONSUMER, *expected, *options).split()
     assert sorted(map(int, read)) == list(range(10))
     assert sum(offsets(server, topic).values()) == 10
     assert protocol.capitalize() in console.run(GROUPS, "--list", "--type")

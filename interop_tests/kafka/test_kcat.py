@@ -44,10 +44,10 @@ def test_lines_in_and_out(kcat, topic, codec):
 def test_keys_headers_and_nothing(kcat, topic):
     kcat("-P", "-t", topic, "-K:", "-Z", "-H", "a=1", "-H", "b=2", said="k:v\nempty:\n")
     found = kcat("-C", "-t", topic, "-e", "-q", "-J").splitlines()
-    told = [json.loads(line) for line in found]
-    assert [(one["key"], one["payload"]) for one in told] == [("k", "v"), ("empty", None)]
-    assert {tuple(one["headers"]) for one in told} == {("a", "1", "b", "2")}
-    assert [one["offset"] for one in told] == [0, 1]
+    results = [json.loads(line) for line in found]
+    assert [(one["key"], one["payload"]) for one in results] == [("k", "v"), ("empty", None)]
+    assert {tuple(one["headers"]) for one in results} == {("a", "1", "b", "2")}
+    assert [one["offset"] for one in results] == [0, 1]
 
 
 def test_offsets(kcat, topic):
@@ -69,9 +69,9 @@ def test_a_group_goes_on_where_it_was(kcat, topic):
 
 def test_what_is_there(kcat, server, made, topic):
     made(topic, 3)
-    told = json.loads(kcat("-L", "-J", "-t", topic))
-    assert [one["name"] for one in told["brokers"]] == [server.bootstrap_servers]
-    (found,) = told["topics"]
+    results = json.loads(kcat("-L", "-J", "-t", topic))
+    assert [one["name"] for one in results["brokers"]] == [server.bootstrap_servers]
+    (found,) = results["topics"]
     assert [(one["partition"], one["leader"]) for one in found["partitions"]] == [
         (0, 0),
         (1, 0),

@@ -68,8 +68,8 @@ def create(server, topic: str, **configs: str) -> AdminClient:
 
 def alter(admin: AdminClient, topic: str, name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin.incremental_alter_configs([wanted])[wanted].result()
+    expected_value = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([expected_value])[expected_value].result()
 
 
 def send(server, topic: str, records: list[dict], **options: str) -> list[int]:
@@ -135,8 +135,8 @@ def test_records_by_their_times(server, topic) -> None:
     }
     consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "none"})
     for since, expected in first.items():
-        asked = [TopicPartition(topic, 0, BASE_MS + since)]
-        (found,) = consumer.offsets_for_times(asked, SECONDS)
+        requested = [TopicPartition(topic, 0, BASE_MS + since)]
+        (found,) = consumer.offsets_for_times(requested, SECONDS)
         assert found.offset == (-1 if expected is None else expected)
     consumer.close()
     other = kafka.KafkaConsumer(bootstrap_servers=server.bootstrap_servers)
@@ -175,8 +175,8 @@ def test_deleted_records_stay_deleted(magnetar_function, connect, topic, how) ->
     client = connect(server.pulsar_url)
     subscribed = f"{topic}-partition-0"
     client.subscribe(subscribed, "s", initial_position=pulsar.InitialPosition.Earliest).close()
-    asked = admin.delete_records([TopicPartition(topic, 0, 12)])
-    assert [one.result().low_watermark for one in asked.values()] == [12]
+    requested = admin.delete_records([TopicPartition(topic, 0, 12)])
+    assert [one.result().low_watermark for one in requested.values()] == [12]
     if how == "killed":
         server.kill()
         server.start()
@@ -217,8 +217,8 @@ def everything_from_the_beginning(server, topic: str) -> list[tuple[int, bytes, 
 def test_all_records_may_go(server, topic) -> None:
     admin = create(server, topic)
     send(server, topic, [{"value": b"x"}] * 5)
-    asked = admin.delete_records([TopicPartition(topic, 0, -1)])
-    assert [one.result().low_watermark for one in asked.values()] == [5]
+    requested = admin.delete_records([TopicPartition(topic, 0, -1)])
+    assert [one.result().low_watermark for one in requested.values()] == [5]
     assert everything(server, topic, 5) == []
     assert send(server, topic, [{"value": b"new"}]) == [5]
     assert everything(server, topic, 5) == [(5, None, b"new")]
@@ -398,7 +398,7 @@ def _write_until_it_ends(
     number = first
     gone = False
 
-    def told(error, message) -> None:
+    def results(error, message) -> None:
         nonlocal gone
         if error is None:
             values[message.key()] = max(int(message.value()), values.get(message.key(), -1))
@@ -410,7 +410,7 @@ def _write_until_it_ends(
             key = b"key %d" % (number % 100)
             unsure.setdefault(key, set()).add(number)
             with contextlib.suppress(BufferError, KafkaException):
-                producer.produce(topic, b"%d" % number, key, partition=0, on_delivery=told)
+                producer.produce(topic, b"%d" % number, key, partition=0, on_delivery=results)
             number += 1
         producer.poll(0.01)
     producer.purge()
@@ -468,8 +468,8 @@ def test_console_tools(often, topic, tmp_path) -> None:
     assert [line.split("\t") for line in shown.splitlines() if "Offset" in line] == [
         [f"Offset:{offset}", key.decode(), (value or b"").decode()] for offset, key, value in left
     ]
-    asked = ("--topic", topic, "--time")
-    found = console.run(OFFSETS, *asked, "earliest").split()
+    requested = ("--topic", topic, "--time")
+    found = console.run(OFFSETS, *requested, "earliest").split()
     assert found == [f"{topic}:0:0"]
     plain = f"{topic}-plain"
     create(often, plain)
@@ -477,11 +477,11 @@ def test_console_tools(often, topic, tmp_path) -> None:
     assert console.run(OFFSETS, "--topic", plain, "--time", "max-timestamp").split() == [
         f"{plain}:0:1"
     ]
-    wanted = tmp_path / "delete.json"
-    wanted.write_text(
+    expected_value = tmp_path / "delete.json"
+    expected_value.write_text(
         json.dumps({"version": 1, "partitions": [{"topic": plain, "partition": 0, "offset": 2}]})
     )
-    assert "low_watermark: 2" in console.run(DELETE, "--offset-json-file", str(wanted))
+    assert "low_watermark: 2" in console.run(DELETE, "--offset-json-file", str(expected_value))
     shown = console.run(DIRECTORIES, "--describe", "--topic-list", plain)
     assert f'"partition":"{plain}-0"' in shown
 
@@ -502,10 +502,10 @@ def test_where_partitions_lie_and_who_leads(server, topic) -> None:
     assert moved["/nowhere"][where].message == "LOG_DIR_NOT_FOUND"
     place = kafka.TopicPartition(topic, 0)
     for broker, error in ((found["broker"], None), (found["broker"] + 1, 39)):
-        told = other.alter_partition_reassignments({place: [broker]})[place]
-        assert getattr(told, "errno", told) == error
+        results = other.alter_partition_reassignments({place: [broker]})[place]
+        assert getattr(results, "errno", results) == error
     assert other.list_partition_reassignments() == {}
     other.close()
-    asked = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)])
-    (error,) = asked.result().values()
+    requested = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)])
+    (error,) = requested.result().values()
     assert error.name() == "ELECTION_NOT_NEEDED"

@@ -88,10 +88,10 @@ def test_leave_is_made_use_of(bare: Path) -> None:
         _add(bare, name, "")
     done = _say(bare, "lack 'a thing' one; lack another two; bring", MAGNETAR_APT="1")
     assert done.returncode == 0, done.stderr
-    asked = (bare / "asked").read_text().splitlines()
-    assert asked[-1] == "apt-get install -y --no-install-recommends one two"
-    assert "apt-get update -qq" in asked
-    assert any(line.startswith("sudo ") for line in asked) == (os.geteuid() != 0)
+    requested = (bare / "asked").read_text().splitlines()
+    assert requested[-1] == "apt-get install -y --no-install-recommends one two"
+    assert "apt-get update -qq" in requested
+    assert any(line.startswith("sudo ") for line in requested) == (os.geteuid() != 0)
 
 
 def test_what_compiles_is_brought_where_it_is_missing_whatever_was_installed_before(
@@ -106,8 +106,8 @@ def test_what_compiles_is_brought_where_it_is_missing_whatever_was_installed_bef
     _add(bare, "python3", 'case "$*" in *Python.h*) exit 1 ;; esac')
     done = _say(bare, "find_python; lack_compiler; bring", MAGNETAR_APT="1")
     assert done.returncode == 0, done.stderr
-    asked = (bare / "asked").read_text().splitlines()
-    assert asked[-1].endswith("gcc libc6-dev python3-dev")
+    requested = (bare / "asked").read_text().splitlines()
+    assert requested[-1].endswith("gcc libc6-dev python3-dev")
 
 
 def test_a_test_run_names_all_that_it_lacks_at_once(bare: Path) -> None:

@@ -291,26 +291,26 @@ def test_even_when_it_hangs(start: Start, tmp_path: Path) -> None:
 
 def test_our_own_failure_is_told_with_its_traceback(start: Start, tmp_path: Path) -> None:
     process = start("-c", HANGING, "fails", tmp_path / "data")
-    _, told = process.communicate()
+    _, results = process.communicate()
     assert process.returncode == 1
-    assert "critical magnetar.server: this server failed" in told
-    assert "ZeroDivisionError: ours" in told
+    assert "critical magnetar.server: this server failed" in results
+    assert "ZeroDivisionError: ours" in results
 
 
 def refusal(process: subprocess.Popen[str]) -> str:
     """What a server says that refuses to start: one sentence, and exit 2."""
-    _, told = process.communicate()
-    assert process.returncode == 2, told
-    assert told.count("\n") == 1, told
-    assert told.startswith("magnetar: ")
-    return told
+    _, results = process.communicate()
+    assert process.returncode == 2, results
+    assert results.count("\n") == 1, results
+    assert results.startswith("magnetar: ")
+    return results
 
 
 def test_a_second_server_on_the_same_directory(standalone: Start) -> None:
     first = standalone()
     wait_for(first, " ready")
-    told = refusal(standalone())
-    assert f"is in use by another server (process {first.pid})" in told
+    results = refusal(standalone())
+    assert f"is in use by another server (process {first.pid})" in results
 
 
 def test_the_directory_is_free_after_a_kill(standalone: Start) -> None:
@@ -346,8 +346,8 @@ def test_a_refused_second_server_leaves_the_first_ones_ready_file(
 def test_a_busy_port(standalone: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        told = refusal(standalone("--pulsar-port", port))
-    assert f"cannot listen on 127.0.0.1 port {port} for pulsar: the port is in use" in told
+        results = refusal(standalone("--pulsar-port", port))
+    assert f"cannot listen on 127.0.0.1 port {port} for pulsar: the port is in use" in results
 
 
 def test_a_foreign_directory(standalone: Start, tmp_path: Path) -> None:
@@ -359,18 +359,18 @@ def test_an_unwritable_directory(standalone: Start) -> None:
 
 
 def test_an_unwritable_ready_file(standalone: Start, tmp_path: Path) -> None:
-    told = refusal_after_lines(standalone("--ready-file", tmp_path / "none" / "ready.json"))
-    assert told.startswith("magnetar: cannot write the ready file")
+    results = refusal_after_lines(standalone("--ready-file", tmp_path / "none" / "ready.json"))
+    assert results.startswith("magnetar: cannot write the ready file")
 
 
 def test_a_folder_for_a_ready_file(standalone: Start, tmp_path: Path) -> None:
-    told = refusal(standalone("--ready-file", tmp_path))
-    assert told.startswith(f"magnetar: cannot remove the ready file {tmp_path}: ")
+    results = refusal(standalone("--ready-file", tmp_path))
+    assert results.startswith(f"magnetar: cannot remove the ready file {tmp_path}: ")
 
 
 def refusal_after_lines(process: subprocess.Popen[str]) -> str:
     """The same from a server that had already opened its doors."""
-    _, told = process.communicate()
+    _, results = process.communicate()
     assert process.returncode == 2
-    assert "Traceback" not in told
-    return told.splitlines()[-1]
+    assert "Traceback" not in results
+    return results.splitlines()[-1]

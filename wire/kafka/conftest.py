@@ -63,23 +63,23 @@ class Client:
 
     def hear(self) -> list[Any]:
         """What was answered since the last time."""
-        data, at, heard = b"".join(self.wire.take_outgoing()), 0, []
+        data, at, replies = b"".join(self.wire.take_outgoing()), 0, []
         while at < len(data):
             size, correlation_id = struct.unpack_from(">ii", data, at)
             response, version, flexible = self._requests[correlation_id - 1]
             begin = at + 8 + (flexible and response.__name__ != "ApiVersionsResponse")
             found, end = decoder(response, version, flexible)(data[: at + 4 + size], begin)
             assert end == at + 4 + size
-            heard.append(found)
+            replies.append(found)
             at = end
-        return heard
+        return replies
 
     async def hears(self, request: Request, version: int | None = None) -> Any:
         """Ask one thing, and hear the one answer."""
         self.ask(request, version)
         await settled()
-        (heard,) = self.hear()
-        return heard
+        (replies,) = self.hear()
+        return replies
 
     async def produce(self, topic: str, *batches: bytes, acks: int = -1) -> ProducedPartition:
         """One batch to partition 0 of a topic; of several, the last answer."""
@@ -91,8 +91,8 @@ class Client:
 
     async def fetch(self, topic: str, offset: int, **more: Any) -> FetchedPartition:
         """From partition 0 of a topic, what is there now."""
-        heard = await self.hears(fetch_request(topic, offset, **more), 12)
-        part: FetchedPartition = heard.responses[0].partitions[0]
+        replies = await self.hears(fetch_request(topic, offset, **more), 12)
+        part: FetchedPartition = replies.responses[0].partitions[0]
         return part
 
 
@@ -136,8 +136,8 @@ class Stage:
         if topics:
             requested = [MetadataRequestTopic(name=name) for name in topics]
             await made.hears(MetadataRequest(topics=requested), 9)
-            heard = await made.hears(MetadataRequest(topics=requested), 9)
-            assert [topic.error_code for topic in heard.topics] == [0] * len(topics)
+            replies = await made.hears(MetadataRequest(topics=requested), 9)
+            assert [topic.error_code for topic in replies.topics] == [0] * len(topics)
         return made
 
 

@@ -88,7 +88,7 @@ async def test_a_released_ledger_is_found_again(link):
 
 
 async def test_damage_is_nowhere_where_all_is_whole(link):
-    """Asked about an entry that is not there, it is the damage."""
+    """RecordedAccess about an entry that is not there, it is the damage."""
     await link.create(1, KEY)
     await add(link, run(0, b"a", b"b"))
     await add(link, run(3, b"d"))

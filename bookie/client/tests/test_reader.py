@@ -12,17 +12,17 @@ class Link:
 
     def __init__(self, *payloads):
         self.payloads = payloads
-        self.asked = []
+        self.requested = []
 
     async def read(self, ledger_id, first, last, bytes_max):
         await trio.lowlevel.checkpoint()
-        self.asked.append((ledger_id, first, last, bytes_max))
+        self.requested.append((ledger_id, first, last, bytes_max))
         if self.payloads[first] is None:
             raise EntryNotFound("lost")
         return list(self.payloads[first : last + 1])
 
     def read_at_once(self, ledger_id, first, last, bytes_max):
-        self.asked.append((ledger_id, first, last, bytes_max))
+        self.requested.append((ledger_id, first, last, bytes_max))
         return list(self.payloads[first : last + 1])
 
     async def damage(self, ledger_id, entry_id, last):
@@ -36,7 +36,7 @@ async def test_what_is_not_confirmed_is_not_read():
     reader = Reader(4, link, lambda: confirmed)
     assert (reader.ledger_id, reader.last_confirmed) == (4, 1)
     assert await reader.read(0, 9, 100) == [b"a", b"b"]
-    assert link.asked == [(4, 0, 1, 100)]
+    assert link.requested == [(4, 0, 1, 100)]
     for first in (2, -1):
         with pytest.raises(EntryNotFound):
             await reader.read(first, 9, 100)
@@ -54,10 +54,10 @@ async def test_at_once_it_gives_what_is_at_hand_within_the_same_bounds():
     link = Link(b"a", b"b", b"c")
     reader = Reader(4, link, lambda: 1)
     assert reader.read_at_once(0, 9, 100) == [b"a", b"b"]
-    assert link.asked == [(4, 0, 1, 100)]
+    assert link.requested == [(4, 0, 1, 100)]
     assert reader.read_at_once(2, 9, 100) == []
     assert reader.read_at_once(-1, 9, 100) == []
-    assert len(link.asked) == 1, "the bookie is not asked for nothing"
+    assert len(link.requested) == 1, "the bookie is not asked for nothing"
 
 
 async def test_damage_ends_where_the_ledger_does():

@@ -88,11 +88,11 @@ async def test_refused_then_repaired(used, damage):
             reader = await store.open(closed, recover=True)
             assert await reader.read(0, 299, 1 << 30) == payloads(closed)
             reader = await store.open(still_open, recover=True)
-            wanted = payloads(still_open)
+            expected = payloads(still_open)
             if damage not in (cut, cut_behind_the_mark, remove):
-                wanted.append(b"in the journal only")
-            assert await reader.read(0, 300, 1 << 30) == wanted
-            assert reader.last_confirmed == len(wanted) - 1
+                expected.append(b"in the journal only")
+            assert await reader.read(0, 300, 1 << 30) == expected
+            assert reader.last_confirmed == len(expected) - 1
 
 
 async def test_only_what_is_damaged_in_a_journal_is_lost(tmp_path):

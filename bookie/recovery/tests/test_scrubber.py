@@ -72,7 +72,7 @@ def logs(directory: Path) -> list[Path]:
     return sorted((directory / "ledgers/current").glob("*.log"))
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def results(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         record.message
         for record in caplog.records
@@ -87,7 +87,7 @@ async def test_a_sound_bookie_has_no_rot(tmp_path, caplog, size: int) -> None:
     seen = await scrub(tmp_path, metadata)
     assert seen.bytes >= sum(path.stat().st_size for path in logs(tmp_path)) - 4096
     assert (seen.damaged_ranges, seen.damaged_entries) == (0, 0)
-    assert told(caplog) == []
+    assert results(caplog) == []
 
 
 @pytest.mark.parametrize("size", [100, 3000, 200_000])
@@ -104,7 +104,7 @@ async def test_rot_is_told_once(tmp_path, caplog, size: int, rotten: bytes) -> N
         file.seek(at)
         file.write(rotten)
     seen = await scrub(tmp_path, metadata, rounds=2)
-    found = told(caplog)
+    found = results(caplog)
     assert found, "it was not seen"
     assert "entries 0:7 to 0:" in found[0]
     assert "of public/default/persistent/t" in found[0]
@@ -128,8 +128,8 @@ async def test_a_log_that_is_gone_is_told(tmp_path, caplog) -> None:
     assert others
     first.unlink()
     seen = await scrub(tmp_path, metadata, rounds=2)
-    assert seen.damaged_ranges == len(told(caplog)) == 2, "one of each ledger"
-    assert all("cannot be read" in line for line in told(caplog))
+    assert seen.damaged_ranges == len(results(caplog)) == 2, "one of each ledger"
+    assert all("cannot be read" in line for line in results(caplog))
 
 
 async def test_what_nobody_needs_may_rot(tmp_path, caplog) -> None:
@@ -143,7 +143,7 @@ async def test_what_nobody_needs_may_rot(tmp_path, caplog) -> None:
         for ledger_id in (0, 1):
             await store.delete(ledger_id)
     await scrub(tmp_path, metadata)
-    assert told(caplog) == []
+    assert results(caplog) == []
 
 
 async def test_it_goes_on_where_it_was(tmp_path) -> None:

@@ -69,12 +69,12 @@ async def test_what_a_delivery_asks_for_is_done_too(nursery):
     """A journal that fails tells so from within the hand-over."""
     journal = Appends()
     flusher = Flusher(journal)
-    told = []
+    results = []
 
     def hand_over() -> None:
         if journal.pending:
             journal.pending.clear()
-            flusher.call_soon(lambda: told.append("refused"))
+            flusher.call_soon(lambda: results.append("refused"))
 
     journal.hand_over = hand_over
     nursery.start_soon(flusher.run)
@@ -82,7 +82,7 @@ async def test_what_a_delivery_asks_for_is_done_too(nursery):
     journal.append("a")
     flusher.wake()
     await trio.testing.wait_all_tasks_blocked()
-    assert told == ["refused"]
+    assert results == ["refused"]
     nursery.cancel_scope.cancel()
 
 

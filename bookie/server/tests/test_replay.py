@@ -29,5 +29,5 @@ async def test_a_hole_in_a_journal_is_told(tmp_path, caplog):
     async with opened(tmp_path / "whole", metadata):
         assert not caplog.messages
     async with opened(tmp_path / "holed", metadata):
-        (told,) = caplog.messages
-        assert f"{journals[-1]}: read up to 512" in told
+        (results,) = caplog.messages
+        assert f"{journals[-1]}: read up to 512" in results

@@ -102,7 +102,7 @@ async def test_partitioned_topics_are_created_by_being_asked_for() -> None:
 
 async def test_whoever_asks_at_the_same_moment_gets_the_same_answer() -> None:
     """All consumers of a topic may start together, before anybody has created it."""
-    stores, told = Stores(), list[int]()
+    stores, results = Stores(), list[int]()
     put, may_put = stores.metadata.put, trio.Event()
 
     async def slow(path: str, value: bytes, expected: int) -> int:
@@ -113,7 +113,7 @@ async def test_whoever_asks_at_the_same_moment_gets_the_same_answer() -> None:
     async with running(stores, auto_topic_creation=creation) as broker:
 
         async def ask() -> None:
-            told.append(await broker.partitions_or_create(A, create=True))
+            results.append(await broker.partitions_or_create(A, create=True))
 
         stores.metadata.put = slow  # type: ignore[method-assign]
         async with trio.open_nursery() as nursery:
@@ -121,7 +121,7 @@ async def test_whoever_asks_at_the_same_moment_gets_the_same_answer() -> None:
                 nursery.start_soon(ask)
             await settled()
             may_put.set()
-        assert told == [3, 3, 3]
+        assert results == [3, 3, 3]
 
 
 async def test_nothing_is_created_where_that_is_switched_off() -> None:

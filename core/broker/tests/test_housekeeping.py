@@ -185,16 +185,16 @@ async def test_whoever_comes_at_the_last_moment_saves_the_topic() -> None:
     async with running(stores) as broker:
         topic = await topic_of(broker)
         stores.clock.forward(60)
-        asked: list[bool] = []
+        requested: list[bool] = []
         idle = topic.idle
 
         def nearly(*, caught_up_is_enough: bool) -> bool:
-            asked.append(idle(caught_up_is_enough=caught_up_is_enough))
-            return len(asked) == 1
+            requested.append(idle(caught_up_is_enough=caught_up_is_enough))
+            return len(requested) == 1
 
         topic.idle = nearly  # type: ignore[method-assign]
         await broker.housekeeping.tend(topic)
-        assert len(asked) == 2
+        assert len(requested) == 2
         assert broker.topics == {A.full: topic}
         assert not topic.fenced
 

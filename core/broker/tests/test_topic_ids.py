@@ -26,15 +26,15 @@ async def test_asked_again_and_after_a_restart() -> None:
 
 
 async def test_two_who_ask_at_once_hear_the_same() -> None:
-    metadata, heard = MemoryMetadata(), []
+    metadata, received = MemoryMetadata(), []
 
     async def ask() -> None:
-        heard.append(await TopicIds(metadata).of(NAME))
+        received.append(await TopicIds(metadata).of(NAME))
 
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(ask)
-    assert len(set(heard)) == 1
+    assert len(set(received)) == 1
 
 
 async def test_an_id_of_nobody() -> None:

@@ -18,12 +18,12 @@ async def test_a_table_says_what_is_elsewhere() -> None:
     peer = Peer(7, {"pulsar": "b:6650", "kafka": "b:9092", "http": "b:8080"})
     table = OwnershipTable(peer)
     table.topics[TOPIC.full] = table.groups["g"] = table.transactions["x"] = peer
-    asked: Ownership = table
-    assert await asked.topic(TOPIC) is peer
-    assert await asked.topic(TopicName.parse("u")) is None
-    assert (await asked.group("g"), await asked.group("h")) == (peer, None)
-    assert (await asked.transaction("x"), await asked.transaction("y")) == (peer, None)
-    assert list(asked.peers()) == [peer]
+    requested: Ownership = table
+    assert await requested.topic(TOPIC) is peer
+    assert await requested.topic(TopicName.parse("u")) is None
+    assert (await requested.group("g"), await requested.group("h")) == (peer, None)
+    assert (await requested.transaction("x"), await requested.transaction("y")) == (peer, None)
+    assert list(requested.peers()) == [peer]
 
 
 def test_brokers_call_each_other_by_their_http_address() -> None:

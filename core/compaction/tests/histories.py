@@ -99,8 +99,8 @@ async def compacted(
     """Compact it if there is something to do."""
     now_ms = made.clock.wall_ms()
     clean_to = int(ledger.properties.get(CLEAN_TO, 0))
-    wanted = Compaction(dirty_ratio=0, delete_retention_ms=retention_ms)
-    found = plan(ledger.chain, clean_to, wanted, now_ms)
+    expected = Compaction(dirty_ratio=0, delete_retention_ms=retention_ms)
+    found = plan(ledger.chain, clean_to, expected, now_ms)
     if found is None:
         return False
     terms = Terms(Rule(), now_ms, retention_ms, clean_to)

@@ -31,8 +31,8 @@ FOR_EVER = InactiveTopics(delete_while_inactive=False)
 
 async def filled(broker: Broker, name: TopicName = A, **policies: Any) -> PersistentTopic:
     """Twenty-five batches, of which five keys are; in ledgers of ten."""
-    wanted = TopicPolicies(retention=REMAINING, **{"compaction": Compaction(), **policies})
-    await broker.catalog.set_topic_policies(name, wanted)
+    expected = TopicPolicies(retention=REMAINING, **{"compaction": Compaction(), **policies})
+    await broker.catalog.set_topic_policies(name, expected)
     topic = await broker.topic(name)
     assert isinstance(topic, PersistentTopic)
     await topic.ledger.set_property(MIXED, "")
@@ -131,9 +131,9 @@ async def test_subscriptions_know_how_much_waits() -> None:
 async def test_nothing_waits_longer_than_it_may() -> None:
     """A ledger ends when it is so old, and what is in it is compacted when it is not the last."""
     stores = Stores()
-    wanted = Compaction(dirty_ratio=1, max_lag_ms=60_000)
+    expected = Compaction(dirty_ratio=1, max_lag_ms=60_000)
     async with running(stores, inactive_topics=FOR_EVER) as broker:
-        topic = await filled(broker, compaction=wanted)
+        topic = await filled(broker, compaction=expected)
 
         async def tended(seconds: int) -> list[int]:
             stores.clock.forward(seconds)

@@ -59,12 +59,12 @@ def test_what_is_young_stays() -> None:
 
 
 def test_what_is_old_does_not_wait_for_more() -> None:
-    chain, wanted = chain_of(50, 1, 1), Compaction(dirty_ratio=1, max_lag_ms=3500)
+    chain, expected = chain_of(50, 1, 1), Compaction(dirty_ratio=1, max_lag_ms=3500)
     for place, segment in enumerate(chain.segments):
         segment.begun_ms = NOW - 4000 + place * 1000
-    assert plan(chain, 10, wanted, NOW) is None, "what is so old has been compacted"
-    assert plan(chain, 10, wanted, NOW + 500) is None
-    found = plan(chain, 10, wanted, NOW + 501)
+    assert plan(chain, 10, expected, NOW) is None, "what is so old has been compacted"
+    assert plan(chain, 10, expected, NOW + 500) is None
+    found = plan(chain, 10, expected, NOW + 501)
     assert found is not None
     assert (ids(found.segments), ids(found.dirty)) == ([0, 1, 2], [1, 2])
     assert plan(chain, 10, Compaction(dirty_ratio=1), NOW + 501) is None
@@ -73,13 +73,13 @@ def test_what_is_old_does_not_wait_for_more() -> None:
     found = plan(chain, 10, young, NOW + 1500)
     assert found is not None
     assert ids(found.dirty) == [1], "the other one is too young"
-    assert plan(chain, 30, wanted, NOW + 10**6) is None, "nothing is new"
+    assert plan(chain, 30, expected, NOW + 10**6) is None, "nothing is new"
 
 
 def test_of_others_ledgers_the_end_is_known() -> None:
-    chain, wanted = chain_of(50, 1), Compaction(dirty_ratio=1, max_lag_ms=3500)
-    assert plan(chain, 10, wanted, NOW + 2500) is None
-    assert plan(chain, 10, wanted, NOW + 2501) is not None
+    chain, expected = chain_of(50, 1), Compaction(dirty_ratio=1, max_lag_ms=3500)
+    assert plan(chain, 10, expected, NOW + 2500) is None
+    assert plan(chain, 10, expected, NOW + 2501) is not None
 
 
 def test_groups_are_not_too_large() -> None:

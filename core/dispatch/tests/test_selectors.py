@@ -161,7 +161,7 @@ def test_halving_ends_where_nothing_is_left_to_halve() -> None:
 
 
 def test_the_same_names_own_the_same_ranges_as_on_apaches_broker() -> None:
-    """Heard from Apache Pulsar 4.2.4: three consumers, two of one name, in this order."""
+    """ReceivedFrame from Apache Pulsar 4.2.4: three consumers, two of one name, in this order."""
     ring = Ring[Someone]()
     everybody = [Someone("a"), Someone("b"), Someone("a")]
     for someone in everybody:

@@ -75,5 +75,5 @@ def test_what_was_made_is_read(compiled, timestamp_ms, first, counts, payload):
     for made, count in zip(stamps.headers(0, counts, timestamp_ms, first), counts, strict=True):
         index += count
         whole = stamps.EntryHeader(len(made), timestamp_ms, index, count)
-        wanted = whole if timestamp_ms < 1 << 63 and index < 1 << 63 else None
-        assert stamps.plain(made + payload) == compiled.plain(made + payload) == wanted
+        expected = whole if timestamp_ms < 1 << 63 and index < 1 << 63 else None
+        assert stamps.plain(made + payload) == compiled.plain(made + payload) == expected

@@ -17,13 +17,13 @@ def said(caplog: pytest.LogCaptureFixture):
 
 def test_the_first_are_said_and_the_rest_are_counted(said):
     clock = FixedClock()
-    heard = Complaints(clock)
+    received = Complaints(clock)
     for number in range(1000):
-        heard.say("nonsense", "1.2.3.4", f"1.2.3.4:{number}: closed")
+        received.say("nonsense", "1.2.3.4", f"1.2.3.4:{number}: closed")
     assert said()[:LINES_MAX] == [f"1.2.3.4:{number}: closed" for number in range(LINES_MAX)]
     assert len(said()) == LINES_MAX + 1, "and one that says that it goes on quietly"
     clock.forward(WINDOW_SECONDS)
-    heard.count_up()
+    received.count_up()
     assert len(said()) == LINES_MAX + 2
     assert f"{1000 - LINES_MAX} more" in said()[-1]
     assert "1.2.3.4:999: closed" in said()[-1]
@@ -31,31 +31,31 @@ def test_the_first_are_said_and_the_rest_are_counted(said):
 
 def test_who_looks_closely_sees_each(said, caplog):
     caplog.set_level(logging.DEBUG, logger=complaints.__name__)
-    heard = Complaints(FixedClock())
+    received = Complaints(FixedClock())
     for number in range(100):
-        heard.say("a", "1.1.1.1", f"no {number}")
+        received.say("a", "1.1.1.1", f"no {number}")
     assert {f"no {number}" for number in range(100)} <= set(said())
 
 
 def test_another_kind_and_another_address_are_said(said):
-    heard = Complaints(FixedClock())
+    received = Complaints(FixedClock())
     for kind, host in [("a", "1.1.1.1"), ("b", "1.1.1.1"), ("a", "2.2.2.2")]:
-        heard.say(kind, host, f"{kind} {host}")
+        received.say(kind, host, f"{kind} {host}")
     assert said() == ["a 1.1.1.1", "b 1.1.1.1", "a 2.2.2.2"]
 
 
 def test_nothing_more_is_said_of_what_was_said_in_full(said):
     clock = FixedClock()
-    heard = Complaints(clock)
-    heard.say("a", "1.1.1.1", "once")
+    received = Complaints(clock)
+    received.say("a", "1.1.1.1", "once")
     clock.forward(WINDOW_SECONDS)
-    heard.count_up()
-    heard.say("a", "1.1.1.1", "twice")
+    received.count_up()
+    received.say("a", "1.1.1.1", "twice")
     assert said() == ["once", "twice"]
 
 
 def test_however_many_addresses_there_are_few_are_told_apart(said):
-    heard = Complaints(FixedClock())
+    received = Complaints(FixedClock())
     for number in range(3 * KEYS_MAX):
-        heard.say("a", f"address {number}", "x")
+        received.say("a", f"address {number}", "x")
     assert len(said()) <= KEYS_MAX + LINES_MAX + 1

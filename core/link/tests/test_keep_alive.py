@@ -13,10 +13,10 @@ LIMITS = LinkLimits(silence_seconds=30, unread_seconds=120)
 
 class Session:
     silence_seconds_allowed = 0.0
-    asked = 0
+    requested = 0
 
     def quiet(self) -> None:
-        self.asked += 1
+        self.requested += 1
 
 
 class Peer:
@@ -46,7 +46,7 @@ def end_of(peer: Any, each_second: Any = lambda now: None) -> tuple[float, str]:
 def test_a_silent_peer_is_asked_and_closed() -> None:
     peer = Peer()
     assert end_of(peer) == (45, "silent for 45 s")
-    assert peer.session.asked == 1
+    assert peer.session.requested == 1
 
 
 @pytest.mark.parametrize("allowed", [0.0, 600.0, math.inf])

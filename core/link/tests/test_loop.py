@@ -387,7 +387,7 @@ async def test_what_a_sweep_has_brought_under_way_is_awaited_without_a_turn_of_t
     async with running() as bench, await bench.dial() as stream:
         ours, theirs = socket.socketpair()
         order: list[str] = []
-        heard = 0
+        received = 0
         due = True
 
         def ended() -> None:
@@ -396,9 +396,9 @@ async def test_what_a_sweep_has_brought_under_way_is_awaited_without_a_turn_of_t
 
         def begin() -> None:
             """What is heard begins a write, which ends at once."""
-            nonlocal heard
-            if heard != bench.link.statistics().bytes_received:
-                heard = bench.link.statistics().bytes_received
+            nonlocal received
+            if received != bench.link.statistics().bytes_received:
+                received = bench.link.statistics().bytes_received
                 order.append("begun")
                 theirs.send(b"1")
 

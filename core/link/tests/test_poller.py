@@ -47,8 +47,8 @@ def test_only_what_is_of_interest_is_told(poller: Poller, pair: Pair) -> None:
     poller.change(ours.fileno(), WRITE)
     assert poller.ready(10) == [(ours.fileno(), WRITE)]
     poller.change(ours.fileno(), READ | WRITE)
-    told = {bit for _, bits in poller.ready(10) for bit in (READ, WRITE) if bits & bit}
-    assert told == {READ, WRITE}
+    results = {bit for _, bits in poller.ready(10) for bit in (READ, WRITE) if bits & bit}
+    assert results == {READ, WRITE}
     poller.change(ours.fileno(), 0)
     assert poller.ready(10) == []
 
@@ -79,10 +79,10 @@ def test_no_more_are_told_than_asked_for_and_each_has_its_turn(poller: Poller) -
         for ours, peer in pairs:
             poller.watch(ours.fileno(), READ)
             peer.send(b"a")
-        told = [poller.ready(2) for _ in range(2)]
-        assert [len(each) for each in told] == [2, 2]
+        results = [poller.ready(2) for _ in range(2)]
+        assert [len(each) for each in results] == [2, 2]
         if sys.platform == "linux":
-            assert {fd for each in told for fd, _ in each} == {one.fileno() for one, _ in pairs}
+            assert {fd for each in results for fd, _ in each} == {one.fileno() for one, _ in pairs}
     finally:
         for ours, peer in pairs:
             ours.close()

@@ -292,13 +292,13 @@ trio.run(main)
 """
 
 
-def killed_writer(path: Path, told: int) -> int:
+def killed_writer(path: Path, writes: int) -> int:
     """Run `WRITER`, kill it once it has told so much; returns the last it told."""
     process = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(told)]
+    lines = [process.stdout.readline() for _ in range(writes)]
     os.kill(process.pid, signal.SIGKILL)
     # the last line may be torn
     lines += process.stdout.read().split("\n")[:-1]
@@ -307,9 +307,9 @@ def killed_writer(path: Path, told: int) -> int:
     return int(lines[-1])
 
 
-@pytest.mark.parametrize("told", [1, 40, 150])
-async def test_what_was_told_survives_a_kill(path: Path, told: int) -> None:
-    last = killed_writer(path, told)
+@pytest.mark.parametrize("writes", [1, 40, 150])
+async def test_what_was_told_survives_a_kill(path: Path, writes: int) -> None:
+    last = killed_writer(path, writes)
     async with open_embedded(path) as store:
         for i in range(last + 1):
             assert await store.get(f"/n/{i}") == Versioned(b"%d" % i, 0)

@@ -24,10 +24,10 @@ def path(tmp_path: Path) -> Path:
 def test_killed_at_any_step_of_commits_and_snapshots(path, tmp_path, monkeypatch) -> None:
     """A copy of the files before and after each write, rename and unlink is what a kill leaves."""
     points: list[tuple[Path, int]] = []
-    told = 0
+    results = 0
 
     def point() -> None:
-        points.append((copied(path, tmp_path / f"point-{len(points)}"), told))
+        points.append((copied(path, tmp_path / f"point-{len(points)}"), results))
 
     def wrapped(owner, name) -> None:
         step = getattr(owner, name)
@@ -41,7 +41,7 @@ def test_killed_at_any_step_of_commits_and_snapshots(path, tmp_path, monkeypatch
         monkeypatch.setattr(owner, name, with_points)
 
     async def run() -> None:
-        nonlocal told
+        nonlocal results
         async with open_embedded(path, sync=False) as store:
             wrapped(files, "write_at")
             wrapped(files, "write_whole")
@@ -49,8 +49,8 @@ def test_killed_at_any_step_of_commits_and_snapshots(path, tmp_path, monkeypatch
             wrapped(Names, "remove")
             for i in range(8):
                 await overwrite(store, f"/n/{i}", b"%d" % i * 20)
-                told = i + 1
-                await overwrite(store, "/count", b"%d" % told)
+                results = i + 1
+                await overwrite(store, "/count", b"%d" % results)
 
     with monkeypatch.context() as patch:
         monkeypatch = patch

@@ -30,11 +30,11 @@ def test_it_goes_on_where_it_ended(path: Path) -> None:
 
 def test_it_grows_before_it_is_full(path: Path) -> None:
     log = log_file.create(path, HEAD, sync=False)
-    wanted = [bytes([i]) * 40_000 for i in range(30)]
-    for body in wanted:
+    expected = [bytes([i]) * 40_000 for i in range(30)]
+    for body in expected:
         log.append(body)
     log.close()
-    assert bodies(path) == wanted
+    assert bodies(path) == expected
 
 
 def test_a_commit_that_is_taken_back_never_was(path: Path) -> None:

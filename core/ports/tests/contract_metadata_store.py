@@ -145,9 +145,9 @@ async def numbers_never_repeat(store: MetadataStore) -> None:
 
 
 async def watchers_hear_of_changes(store: MetadataStore) -> None:
-    heard: list[str] = []
+    received: list[str] = []
     all_heard: list[str] = []
-    end = store.watch("/a", heard.append)
+    end = store.watch("/a", received.append)
     store.watch("/", all_heard.append)
     await overwrite(store, "/a", b"")
     await overwrite(store, "/a/b", b"")
@@ -156,26 +156,26 @@ async def watchers_hear_of_changes(store: MetadataStore) -> None:
         await store.put("/a/b", b"", ABSENT)
     await remove(store, "/a/b")
     await trio.testing.wait_all_tasks_blocked()
-    assert heard == ["/a", "/a/b", "/a/b"]
+    assert received == ["/a", "/a/b", "/a/b"]
     assert all_heard == ["/a", "/a/b", "/ab", "/a/b"]
     end()
     await overwrite(store, "/a", b"")
     await trio.testing.wait_all_tasks_blocked()
-    assert heard == ["/a", "/a/b", "/a/b"]
+    assert received == ["/a", "/a/b", "/a/b"]
 
 
 async def a_watcher_may_end_itself(store: MetadataStore) -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     def once(path: str) -> None:
-        heard.append(path)
+        received.append(path)
         end()
 
     end = store.watch("/a", once)
     await overwrite(store, "/a", b"")
     await overwrite(store, "/a", b"")
     await trio.testing.wait_all_tasks_blocked()
-    assert heard == ["/a"]
+    assert received == ["/a"]
 
 
 class Expiring(MetadataStore, Protocol):
@@ -185,12 +185,12 @@ class Expiring(MetadataStore, Protocol):
 
 
 async def a_lost_lease_is_told_of_before_anybody_can_take_it(store: Expiring) -> None:
-    told: list[str] = []
+    results: list[str] = []
     changed: list[str] = []
 
     def lost(path: str) -> None:
         assert not changed, "nobody has seen the path change, so nobody can have taken it"
-        told.append(path)
+        results.append(path)
 
     await store.lease("/owner", b"me", lambda: lost("/owner"))
     await store.lease("/other", b"me", lambda: lost("/other"))
@@ -200,12 +200,12 @@ async def a_lost_lease_is_told_of_before_anybody_can_take_it(store: Expiring) ->
     store.watch("/", changed.append)
     store.expire()
     await trio.testing.wait_all_tasks_blocked()
-    assert told == ["/owner", "/other"]
+    assert results == ["/owner", "/other"]
     assert changed == ["/owner", "/other"]
     assert await store.children("/") == ["stays"]
     store.expire()
     await store.lease("/owner", b"you", lambda: lost("never"))
-    assert told == ["/owner", "/other"], "once"
+    assert results == ["/owner", "/other"], "once"
 
 
 LEASE_CHECKS: list[Callable[[Expiring], Awaitable[None]]] = [

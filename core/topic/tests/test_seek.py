@@ -21,8 +21,8 @@ def chain_of(*entries: int) -> Chain:
 def test_what_is_wanted_is_read_next(entries: list[int], ledger_id: int, entry_id: int) -> None:
     chain = chain_of(*entries)
     mark = mark_before(chain, (ledger_id, entry_id))
-    wanted = chain.first if -1 in (ledger_id, entry_id) else chain.normal((ledger_id, entry_id))
-    assert chain.after(mark) == wanted
+    expected = chain.first if -1 in (ledger_id, entry_id) else chain.normal((ledger_id, entry_id))
+    assert chain.after(mark) == expected
 
 
 def test_the_ends() -> None:

@@ -32,8 +32,8 @@ class Committed(NamedTuple):
 
 def judge_log(acknowledged: Iterable[Stored], found: Iterable[Stored]) -> None:
     """`found` is all that a partition's reader from its beginning gets."""
-    told, there = set(acknowledged), list(found)
-    lost = sorted(told - set(there))
+    results, there = set(acknowledged), list(found)
+    lost = sorted(results - set(there))
     assert not lost, f"{len(lost)} acknowledged records are not where they were: {lost[:10]}"
     for partition, records in _by_partition(there).items():
         numbers = [one.number for one in records]

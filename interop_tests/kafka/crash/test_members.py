@@ -88,6 +88,6 @@ def test_what_was_read_before_is_committed_after(topic, going, protocol) -> None
         read = consumer.consume(COUNT, DEADLINE_SECONDS)
         getattr(server, going)()
         server.start()
-        (told,) = consumer.commit(read[-1], asynchronous=False)
+        (results,) = consumer.commit(read[-1], asynchronous=False)
         consumer.close()
-    assert (told.error, told.offset) == (None, COUNT)
+    assert (results.error, results.offset) == (None, COUNT)

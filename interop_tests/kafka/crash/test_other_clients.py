@@ -78,8 +78,8 @@ def _kafka_python(server, topic) -> tuple[list, list]:
 
     def note(sent) -> None:
         for number, one in sent:
-            told = one.get(SECONDS)
-            acknowledged.append(Stored(told.partition, told.offset, number))
+            results = one.get(SECONDS)
+            acknowledged.append(Stored(results.partition, results.offset, number))
 
     def read() -> None:
         """Until all that was acknowledged has come; then commit."""
@@ -125,8 +125,8 @@ async def _aiokafka(server, topic) -> None:
 
     async def note(sent) -> None:
         for number, one in sent:
-            told = await one
-            acknowledged.append(Stored(told.partition, told.offset, number))
+            results = await one
+            acknowledged.append(Stored(results.partition, results.offset, number))
 
     async def read() -> None:
         seen = {one.offset for one in events if isinstance(one, Stored)}
@@ -173,8 +173,8 @@ def test_kcat(server, topic) -> None:
             getattr(server, GOINGS[round_])()
             server.start()
         earliest = ["-X", "auto.offset.reset=earliest", "-c", str(ROUND)]
-        told = run("-G", topic, "-f", "%o %s\n", *earliest, topic)
-        for line in told.splitlines():
+        results = run("-G", topic, "-f", "%o %s\n", *earliest, topic)
+        for line in results.splitlines():
             offset, number = map(int, line.split())
             events.append(Stored(0, offset, number))
         assert events[-1].number == numbers[-1]

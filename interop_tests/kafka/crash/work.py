@@ -156,7 +156,7 @@ def progress(working: Collection[Playing]) -> None:
     for one in working:
         one.tell("more")
     for one in working:
-        one.told("more")
+        one.wait_for("more")
 
 
 def everything(server: Any, topic: str, partitions: int, **options: Any) -> list[Stored]:

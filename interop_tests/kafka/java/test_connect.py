@@ -109,10 +109,10 @@ def parts(tmp_path):
         worker.close()
 
 
-def until(holds, told):
+def until(holds, results):
     deadline = time.monotonic() + SECONDS
     while not holds():
-        assert time.monotonic() < deadline, told()
+        assert time.monotonic() < deadline, results()
         time.sleep(LOOK_SECONDS)
 
 

@@ -34,9 +34,9 @@ def test_topics_and_configs(console, topic):
     where = ["--entity-type", "topics", "--entity-name", topic]
     console.run(CONFIGS, *where, "--alter", "--add-config", "max.message.bytes=1000,flush.ms=5")
     console.run(CONFIGS, *where, "--alter", "--delete-config", "retention.ms")
-    told = console.run(CONFIGS, *where, "--describe")
-    assert "max.message.bytes=1000 " in told
-    assert "DYNAMIC_TOPIC_CONFIG:retention.ms" not in told
+    results = console.run(CONFIGS, *where, "--describe")
+    assert "max.message.bytes=1000 " in results
+    assert "DYNAMIC_TOPIC_CONFIG:retention.ms" not in results
     console.run(TOPICS, "--topic", topic, "--delete")
     assert topic not in console.run(TOPICS, "--list").split()
 
@@ -46,14 +46,14 @@ def test_configs_of_groups(console, topic):
     added = "consumer.session.timeout.ms=50000,consumer.heartbeat.interval.ms=7000"
     console.run(CONFIGS, *where, "--alter", "--add-config", added)
     console.run(CONFIGS, *where, "--alter", "--delete-config", "consumer.session.timeout.ms")
-    told = console.run(CONFIGS, *where, "--describe")
-    (line,) = [line.split() for line in told.splitlines() if line.startswith("  ")]
+    results = console.run(CONFIGS, *where, "--describe")
+    (line,) = [line.split() for line in results.splitlines() if line.startswith("  ")]
     assert line[0] == "consumer.heartbeat.interval.ms=7000"
     assert "synonyms={DYNAMIC_GROUP_CONFIG:consumer.heartbeat.interval.ms=7000," in line
-    told = console.run(CONFIGS, *where, "--describe", "--all")
-    assert "consumer.session.timeout.ms=45000 " in told
-    told = console.run(CONFIGS, *where[:2], "--describe")
-    assert f"Dynamic configs for group {topic} are:\n  {line[0]} " in told
+    results = console.run(CONFIGS, *where, "--describe", "--all")
+    assert "consumer.session.timeout.ms=45000 " in results
+    results = console.run(CONFIGS, *where[:2], "--describe")
+    assert f"Dynamic configs for group {topic} are:\n  {line[0]} " in results
     console.run(CONFIGS, *where, "--alter", "--delete-config", "consumer.heartbeat.interval.ms")
     assert topic not in console.run(CONFIGS, *where[:2], "--describe")
 
@@ -71,11 +71,11 @@ def test_records_and_offsets(console, tmp_path, topic):
     assert console.run(OFFSETS, "--topic", topic, "--time", "1000") == f"{topic}:0:0\n"
     reset = "--reset-offsets --to-earliest --all-topics --execute"
     console.run(GROUPS, "--group", topic, *reset.split())
-    told = console.run(GROUPS, "--group", topic, "--describe").split()
-    assert told[told.index(topic, told.index("CLIENT-ID")) :][2:6] == ["0", "0", "5", "5"]
-    wanted = {"partitions": [{"topic": topic, "partition": 0, "offset": 3}], "version": 1}
+    results = console.run(GROUPS, "--group", topic, "--describe").split()
+    assert results[results.index(topic, results.index("CLIENT-ID")) :][2:6] == ["0", "0", "5", "5"]
+    expected = {"partitions": [{"topic": topic, "partition": 0, "offset": 3}], "version": 1}
     file = tmp_path / "delete.json"
-    file.write_text(json.dumps(wanted))
+    file.write_text(json.dumps(expected))
     deleted = console.run(f"{TOOLS}.DeleteRecordsCommand", "--offset-json-file", str(file))
     assert f"partition: {topic}-0\tlow_watermark: 3" in deleted
     assert console.run(OFFSETS, "--topic", topic, "--time", "earliest") == f"{topic}:0:3\n"
@@ -101,8 +101,8 @@ def test_transactions(console, kafka_java, server, topic):
     (line,) = [line.split() for line in listed.splitlines() if line.startswith(topic)]
     assert line[3] == "CompleteAbort"
     where = ["--partition", "0", "--topic", topic]
-    told = console.run(TRANSACTIONS, "describe-producers", *where)
-    assert told.splitlines()[1].split()[0] == line[2]
+    results = console.run(TRANSACTIONS, "describe-producers", *where)
+    assert results.splitlines()[1].split()[0] == line[2]
     assert len(console.run(TRANSACTIONS, "find-hanging", "--broker-id", "0").splitlines()) == 1
 
 
@@ -112,9 +112,9 @@ def test_the_end_of_a_move_of_partitions(console, tmp_path, topic):
     partitions = [{"topic": topic, "partition": number, "replicas": [0]} for number in range(2)]
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
-    told = console.run(REASSIGN, "--reassignment-json-file", str(plan), "--verify")
-    assert told.count("is completed.") == 2
-    assert "Clearing broker-level throttles on broker 0" in told
+    results = console.run(REASSIGN, "--reassignment-json-file", str(plan), "--verify")
+    assert results.count("is completed.") == 2
+    assert "Clearing broker-level throttles on broker 0" in results
 
 
 def test_the_quorum(console):

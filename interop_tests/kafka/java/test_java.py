@@ -16,11 +16,11 @@ def test_codecs(play, topic, codec):
 
 
 def test_keys_headers_times_and_nothing(play, topic):
-    told = [1_600_000_000_000, "CreateTime", ["a=1", "a=null"]]
+    results = [1_600_000_000_000, "CreateTime", ["a=1", "a=null"]]
     assert play("records.nothing", topic) == [
-        [*told, "k", None],
-        [*told, None, ""],
-        [*told, "", "v"],
+        [*results, "k", None],
+        [*results, None, ""],
+        [*results, "", "v"],
     ]
 
 

@@ -24,16 +24,16 @@ def test_words_are_counted_exactly_once(kafka_java, topic):
         for name in (topic, f"{topic}-counts"):
             make_topic(server, name, PARTITIONS)
         counting = kafka_java.start("streams.count", url, topic)
-        counting.told("started")
-        wanted: Counter[str] = Counter()
+        counting.wait_for("started")
+        expected: Counter[str] = Counter()
         for at, going in enumerate([*ROUNDS, None]):
-            wanted += write(url, topic, at * LINES)
+            expected += write(url, topic, at * LINES)
             if going is None:
                 break
             until(kafka_java, url, topic, lambda last: sum(last.values()) > 0)
             getattr(server, going)()
             server.start()
-        until(kafka_java, url, topic, lambda last: last == wanted)
+        until(kafka_java, url, topic, lambda last: last == expected)
         counting.tell("end")
         counting.result()
 

@@ -29,14 +29,14 @@ async def read(where, topic, count, **options):
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])
 def test_codecs(run, topic, codec, idempotent):
-    wanted = [b"%d " % number * 50 for number in range(200)]
+    expected = [b"%d " % number * 50 for number in range(200)]
 
     async def body(where):
         options = {"compression_type": codec, "enable_idempotence": idempotent, "linger_ms": 20}
         async with AIOKafkaProducer(bootstrap_servers=where, **options) as producer:
-            sent = [await producer.send(topic, value) for value in wanted]
+            sent = [await producer.send(topic, value) for value in expected]
             assert [(await one).offset for one in sent] == list(range(200))
-        assert [one.value for one in await read(where, topic, 200)] == wanted
+        assert [one.value for one in await read(where, topic, 200)] == expected
 
     run(body)
 

@@ -72,40 +72,40 @@ def values(messages):
 @pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])
 @pytest.mark.parametrize("codec", CODECS)
 def test_codecs(producer, read, topic, codec, idempotent):
-    wanted = [b"%d " % number * 50 for number in range(1_000)]
+    expected = [b"%d " % number * 50 for number in range(1_000)]
     sender = producer(compression_type=codec, linger_ms=20, enable_idempotence=idempotent)
-    for value in wanted:
+    for value in expected:
         sender.produce(topic, value)
     assert sender.flush(SECONDS) == 0
     found = read(topic, 1_000)
-    assert values(found) == wanted
+    assert values(found) == expected
     assert [message.offset() for message in found] == list(range(1_000))
 
 
 @pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])
 def test_batches_of_a_megabyte(producer, read, topic, idempotent):
     """The server receives them one by one into a place of their own, with small ones between."""
-    wanted = [b"%06d" % number * 170 for number in range(12_000)]
+    expected = [b"%06d" % number * 170 for number in range(12_000)]
     sender = producer(linger_ms=100, batch_size=1_000_000, enable_idempotence=idempotent)
     for first in range(0, 12_000, 4_000):
-        sender.produce(topic, wanted[first])
+        sender.produce(topic, expected[first])
         assert sender.flush(SECONDS) == 0
-        for value in wanted[first + 1 : first + 4_000]:
+        for value in expected[first + 1 : first + 4_000]:
             sender.produce(topic, value)
         assert sender.flush(SECONDS) == 0
-    assert values(read(topic, 12_000)) == wanted
+    assert values(read(topic, 12_000)) == expected
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_acknowledgements(producer, read, topic, acks):
     sender = producer(acks=acks, enable_idempotence=False)
-    told = []
+    results = []
     for number in range(10):
-        sender.produce(topic, b"%d" % number, on_delivery=lambda *each: told.append(each))
+        sender.produce(topic, b"%d" % number, on_delivery=lambda *each: results.append(each))
     assert sender.flush(SECONDS) == 0
-    assert [error for error, _ in told] == [None] * 10
+    assert [error for error, _ in results] == [None] * 10
     if acks != 0:
-        assert [message.offset() for _, message in told] == list(range(10))
+        assert [message.offset() for _, message in results] == list(range(10))
     assert values(read(topic, 10)) == [b"%d" % number for number in range(10)]
 
 
@@ -124,11 +124,11 @@ def test_keys_headers_times_and_nothing(producer, read, topic):
 
 def test_sizes(producer, read, topic):
     sender = producer(message_max_bytes=5_000_000)
-    told = []
+    results = []
     for size in (1_000_000, 2_000_000, 1):
-        sender.produce(topic, b"x" * size, on_delivery=lambda error, _: told.append(error))
+        sender.produce(topic, b"x" * size, on_delivery=lambda error, _: results.append(error))
         assert sender.flush(SECONDS) == 0
-    first, second, third = told
+    first, second, third = results
     assert first is third is None
     assert second.code() == KafkaError.MSG_SIZE_TOO_LARGE
     assert [len(value) for value in values(read(topic, 2, fetch_message_max_bytes=1_000))] == [
@@ -138,12 +138,14 @@ def test_sizes(producer, read, topic):
 
 
 def test_partitions_that_are_not_there(producer, made, topic):
-    sender, told = producer(), []
+    sender, results = producer(), []
     made(topic, 2)
     for partition in (1, 2):
-        sender.produce(topic, b"", partition=partition, on_delivery=lambda *each: told.append(each))
+        sender.produce(
+            topic, b"", partition=partition, on_delivery=lambda *each: results.append(each)
+        )
     assert sender.flush(SECONDS) == 0
-    codes = {error and error.code() for error, _ in told}
+    codes = {error and error.code() for error, _ in results}
     assert codes == {None, KafkaError._UNKNOWN_PARTITION}
 
 
@@ -154,8 +156,8 @@ def test_offsets_by_time_and_beyond_the_ends(server, producer, topic):
         assert sender.flush(SECONDS) == 0
     settings = {"bootstrap.servers": server.bootstrap_servers, "group.id": "nobody"}
     consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
-    asked = [TopicPartition(topic, 0, 1_600_000_000_000 + each) for each in (0, 5, 99)]
-    assert [consumer.offsets_for_times([one])[0].offset for one in asked] == [0, 5, -1]
+    requested = [TopicPartition(topic, 0, 1_600_000_000_000 + each) for each in (0, 5, 99)]
+    assert [consumer.offsets_for_times([one])[0].offset for one in requested] == [0, 5, -1]
     consumer.assign([TopicPartition(topic, 0, 1_000_000)])
     assert consumer.poll(SECONDS).value() == b"0", "reset to the earliest"
     assert consumer.get_watermark_offsets(TopicPartition(topic, 0)) == (0, 10)
@@ -258,16 +260,16 @@ def configs(admin, topic):
 
 def altered(admin, topic, operation, name, value, kind=ConfigResource.Type.TOPIC):
     entry = ConfigEntry(name, value, incremental_operation=operation)
-    wanted = ConfigResource(kind, topic, incremental_configs=[entry])
-    return admin.incremental_alter_configs([wanted])
+    expected = ConfigResource(kind, topic, incremental_configs=[entry])
+    return admin.incremental_alter_configs([expected])
 
 
 def test_topics(admin, topic):
-    wanted = NewTopic(topic, 3, 1, config={RETENTION: "100000", "cleanup.policy": "compact"})
-    result(admin.create_topics([wanted], validate_only=True))
+    expected = NewTopic(topic, 3, 1, config={RETENTION: "100000", "cleanup.policy": "compact"})
+    result(admin.create_topics([expected], validate_only=True))
     assert topic not in admin.list_topics().topics
-    result(admin.create_topics([wanted]))
-    assert code_of(admin.create_topics([wanted])) == KafkaError.TOPIC_ALREADY_EXISTS
+    result(admin.create_topics([expected]))
+    assert code_of(admin.create_topics([expected])) == KafkaError.TOPIC_ALREADY_EXISTS
     described = result(admin.describe_topics(TopicCollection([topic])))
     assert [each.id for each in described.partitions] == [0, 1, 2]
     assert configs(admin, topic)[RETENTION] == ("100000", True)
@@ -325,12 +327,12 @@ def test_configs_of_groups(admin, topic):
 def test_a_limit_of_sizes_takes_effect(admin, producer, made, topic):
     made(topic, 1)
     result(altered(admin, topic, AlterConfigOpType.SET, "max.message.bytes", "1000"))
-    sender, told = producer(), []
+    sender, results = producer(), []
     for size in (100, 10_000):
-        sender.produce(topic, b"x" * size, on_delivery=lambda error, _: told.append(error))
+        sender.produce(topic, b"x" * size, on_delivery=lambda error, _: results.append(error))
         assert sender.flush(SECONDS) == 0
-    assert told[0] is None
-    assert told[1].code() == KafkaError.MSG_SIZE_TOO_LARGE
+    assert results[0] is None
+    assert results[1].code() == KafkaError.MSG_SIZE_TOO_LARGE
 
 
 def test_offsets_and_deleting_records(admin, producer, read, made, topic):
@@ -359,10 +361,10 @@ def test_offsets_and_deleting_records(admin, producer, read, made, topic):
 def test_offsets_of_groups(admin, made, topic):
     made(topic, 2)
     offsets = [TopicPartition(topic, 0, 7, "note"), TopicPartition(topic, 1, 8)]
-    wanted = ConsumerGroupTopicPartitions(topic, offsets)
-    result(admin.alter_consumer_group_offsets([wanted]))
-    asked = ConsumerGroupTopicPartitions(topic)
-    found = result(admin.list_consumer_group_offsets([asked])).topic_partitions
+    expected = ConsumerGroupTopicPartitions(topic, offsets)
+    result(admin.alter_consumer_group_offsets([expected]))
+    requested = ConsumerGroupTopicPartitions(topic)
+    found = result(admin.list_consumer_group_offsets([requested])).topic_partitions
     assert sorted((one.partition, one.offset, one.metadata) for one in found) == [
         (0, 7, "note"),
         (1, 8, None),

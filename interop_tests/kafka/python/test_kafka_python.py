@@ -47,10 +47,10 @@ def read(opened):
 @pytest.mark.parametrize("codec", CODECS)
 def test_codecs(opened, read, topic, codec):
     producer = opened(KafkaProducer, compression_type=codec, linger_ms=20)
-    wanted = [b"%d " % number * 50 for number in range(200)]
-    sent = [producer.send(topic, value) for value in wanted]
+    expected = [b"%d " % number * 50 for number in range(200)]
+    sent = [producer.send(topic, value) for value in expected]
     assert [one.get(SECONDS).offset for one in sent] == list(range(200))
-    assert [message.value for message in read(topic, 200)] == wanted
+    assert [message.value for message in read(topic, 200)] == expected
 
 
 def test_keys_headers_times_and_nothing(opened, read, topic):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from interop_tests.crash.history import Away, Got, Sent, judge
+from interop_tests.crash.history import Got, Outage, Sent, judge
 from magnetar import standalone
 
 pytestmark = [pytest.mark.go, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -41,7 +41,7 @@ def test_killed_fifty_times(pulsar_go, topics):
 
 
 def under_load(pulsar_go, topics, going, times, kinds=KINDS):
-    away = []
+    outages = []
     with standalone() as server:
         working = [
             pulsar_go.start(
@@ -61,7 +61,7 @@ def under_load(pulsar_go, topics, going, times, kinds=KINDS):
             getattr(server, going)()
             gone = time.time()
             server.start()
-            away.append(Away(since, gone, time.time()))
+            outages.append(Outage(since, gone, time.time()))
         progress(working)
         for one in working:
             one.tell("end")
@@ -69,11 +69,11 @@ def under_load(pulsar_go, topics, going, times, kinds=KINDS):
             notes = one.result()
             sent = [Sent(*note) for note in notes["sent"]]
             assert len(sent) == notes["count"], "some were never confirmed"
-            judge(sent, [Got(*note) for note in notes["got"]], away, lane=LANES[kind], kept=KEPT)
+            judge(sent, [Got(*note) for note in notes["got"]], outages, lane=LANES[kind], kept=KEPT)
 
 
 def progress(working):
     for one in working:
         one.tell("more")
     for one in working:
-        one.told("more")
+        one.wait_for("more")

@@ -10,7 +10,7 @@ def numbered(first, end):
     return [str(number) for number in range(first, end)]
 
 
-def told(server, method, path, **more):
+def results(server, method, path, **more):
     answer = httpx.request(
         method, f"{server.http_url}/admin/v2/persistent/public/default/{path}", **more
     )
@@ -62,8 +62,8 @@ def test_exclusive_producers(play):
 
 def test_a_topic_that_is_ended(pulsar_go, server, topic):
     scene = pulsar_go.start("publish.terminated", server.pulsar_url, topic)
-    scene.told("sent")
-    told(server, "POST", f"{topic}/terminate", json={})
+    scene.wait_for("sent")
+    results(server, "POST", f"{topic}/terminate", json={})
     scene.tell("ended")
     refused, again, bodies, rest = scene.result()
     # the client closes a producer that it has been told of, and fails what it has in flight then
@@ -110,10 +110,10 @@ def test_chosen_ranges(play):
 
 @pytest.mark.parametrize("kind", ["Exclusive", "Shared", "Failover", "Key_Shared"])
 def test_partitions(pulsar_go, server, topic, kind):
-    told(server, "PUT", f"{topic}/partitions", json=3)
+    results(server, "PUT", f"{topic}/partitions", json=3)
     scene = pulsar_go.start("subscribe.partitions", server.pulsar_url, topic, type=kind)
-    scene.told("read")
-    told(server, "POST", f"{topic}/partitions", json=5)
+    scene.wait_for("read")
+    results(server, "POST", f"{topic}/partitions", json=5)
     scene.tell("grown")
     assert scene.result() == [3, {"0": 10, "1": 10, "2": 10}, 5]
 

@@ -415,7 +415,7 @@ def test_partitions_that_come_later(java, server, topic):
     url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/partitions"
     assert httpx.put(url, json=2).status_code == 204
     playing = java.start("partitions.grown", server.pulsar_url, topic, partitions=5)
-    playing.told("consumed")
+    playing.wait_for("consumed")
     assert httpx.post(url, json=5).status_code == 204
     playing.tell("grown")
     seen = playing.result()
@@ -426,7 +426,7 @@ def test_partitions_that_come_later(java, server, topic):
 def test_terminated(java, server, topic):
     """Producers and consumers are told that nothing more comes."""
     playing = java.start("subscribe.terminated", server.pulsar_url, topic)
-    playing.told("published")
+    playing.wait_for("published")
     url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/terminate"
     assert httpx.post(url).status_code == 200
     playing.tell("terminated")

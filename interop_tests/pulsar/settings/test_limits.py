@@ -22,9 +22,9 @@ def test_a_connection_too_many_hears_why(connect, raw, topic):
         with raw(server) as first:
             first.introduce()
             with raw(server) as second:
-                heard = second.ask(peer.connect())
-                assert (heard.kind, heard.body.error) == ("ERROR", pb.NotAllowedError)
-                assert heard.body.message == REASON
+                received = second.ask(peer.connect())
+                assert (received.kind, received.body.error) == ("ERROR", pb.NotAllowedError)
+                assert received.body.message == REASON
                 assert second.until_closed() == []
             refused = connect(server.pulsar_url, operation_timeout_seconds=1)
             with pytest.raises((pulsar.Timeout, pulsar.ConnectError)):

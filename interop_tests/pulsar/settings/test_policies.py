@@ -55,8 +55,8 @@ def publish_slowly(client, topic, bodies):
 def waiting(raw, server, topic):
     """How far the subscription `s` is behind: (its mark-delete position, the last position)."""
     with raw(server) as one:
-        asked = one.introduce().ask(peer.subscribe(1, 1, topic, "s"))
-        assert asked.kind == "SUCCESS"
+        requested = one.introduce().ask(peer.subscribe(1, 1, topic, "s"))
+        assert requested.kind == "SUCCESS"
         answer = one.ask(peer.get_last_message_id(2, 1)).body
         # an answered close: whoever subscribes next finds the place free
         assert one.ask(peer.close_consumer(3, 1)).kind == "SUCCESS"
@@ -153,8 +153,8 @@ def test_topics_that_nobody_uses_go(serve, raw, topic):
 
     def gone():
         with raw(server) as one:
-            asked = one.introduce().ask(peer.topics_of_namespace(1, "public/default"))
-            return list(asked.body.topics) == [f"persistent://public/default/{used}"]
+            requested = one.introduce().ask(peer.topics_of_namespace(1, "public/default"))
+            return list(requested.body.topics) == [f"persistent://public/default/{used}"]
 
     until(gone)
 
@@ -205,14 +205,14 @@ def test_backlog_quota_as_java_hears_of_it(serve, java, topic):
     consumer = client.subscribe(topic, "s")
     publish(client, topic, [bytes(10_000)] * 20)
 
-    def heard():
+    def received():
         """It tries again until its patience, in seconds, is over."""
         return java.play("access.create", server.pulsar_url, topic, patience=2)
 
-    until(lambda: heard() == "ProducerBlockedQuotaExceededException")
+    until(lambda: received() == "ProducerBlockedQuotaExceededException")
     for _ in range(20):
         consumer.acknowledge(consumer.receive(RECEIVE_MS))
-    until(lambda: heard() == "none")
+    until(lambda: received() == "none")
 
 
 @pytest.mark.java
@@ -220,7 +220,7 @@ def test_time_to_live_as_java_hears_of_it(serve, java, raw, topic):
     """What has expired is read by nobody; a message sent after it is."""
     server, _ = serve(ttl_duration_default_seconds=1)
     playing = java.start("read.expired", server.pulsar_url, topic)
-    playing.told("published")
+    playing.wait_for("published")
     until(lambda: waiting(raw, server, topic)[0] >= waiting(raw, server, topic)[1])
     playing.tell("expired")
     assert playing.result() == []

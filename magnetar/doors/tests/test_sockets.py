@@ -98,8 +98,8 @@ def test_somebody_elses_address() -> None:
     ],
 )
 def test_what_this_machine_may_refuse(number: int, name: str, sentence: str) -> None:
-    told = _sentence(name, "127.0.0.1", 443, OSError(number, os.strerror(number)))
-    assert told == f"cannot listen on 127.0.0.1 port 443 for {name}: {sentence}"
+    results = _sentence(name, "127.0.0.1", 443, OSError(number, os.strerror(number)))
+    assert results == f"cannot listen on 127.0.0.1 port 443 for {name}: {sentence}"
 
 
 @pytest.mark.parametrize("host", ["no such host", "x" * 300])

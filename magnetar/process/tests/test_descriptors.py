@@ -28,7 +28,7 @@ def test_all_that_is_allowed_is_asked_for(limits: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "wanted", "taken"),
+    ("files", "expected", "taken"),
     [
         (20_000, 10_000, 10_000),
         (-1, 10_000, 10_000),
@@ -41,11 +41,11 @@ def test_all_that_is_allowed_is_asked_for(limits: tuple[int, int]) -> None:
     ],
 )
 def test_connections_leave_files_for_the_rest(
-    files: int, wanted: int, taken: int, caplog: pytest.LogCaptureFixture
+    files: int, expected: int, taken: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert connections_within(files, wanted) == taken
-    assert len(caplog.records) == (taken < wanted)
+        assert connections_within(files, expected) == taken
+    assert len(caplog.records) == (taken < expected)
 
 
 @pytest.mark.parametrize(("files", "loaded"), [(FEW_FILES - 1, True), (FEW_FILES, False)])

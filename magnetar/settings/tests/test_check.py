@@ -74,14 +74,14 @@ def test_a_tls_port_that_is_typed_needs_a_certificate_whatever_its_number() -> N
 
 def test_who_wants_certificates_of_clients_says_whose_they_are() -> None:
     """Otherwise no certificate would be requested, and nobody would notice."""
-    wanted = {"MAGNETAR_TLS_KAFKA_CLIENT_AUTH": "required"}
+    expected = {"MAGNETAR_TLS_KAFKA_CLIENT_AUTH": "required"}
     sentence = "^MAGNETAR_.*_AUTH: tls.kafka_client_auth needs tls.client_ca to be set$"
     with pytest.raises(OperatorError, match=sentence):
-        load("[tls]\ncertificate = 'c.pem'", environment=wanted)
+        load("[tls]\ncertificate = 'c.pem'", environment=expected)
     sentence = "^m.toml: tls.kafka_client_auth needs tls.client_ca to be set$"
     with pytest.raises(OperatorError, match=sentence):
         load("[tls]\ncertificate = 'c.pem'\nkafka_client_auth = 'required'", "m.toml")
-    load("[tls]\ncertificate = 'c.pem'\nclient_ca = 'ca.pem'", environment=wanted)
+    load("[tls]\ncertificate = 'c.pem'\nclient_ca = 'ca.pem'", environment=expected)
 
 
 def test_several_free_ports_are_no_contradiction() -> None:

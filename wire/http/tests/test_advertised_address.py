@@ -22,7 +22,7 @@ def request(host: str | None, server: tuple[str, int] | None = ("10.0.0.7", 8080
 
 
 @pytest.mark.parametrize(
-    ("host", "told"),
+    ("host", "shown_host"),
     [
         ("broker.example:80", "broker.example"),
         ("broker_1", "broker_1"),
@@ -39,21 +39,23 @@ def request(host: str | None, server: tuple[str, int] | None = ("10.0.0.7", 8080
         ("x" * 300, "10.0.0.7"),
     ],
 )
-def test_the_host_of_the_request_is_told_if_it_makes_sense(host: str | None, told: str) -> None:
+def test_the_host_of_the_request_is_told_if_it_makes_sense(
+    host: str | None, shown_host: str
+) -> None:
     options = as_reached(EVERYWHERE, request(host))
-    assert options.broker_url == f"pulsar://{told}:6650"
-    assert options.broker_url_tls == f"pulsar+ssl://{told}:6651"
-    assert (options.http_url, options.http_url_tls) == (f"http://{told}:8080", "")
-    assert options.broker_id == f"{told}:8080"
+    assert options.broker_url == f"pulsar://{shown_host}:6650"
+    assert options.broker_url_tls == f"pulsar+ssl://{shown_host}:6651"
+    assert (options.http_url, options.http_url_tls) == (f"http://{shown_host}:8080", "")
+    assert options.broker_id == f"{shown_host}:8080"
 
 
 @pytest.mark.parametrize(
-    ("ours", "told"),
+    ("ours", "shown_host"),
     [("2001:db8::7", "[2001:db8::7]"), ("::ffff:10.0.0.7", "10.0.0.7"), ("/a.socket", "0.0.0.0")],
 )
-def test_otherwise_the_address_it_came_to(ours: str, told: str) -> None:
+def test_otherwise_the_address_it_came_to(ours: str, shown_host: str) -> None:
     options = as_reached(EVERYWHERE, request(None, (ours, 8080)))
-    assert options.broker_url == f"pulsar://{told}:6650"
+    assert options.broker_url == f"pulsar://{shown_host}:6650"
     assert as_reached(EVERYWHERE, request(None, None)) is EVERYWHERE
 
 

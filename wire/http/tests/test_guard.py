@@ -148,11 +148,11 @@ async def test_what_is_not_here_is_405_whatever_is_sent(visitor: Visitor) -> Non
 
 
 async def test_no_preflight_is_granted(visitor: Visitor) -> None:
-    asked = {
+    requested = {
         "origin": "http://evil.example",
         "access-control-request-method": "PUT",
         "access-control-request-headers": "content-type",
     }
-    answer = await visitor.ask("OPTIONS", "/admin/v2/tenants/t", headers=asked)
+    answer = await visitor.ask("OPTIONS", "/admin/v2/tenants/t", headers=requested)
     assert answer.status_code == 403
     assert not [name for name in answer.headers if name.startswith("access-control")]

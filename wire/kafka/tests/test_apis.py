@@ -164,7 +164,7 @@ def test_nothing_is_compiled_before_it_is_needed():
 @pytest.mark.parametrize("count", [0, 1, 130])
 @pytest.mark.parametrize("version", range(1, 5))
 def test_a_list_that_is_encoded_in_parts(version, count):
-    told = [
+    outcomes = [
         DescribedResource(
             error_code=0,
             error_message=None,
@@ -175,7 +175,7 @@ def test_a_list_that_is_encoded_in_parts(version, count):
         for place in range(count)
     ]
     key = DescribeConfigsRequest.KEY
-    parts = [apis.encode_parts(key, version, some) for some in (told[:50], told[50:])]
+    parts = [apis.encode_parts(key, version, some) for some in (outcomes[:50], outcomes[50:])]
     made = apis.encode_listed((key, version, 7), DescribeConfigsResponse(results=[]), count, parts)
-    at_once = encode_response(key, version, 7, DescribeConfigsResponse(results=told))
+    at_once = encode_response(key, version, 7, DescribeConfigsResponse(results=outcomes))
     assert b"".join(made) == b"".join(at_once)

@@ -48,7 +48,7 @@ def shown(topic: TopicPolicies) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "limits"),
+    ("expected", "limits"),
     [
         ({}, LogLimits(5000, -1)),
         ({"retention.ms": "-1"}, LogLimits(-1, -1)),
@@ -58,12 +58,12 @@ def shown(topic: TopicPolicies) -> dict[str, str]:
         ({"retention.ms": "1", "cleanup.policy": ""}, LogLimits()),
     ],
 )
-def test_limits_of_the_log(wanted: dict[str, str], limits: LogLimits) -> None:
-    applied = configs.applied(TopicPolicies(), wanted, DEFAULTS)
+def test_limits_of_the_log(expected: dict[str, str], limits: LogLimits) -> None:
+    applied = configs.applied(TopicPolicies(), expected, DEFAULTS)
     assert applied.log_limits == limits
     assert applied.retention == configs.KEPT
     found = shown(applied)
-    assert {name: found[name] for name in wanted} == wanted
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_what_pulsars_tools_have_decided_is_shown() -> None:
@@ -83,8 +83,8 @@ def test_the_size_of_messages_is_one_policy() -> None:
 
 
 def test_what_is_asked_for_each_batch() -> None:
-    wanted = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"}
-    applied = configs.applied(TopicPolicies(), wanted, DEFAULTS)
+    expected = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"}
+    applied = configs.applied(TopicPolicies(), expected, DEFAULTS)
     rules = configs.rules(effective(Effective(), NamespacePolicies(), applied), DEFAULTS)
     assert (rules.bytes_max, rules.append_time, rules.keyed, rules.insync) == (777, True, True, 1)
 
@@ -101,7 +101,7 @@ def test_what_is_young_is_not_too_old() -> None:
 
 
 def test_how_logs_are_compacted() -> None:
-    wanted = {
+    expected = {
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": "0.25",
         "min.compaction.lag.ms": "5",
@@ -109,7 +109,7 @@ def test_how_logs_are_compacted() -> None:
         "delete.retention.ms": "6",
         "segment.ms": "7",
     }
-    applied = configs.applied(TopicPolicies(), wanted, DEFAULTS)
+    applied = configs.applied(TopicPolicies(), expected, DEFAULTS)
     assert applied.compaction == Compaction(0.25, 5, 6, 8)
     assert applied.ledger_limits == LedgerLimits(-1, 7)
     assert applied.log_limits == LogLimits()

@@ -28,7 +28,7 @@ def test_what_is_served_can_be_read() -> None:
 
 def test_the_tables_of_configs_are_complete() -> None:
     rows = re.findall(r"^\| `([\w.]+)` \| `([^`]*)` \| (.*) \|$", PAGE, re.MULTILINE)
-    said = {name: (default, told) for name, default, told in rows}
+    said = {name: (default, results) for name, default, results in rows}
     all_of_them = (*TOPIC.values(), *GROUP.values())
-    wanted = {one.name: (one.default, one.documentation) for one in all_of_them}
-    assert {name: said.get(name) for name in wanted} == wanted
+    expected = {one.name: (one.default, one.documentation) for one in all_of_them}
+    assert {name: said.get(name) for name in expected} == expected

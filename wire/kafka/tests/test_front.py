@@ -14,7 +14,7 @@ from magnetar.wire.kafka.options import KafkaOptions
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "results"),
     [
         (KafkaOptions(), Endpoint("127.0.0.1", 9092)),
         (KafkaOptions(host="mq.example"), Endpoint("mq.example", 9092)),
@@ -23,9 +23,9 @@ from magnetar.wire.kafka.options import KafkaOptions
     ],
 )
 async def test_a_client_is_told_what_its_listener_advertises(
-    options: KafkaOptions, told: Endpoint
+    options: KafkaOptions, results: Endpoint
 ) -> None:
     connection: Any = Line()
     async with running() as broker:
         _, session = KafkaFront(broker, options).listener("kafka")(connection)
-        assert session.caller.endpoint == told
+        assert session.caller.endpoint == results

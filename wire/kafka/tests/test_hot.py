@@ -85,9 +85,9 @@ def test_records_are_found_alike(
         )
     frame = before + head + b"nmbr" + words + size + records + tail
     for cut in (frame, frame[:-1], frame[: len(before) + 8 + len(words)]):
-        for wanted in (words, words[:-1], words + b"x"):
-            found = hot.py_records_in(cut, len(before), head, wanted)
-            assert hot.records_in(cut, len(before), head, wanted) == found
+        for expected in (words, words[:-1], words + b"x"):
+            found = hot.py_records_in(cut, len(before), head, expected)
+            assert hot.records_in(cut, len(before), head, expected) == found
 
 
 @given(
@@ -95,10 +95,10 @@ def test_records_are_found_alike(
     st.booleans(),
 )
 def test_whatever_comes_is_read_as_the_codec_reads_it(
-    told: list[tuple[ProduceRequest, int, bytes]], together: bool
+    results: list[tuple[ProduceRequest, int, bytes]], together: bool
 ) -> None:
-    frames, wanted = [], []
-    for request, version, records in told:
+    frames, expected = [], []
+    for request, version, records in results:
         for again in (None, records):  # the second time with other records
             if again is not None:
                 for topic in request.topic_data:
@@ -106,16 +106,16 @@ def test_whatever_comes_is_read_as_the_codec_reads_it(
                         part.records = again
             frame = framed(request, version, len(frames))
             header = apis.decode_header(frame, 4)
-            wanted.append((header[:4], apis.decode_request(0, version, frame, header.end)))
+            expected.append((header[:4], apis.decode_request(0, version, frame, header.end)))
             frames.append(frame)
     wire = KafkaWire()
     for data in [b"".join(frames)] if together else frames:
         assert wire.feed(data) == len(data)
-    heard = [
+    replies = [
         ((one.key, one.version, one.correlation_id, one.client_id), as_it_is(one.request))
         for one in wire.take_events()
     ]
-    assert heard == [(header, as_it_is(request)) for header, request in wanted]
+    assert replies == [(header, as_it_is(request)) for header, request in expected]
 
 
 def one(records: bytes | None, index: int = 3) -> ProduceRequest:
@@ -127,8 +127,8 @@ def one(records: bytes | None, index: int = 3) -> ProduceRequest:
 
 def test_the_second_of_a_shape_is_read_by_hand() -> None:
     shapes = Shapes()
-    asked = one(b"x" * 200)
-    frame = framed(asked, 9, 1)[4:]
+    requested = one(b"x" * 200)
+    frame = framed(requested, 9, 1)[4:]
     assert shapes.read(frame, 0) is None
     header = apis.decode_header(frame, 0)
     request = apis.decode_request(0, 9, frame, header.end)
@@ -137,7 +137,7 @@ def test_the_second_of_a_shape_is_read_by_hand() -> None:
     found = shapes.read(frame, 0)
     assert found is not None
     assert found[1] == b"x" * 200
-    for other in (framed(asked, 10, 1), framed(asked, 9, 1, b"you")):
+    for other in (framed(requested, 10, 1), framed(requested, 9, 1, b"you")):
         assert shapes.read(other[4:], 0) is None
     for damaged in (
         frame[:-1],
@@ -214,18 +214,18 @@ def test_answers_are_what_the_codec_would_write(
     part = ProducePartition(index=index, records=b"x")
     topic = ProduceTopic(name=name, topic_id=topic_id, partition_data=[part])
     request = ProduceRequest(acks=-1, timeout_ms=5, topic_data=[topic])
-    told = ProducedPartition(
+    results = ProducedPartition(
         index=index,
         error_code=0,
         base_offset=offset,
         log_start_offset=start,
     )
-    answered = ProducedTopic(name=name, topic_id=topic_id, partition_responses=[told])
+    answered = ProducedTopic(name=name, topic_id=topic_id, partition_responses=[results])
     for version in hot.VERSIONS:
         shape = Shapes().remember(framed(request, version)[4:], 0, version, "me", request)
         assert shape is not None
-        wanted = b"".join(
+        expected = b"".join(
             apis.encode_response(0, version, 77, ProduceResponse(responses=[answered]))
         )
         for answer in (hot.py_answer, hot.answer):
-            assert answer(77, shape.answer_words, offset, start, shape.rest) == wanted
+            assert answer(77, shape.answer_words, offset, start, shape.rest) == expected

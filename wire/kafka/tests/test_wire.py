@@ -41,28 +41,28 @@ STREAM = b"".join([frame(API_VERSIONS, 0, 1), heartbeat(2), heartbeat(3), heartb
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=5))
 def test_any_split_of_the_bytes_is_the_same(cuts: list[int]) -> None:
-    wire, left, asked = KafkaWire(), b"", []
+    wire, left, requested = KafkaWire(), b"", []
     edges = [0, *sorted(cuts), len(STREAM)]
     for start, stop in itertools.pairwise(edges):
         left += STREAM[start:stop]
         left = left[wire.feed(left) :]
-        asked += [one.correlation_id for one in wire.take_events()]
-    assert (asked, left) == ([1, 2, 3, 4], b"")
+        requested += [one.correlation_id for one in wire.take_events()]
+    assert (requested, left) == ([1, 2, 3, 4], b"")
 
 
 @given(st.permutations([0, 1, 2, 3]))
 def test_responses_leave_in_the_order_of_the_requests(order: list[int]) -> None:
     wire, sent = KafkaWire(), []
     wire.feed(STREAM)
-    asked = wire.take_events()
+    requested = wire.take_events()
     assert wire.waiting == 4
     for place in order:
         if place == 0:
-            wire.answer(asked[0], ApiVersionsResponse(error_code=0, api_keys=[]))
+            wire.answer(requested[0], ApiVersionsResponse(error_code=0, api_keys=[]))
         elif place == 2:
-            wire.answer(asked[2], None)  # as a Produce that wants no answer
+            wire.answer(requested[2], None)  # as a Produce that wants no answer
         else:
-            wire.answer(asked[place], HeartbeatResponse(error_code=0))
+            wire.answer(requested[place], HeartbeatResponse(error_code=0))
         sent += correlations(wire.take_outgoing())
     assert sent == [1, 2, 4]
     assert wire.waiting == 0
@@ -100,7 +100,7 @@ def test_a_large_request_with_records_is_waited_for() -> None:
 def test_an_unknown_version_of_the_first_question_is_answered() -> None:
     wire = KafkaWire()
     wire.feed(frame(API_VERSIONS, 99, 7, b"\0\xff\xff"))
-    (asked,) = wire.take_events()
-    assert asked.request is None
-    wire.answer(asked, ApiVersionsResponse(error_code=35, api_keys=[]))
+    (requested,) = wire.take_events()
+    assert requested.request is None
+    wire.answer(requested, ApiVersionsResponse(error_code=35, api_keys=[]))
     assert b"".join(wire.take_outgoing()) == struct.pack(">iihi", 10, 7, 35, 0)

@@ -25,7 +25,7 @@ class Player:
         self.wire, self.session = front.connect(connection)
         self.broker = front.services.broker
 
-    async def says(self, *frames: bytes) -> list[peer.Heard]:
+    async def says(self, *frames: bytes) -> list[peer.ReceivedFrame]:
         """Send frames; what the broker answers once everything has settled."""
         self.feed(*frames)
         return await self.hears()
@@ -35,17 +35,17 @@ class Player:
         for event in self.wire.take_events():
             self.session.handle(event)
 
-    async def hears(self) -> list[peer.Heard]:
+    async def hears(self) -> list[peer.ReceivedFrame]:
         await settled()
         self.broker.dispatch()
         await settled()
         self.broker.dispatch()
         return peer.hear(self.wire.take_outgoing())
 
-    async def says_one(self, *frames: bytes) -> peer.Heard:
+    async def says_one(self, *frames: bytes) -> peer.ReceivedFrame:
         """As `says`, where one answer is expected."""
-        (heard,) = await self.says(*frames)
-        return heard
+        (received,) = await self.says(*frames)
+        return received
 
 
 class Stage:
@@ -68,8 +68,8 @@ class Stage:
     async def player(self, client_version: str = "Pulsar-CPP-v4.2.0", **options: Any) -> Player:
         """A client that has introduced itself."""
         made = self.stranger(**options)
-        (heard,) = await made.says(peer.connect(client_version=client_version))
-        assert heard.kind == "CONNECTED"
+        (received,) = await made.says(peer.connect(client_version=client_version))
+        assert received.kind == "CONNECTED"
         return made
 
 
@@ -88,15 +88,15 @@ async def slow_stage() -> AsyncIterator[Stage]:
         yield Stage(stores, broker)
 
 
-def kinds(heard: list[peer.Heard]) -> list[str]:
-    return [each.kind for each in heard]
+def kinds(received: list[peer.ReceivedFrame]) -> list[str]:
+    return [each.kind for each in received]
 
 
-def ids(heard: list[peer.Heard]) -> list[tuple[int, int]]:
+def ids(received: list[peer.ReceivedFrame]) -> list[tuple[int, int]]:
     """Of the messages among what was heard."""
     return [
         (each.body.message_id.ledger_id, each.body.message_id.entry_id)
-        for each in heard
+        for each in received
         if each.kind == "MESSAGE"
     ]
 
@@ -104,8 +104,8 @@ def ids(heard: list[peer.Heard]) -> list[tuple[int, int]]:
 async def published(stage: Stage, *payloads: bytes, topic: str = "t") -> None:
     client = await stage.player()
     await client.says_one(peer.producer(1, 1, topic))
-    heard = await client.says(*[peer.send(1, i, each) for i, each in enumerate(payloads)])
-    assert kinds(heard) == ["SEND_RECEIPT"] * len(payloads)
+    received = await client.says(*[peer.send(1, i, each) for i, each in enumerate(payloads)])
+    assert kinds(received) == ["SEND_RECEIPT"] * len(payloads)
     await client.says(peer.close_producer(2, 1))
 
 
@@ -113,8 +113,8 @@ async def consumer(stage: Stage, permits: int = 100, **fields: object) -> Player
     """A client with one consumer, id 3, on subscription `s` of topic `t`, from the start."""
     client = await stage.player()
     said = {"initial_position": 1, **fields}
-    heard = await client.says(peer.subscribe(1, 3, "t", "s", **said))
-    assert heard[-1].kind == "SUCCESS", heard
+    received = await client.says(peer.subscribe(1, 3, "t", "s", **said))
+    assert received[-1].kind == "SUCCESS", received
     if permits:
         client.feed(peer.flow(3, permits))
     return client

@@ -187,7 +187,7 @@ def consumer_stats(request_id: int, consumer_id: int) -> bytes:
 # -- how clients read --------------------------------------------------------------------------
 
 
-class Heard(NamedTuple):
+class ReceivedFrame(NamedTuple):
     """One frame from the broker; `body` is the command's own message."""
 
     kind: str
@@ -195,12 +195,12 @@ class Heard(NamedTuple):
     tail: bytes
 
 
-def hear(data: bytes | Sequence[bytes]) -> list[Heard]:
+def hear(data: bytes | Sequence[bytes]) -> list[ReceivedFrame]:
     """All frames in what a broker sent, which must end with a whole one."""
     return list(_frames(data if isinstance(data, bytes) else b"".join(data)))
 
 
-def _frames(data: bytes) -> Iterator[Heard]:
+def _frames(data: bytes) -> Iterator[ReceivedFrame]:
     at = 0
     while at < len(data):
         size, command_bytes = unpack_from(">II", data, at)
@@ -211,7 +211,7 @@ def _frames(data: bytes) -> Iterator[Heard]:
         assert base.IsInitialized(), base.FindInitializationErrors()
         kind = pb.BaseCommand.Type.Name(base.type)
         assert [field.number for field, _ in base.ListFields()] == [1, base.type]
-        yield Heard(kind, getattr(base, FIELDS[base.type]), data[behind:end])
+        yield ReceivedFrame(kind, getattr(base, FIELDS[base.type]), data[behind:end])
         at = end
 
 

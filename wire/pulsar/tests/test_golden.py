@@ -73,7 +73,7 @@ BATCH_TAIL = (
 BATCH = "000000490000000a08063206080110001803" + BATCH_TAIL
 
 
-def heard(*frames: str) -> list[events.Event]:
+def received(*frames: str) -> list[events.Event]:
     wire = PulsarWire()
     data = bytes.fromhex(CONNECT + "".join(frames))
     assert wire.feed(data) == len(data)
@@ -81,7 +81,7 @@ def heard(*frames: str) -> list[events.Event]:
 
 
 def test_connect() -> None:
-    (connect,) = heard()
+    (connect,) = received()
     assert connect == events.Connect(
         client_version="Pulsar-CPP-v4.2.0",
         protocol_version=20,
@@ -93,7 +93,7 @@ def test_connect() -> None:
 
 @pytest.mark.parametrize(("frame", "event"), FRAMES)
 def test_commands(frame: str, event: events.Event) -> None:
-    assert heard(frame)[1:] == [event]
+    assert received(frame)[1:] == [event]
 
 
 def test_sends_become_one_run() -> None:
@@ -103,14 +103,14 @@ def test_sends_become_one_run() -> None:
         [b"\x00", b"\x01"],
         size=len("".join(TAILS)) // 2,
     )
-    assert heard(*SENDS)[1:] == [expected]
+    assert received(*SENDS)[1:] == [expected]
 
 
 def test_a_batch_counts_its_messages() -> None:
     expected = events.Sends(
         1, [bytes.fromhex(BATCH_TAIL)], [b"\x00"], len(BATCH_TAIL) // 2, counts=[3]
     )
-    assert heard(BATCH)[1:] == [expected]
+    assert received(BATCH)[1:] == [expected]
 
 
 def test_what_it_took() -> None:

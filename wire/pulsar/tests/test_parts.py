@@ -49,8 +49,8 @@ def test_both_halves_make_a_transaction() -> None:
 
 
 def test_who_is_meant_by_a_proxy() -> None:
-    asked = pb.CommandLookupTopic(original_principal="me", original_auth_data="x")
-    assert parts.original_user(asked) == values.OriginalUser("me", "x", "")
+    requested = pb.CommandLookupTopic(original_principal="me", original_auth_data="x")
+    assert parts.original_user(requested) == values.OriginalUser("me", "x", "")
     assert parts.original_user(pb.CommandLookupTopic()) is None
 
 

@@ -8,7 +8,7 @@ from magnetar.wire.pulsar import events, refusals
 from magnetar.wire.pulsar.tests import peer
 
 
-def heard(frame: bytes) -> peer.Heard:
+def received(frame: bytes) -> peer.ReceivedFrame:
     (only,) = peer.hear(frame)
     assert only.tail == b""
     return only
@@ -44,7 +44,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("request_event", "kind"), REQUESTS)
 def test_failures_reach_those_who_wait(request_event, kind):
-    said = heard(refusals.failure(request_event, errors.NotAllowed("no")))
+    said = received(refusals.failure(request_event, errors.NotAllowed("no")))
     assert said.kind == kind
     fields = {field.name: value for field, value in said.body.ListFields()}
     assert fields["request_id"] == 0
@@ -58,17 +58,17 @@ def test_failures_reach_those_who_wait(request_event, kind):
 
 
 def test_every_request_can_fail():
-    asked = {type(event) for event, _ in REQUESTS}
+    requested = {type(event) for event, _ in REQUESTS}
     with_id = {kind for kind in events.ALL if "request_id" in kind.__struct_fields__}
-    assert asked | {events.Acks} == with_id  # Acks have `ack_response`
+    assert requested | {events.Acks} == with_id  # Acks have `ack_response`
 
 
 def test_a_failed_transaction_names_its_coordinator():
-    said = heard(refusals.failure(events.NewTxn(1, 7, 1), errors.NotReady("later"))).body
+    said = received(refusals.failure(events.NewTxn(1, 7, 1), errors.NotReady("later"))).body
     assert said.txnid_most_bits == 7
 
 
 def test_no_transactions_here():
-    said = heard(refusals.transactions_are_off(1))
+    said = received(refusals.transactions_are_off(1))
     assert (said.kind, said.body.error) == ("ERROR", pb.NotAllowedError)
     assert said.body.message == "Transactions are not enabled."

@@ -9,7 +9,7 @@ HERE = replies.Address("pulsar://here:6650", "pulsar+ssl://here:6651")
 NOBODY = (1 << 64) - 1
 
 
-def heard(frame: bytes) -> peer.Heard:
+def received(frame: bytes) -> peer.ReceivedFrame:
     (only,) = peer.hear(frame)
     assert only.tail == b""
     return only
@@ -17,7 +17,7 @@ def heard(frame: bytes) -> peer.Heard:
 
 def says(frame: bytes, kind: str, **fields) -> None:
     """The command has exactly these fields, present even where they are zero."""
-    said = heard(frame)
+    said = received(frame)
     assert said.kind == kind
     assert {field.name: value for field, value in said.body.ListFields()} == fields
 
@@ -95,7 +95,7 @@ def test_lookups():
         broker_service_url="pulsar://there:6650",
         authoritative=False,
     )
-    assert not heard(replies.lookup_connect(0, replies.Address(), True)).body.broker_service_url
+    assert not received(replies.lookup_connect(0, replies.Address(), True)).body.broker_service_url
 
 
 def test_topics_of_namespace():
@@ -107,7 +107,7 @@ def test_topics_of_namespace():
         filtered=False,
         changed=True,
     )
-    unchanged = heard(replies.topics_of_namespace(1, [], "hash", True, False)).body
+    unchanged = received(replies.topics_of_namespace(1, [], "hash", True, False)).body
     assert (unchanged.topics_hash, unchanged.filtered, unchanged.changed) == ("hash", True, False)
 
 
@@ -121,14 +121,14 @@ def test_producer_success():
         schema_version=b"",
         producer_ready=True,
     )
-    waiting = heard(replies.producer_success(0, "p", ready=False)).body
+    waiting = received(replies.producer_success(0, "p", ready=False)).body
     assert (waiting.producer_ready, waiting.HasField("topic_epoch")) == (False, False)
-    owner = heard(replies.producer_success(0, "p", 7, b"v", 0)).body
+    owner = received(replies.producer_success(0, "p", 7, b"v", 0)).body
     assert (owner.topic_epoch, owner.HasField("topic_epoch")) == (0, True)
 
 
 def test_schema_taken():
-    reply = heard(replies.schema_taken(0)).body
+    reply = received(replies.schema_taken(0)).body
     assert (reply.request_id, reply.schema_version) == (0, b"")
     assert reply.HasField("schema_version")
     assert not reply.HasField("error_code")
@@ -160,7 +160,7 @@ def test_closing_and_moving():
 
 def test_ack_responses():
     says(replies.ack_response(1, 2), "ACK_RESPONSE", consumer_id=1, request_id=2)
-    failed = heard(replies.ack_response(1, 2, errors.NotAllowed(), (3, 4))).body
+    failed = received(replies.ack_response(1, 2, errors.NotAllowed(), (3, 4))).body
     assert (failed.error, bool(failed.message)) == (pb.NotAllowedError, True)
     assert (failed.txnid_most_bits, failed.txnid_least_bits) == (3, 4)
 

@@ -109,9 +109,9 @@ def test_an_index_that_has_lost_its_end_has_no_mark(opened, tmp_path):
 def test_a_flipped_bit_of_a_mark_is_noticed(opened, tmp_path):
     marked(opened, Mark(1, 512))
     file = tmp_path / "locations" / MARK
-    told = bytearray(file.read_bytes())
-    told[9] ^= 1
-    file.write_bytes(told)
+    results = bytearray(file.read_bytes())
+    results[9] ^= 1
+    file.write_bytes(results)
     locations = opened()
     with pytest.raises(Corrupted, match="is damaged"):
         locations.mark()

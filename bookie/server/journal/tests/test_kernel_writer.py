@@ -26,28 +26,28 @@ async def test_the_kernel_writes_where_it_can(make, tmp_path):
 async def test_a_group_that_no_file_is_ready_for_waits_for_one(make, tmp_path):
     """The first file has a quarter of a megabyte; this is more, before any time passes."""
     journal = make(size_max=64 * MIB)
-    told = []
+    results = []
     for i in range(40):
-        journal.append(record(i, 98_000), lambda error, i=i: told.append((i, error)))
+        journal.append(record(i, 98_000), lambda error, i=i: results.append((i, error)))
     journal.hand_over()
     await stop(journal, make)
-    assert told == [(i, None) for i in range(40)]
+    assert results == [(i, None) for i in range(40)]
     assert found(tmp_path) == list(range(40))
 
 
 async def test_who_is_stored_hears_it_before_those_hear_of_a_failure_who_came_later(make):
     failures = []
     journal = make(on_failed=failures.append)
-    told = []
-    journal.append(record(0), lambda error: told.append((0, error)))
+    results = []
+    journal.append(record(0), lambda error: results.append((0, error)))
     journal.hand_over()
-    journal.append(record(1), lambda error: told.append((1, error)))
+    journal.append(record(1), lambda error: results.append((1, error)))
     journal.hand_over()
     if make.by_kernel:
         with broken_file(journal):  # the first write is under way, the second is not
-            while len(told) < 2:
+            while len(results) < 2:
                 await trio.lowlevel.checkpoint()
-        assert [(i, error is None) for i, error in told] == [(0, True), (1, False)]
+        assert [(i, error is None) for i, error in results] == [(0, True), (1, False)]
         assert len(failures) == 1
     await stop(journal, make)
-    assert [i for i, _ in told] == [0, 1]
+    assert [i for i, _ in results] == [0, 1]

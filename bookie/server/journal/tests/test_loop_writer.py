@@ -36,12 +36,12 @@ async def synced(journal):
 
 
 async def test_it_is_told_before_handing_over_returns(journal, tmp_path):
-    told = []
+    results = []
     for i in range(5):
-        journal.append(record(i), told.append)
-        assert len(told) == i, "not from within"
+        journal.append(record(i), results.append)
+        assert len(results) == i, "not from within"
         journal.hand_over()
-        assert told == [None] * (i + 1)
+        assert results == [None] * (i + 1)
     assert found(tmp_path) == list(range(5))
     await journal.stop()
 
@@ -49,14 +49,14 @@ async def test_it_is_told_before_handing_over_returns(journal, tmp_path):
 async def test_who_is_told_may_bring_more(journal, tmp_path):
     order = []
 
-    def told(number):
+    def results(number):
         order.append(number)
         if number < 4:
-            journal.append(record(number + 2), lambda error: told(number + 2))
+            journal.append(record(number + 2), lambda error: results(number + 2))
             journal.hand_over()
 
     for i in range(2):
-        journal.append(record(i), lambda error, i=i: told(i))
+        journal.append(record(i), lambda error, i=i: results(i))
     journal.hand_over()
     assert order == list(range(6))
     await journal.stop()
@@ -90,14 +90,14 @@ async def test_what_comes_during_a_sync_is_synced_after_it(journal, monkeypatch)
         may_end.wait()
 
     monkeypatch.setattr(JournalFile, "sync", sync)
-    told = []
-    journal.append(record(0), told.append)
+    results = []
+    journal.append(record(0), results.append)
     journal.hand_over()
     await trio.to_thread.run_sync(under_way.wait)
     first = journal._groups._ended
-    journal.append(record(1), told.append)
+    journal.append(record(1), results.append)
     journal.hand_over()
-    assert told == [None, None], "nobody waits for it"
+    assert results == [None, None], "nobody waits for it"
     assert journal.synced == journal_format.Mark(1, journal_format.HEADER_BYTES)
     marks = set()
     may_end.set()
@@ -118,21 +118,21 @@ async def test_while_the_next_file_is_made_what_comes_waits(journal, tmp_path, m
         roll(groups, size)
 
     monkeypatch.setattr(CommitGroups, "roll", slowly)
-    told = []
+    results = []
     for i in range(20):
-        journal.append(record(i, 7000), lambda error, i=i: told.append((i, error)))
+        journal.append(record(i, 7000), lambda error, i=i: results.append((i, error)))
         journal.hand_over()
-    assert 0 < len(told) < 20
+    assert 0 < len(results) < 20
     may_go_on.set()
     await journal.stop()
-    assert told == [(i, None) for i in range(20)]
+    assert results == [(i, None) for i in range(20)]
     assert found(tmp_path) == list(range(20))
     assert len(list(tmp_path.glob("*.txn"))) > 1
 
 
 async def test_a_failed_sync_is_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(loop_writer, "UNSYNCED_SECONDS", 0.0)
-    failures, told = [], []
+    failures, results = [], []
     files = journal_files_at(tmp_path, size_max=64 * KIB, spares_max=0)
     settings = BookieSettings(sync=False)
     journal = Journal(files, 1, settings, failures.append, pytest.fail, system_machine())
@@ -142,16 +142,16 @@ async def test_a_failed_sync_is_the_end(tmp_path, monkeypatch):
         raise OSError("no")
 
     monkeypatch.setattr(JournalFile, "sync", fails)
-    journal.append(record(0), told.append)
+    journal.append(record(0), results.append)
     journal.hand_over()
     with trio.fail_after(10):
         while not failures:
             await trio.lowlevel.checkpoint()
     monkeypatch.undo()
-    journal.append(record(1), told.append)
+    journal.append(record(1), results.append)
     journal.hand_over()
-    assert told[0] is None
-    assert told[1] is not None
+    assert results[0] is None
+    assert results[1] is not None
     await journal.stop()
     assert journal.synced == journal_format.Mark(1, journal_format.HEADER_BYTES)
     assert len(failures) == 1

@@ -18,11 +18,11 @@ async def test_without_direct_writes_a_thread_syncs(tmp_path, monkeypatch):
     journal = Journal(files, 1, BookieSettings(), pytest.fail, pytest.fail, system_machine())
     journal.start(NotedLoop())
     assert type(journal._writer) is ThreadWriter
-    told = []
+    results = []
     for i in range(50):
-        journal.append(record(i), told.append)
+        journal.append(record(i), results.append)
         journal.hand_over()
     await journal.stop()
-    assert told == [None] * 50
+    assert results == [None] * 50
     assert found(tmp_path) == list(range(50))
     assert not journal._groups.unsynced

@@ -21,13 +21,13 @@ MIB = 1024 * 1024
 
 async def test_all_is_written_and_told_in_order(make, tmp_path):
     journal = make()
-    told = []
+    results = []
     for i in range(500):
-        journal.append(record(i), lambda error, i=i: told.append((i, error)))
+        journal.append(record(i), lambda error, i=i: results.append((i, error)))
         if i % 7 == 0:
             journal.hand_over()
     await stop(journal, make)
-    assert told == [(i, None) for i in range(500)]
+    assert results == [(i, None) for i in range(500)]
     assert found(tmp_path) == list(range(500))
     assert journal.synced.offset % 512 == 0
     assert journal.statistics().groups < 75
@@ -68,12 +68,12 @@ async def test_a_disk_without_room_refuses_and_later_takes_again(make, tmp_path,
         raise OSError(errno.ENOSPC, "No space left on device")
 
     async def outcome(number, size):
-        told = []
+        results = []
         ended = trio.Event()
-        journal.append(record(number, size), lambda error: (told.append(error), ended.set()))
+        journal.append(record(number, size), lambda error: (results.append(error), ended.set()))
         journal.hand_over()
         await ended.wait()
-        return told[0]
+        return results[0]
 
     looks = []
     journal = make(size_max=64 * 1024, on_full=lambda: looks.append("full"))
@@ -100,25 +100,25 @@ async def test_a_disk_without_room_refuses_and_later_takes_again(make, tmp_path,
 async def test_after_a_failure_nothing_is_written_or_acknowledged(make, tmp_path):
     failures = []
     journal = make(on_failed=failures.append)
-    told = []
-    journal.append(record(0), told.append)
+    results = []
+    journal.append(record(0), results.append)
     journal.hand_over()
-    while not told:
+    while not results:
         await trio.lowlevel.checkpoint()
     with broken_file(journal):
-        journal.append(record(1), told.append)
+        journal.append(record(1), results.append)
         journal.hand_over()
-        while len(told) < 2:
+        while len(results) < 2:
             await trio.lowlevel.checkpoint()
     # The disk "recovers", and is not believed.
     for i in (2, 3):
-        journal.append(record(i), told.append)
+        journal.append(record(i), results.append)
         journal.hand_over()
         await trio.lowlevel.checkpoint()
     await stop(journal, make)
-    assert told[0] is None
-    assert all(error is not None for error in told[1:])
-    assert len(told) == 4
+    assert results[0] is None
+    assert all(error is not None for error in results[1:])
+    assert len(results) == 4
     assert len(failures) == 1
     assert found(tmp_path) == [0]
     assert journal.synced <= journal_format.Mark(1, 1024)
@@ -128,16 +128,16 @@ async def test_after_a_failure_nothing_is_written_or_acknowledged(make, tmp_path
 async def test_our_own_mistake_is_a_failure_too(make, tmp_path):
     failures = []
     journal = make(on_failed=failures.append)
-    told = []
+    results = []
 
     def mistake(size):
         raise ZeroDivisionError
 
     journal._groups.begin = mistake
-    journal.append(record(0), told.append)
+    journal.append(record(0), results.append)
     await stop(journal, make)
-    assert len(told) == 1
-    assert told[0] is not None
+    assert len(results) == 1
+    assert results[0] is not None
     assert len(failures) == 1
 
 
@@ -149,24 +149,24 @@ async def test_nor_does_a_mistake_in_a_thread_leave_appends_waiting(make, monkey
     journal = make(size_max=64 * 1024, on_failed=failures.append)
     monkeypatch.setattr(JournalFiles, "create", mistake)
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    told = []
+    results = []
     with trio.fail_after(5):
         while not failures:
-            journal.append(record(len(told), 7000), told.append)
+            journal.append(record(len(results), 7000), results.append)
             journal.hand_over()
             await trio.lowlevel.checkpoint()
     await stop(journal, make)
-    assert told[-1] is not None
+    assert results[-1] is not None
 
 
 async def test_a_full_disk_does_not_keep_it_from_stopping(make, tmp_path, monkeypatch):
     """The next file, which is not needed any more, cannot be struck from the inventory then."""
     journal = make(size_max=64 * 1024)
-    told = []
+    results = []
     for number in range(5):
-        journal.append(record(number, 7000), told.append)
+        journal.append(record(number, 7000), results.append)
         journal.hand_over()
-        while len(told) == number:
+        while len(results) == number:
             await trio.lowlevel.checkpoint()
     assert journal._groups.file.half_full
 
@@ -177,7 +177,7 @@ async def test_a_full_disk_does_not_keep_it_from_stopping(make, tmp_path, monkey
     monkeypatch.setattr(inventory, "write", full)
     with trio.fail_after(5):
         await stop(journal, make)
-    assert told == [None] * 5
+    assert results == [None] * 5
     assert found(tmp_path) == list(range(5))
 
 
@@ -193,16 +193,16 @@ async def test_the_loop_hears_before_the_first_of_a_group_and_after_the_last(mak
 async def test_groups_have_a_bound_however_much_comes_at_once(make, tmp_path):
     """A scan takes what stands far behind a tear for a later group: no group is so large."""
     journal = make(size_max=64 * MIB)
-    told = []
+    results = []
     count = TEAR_BYTES_MAX // MIB + 4
     for i in range(count):
-        journal.append(record(i, MIB), lambda error, i=i: told.append((i, error)))
+        journal.append(record(i, MIB), lambda error, i=i: results.append((i, error)))
     journal.hand_over()
     sizes = []
     begin = journal._groups.begin
     journal._groups.begin = lambda size: sizes.append(size) or begin(size)
     await stop(journal, make)
-    assert told == [(i, None) for i in range(count)]
+    assert results == [(i, None) for i in range(count)]
     assert found(tmp_path) == list(range(count))
     assert len(sizes) >= 2
     assert max(sizes) < TEAR_BYTES_MAX
@@ -216,24 +216,24 @@ def test_nor_is_a_group_with_the_largest_entry():
 
 async def test_the_largest_entry_is_found_again(make, tmp_path):
     journal = make(size_max=64 * MIB)
-    told = []
+    results = []
     size = entries.ENTRY_BYTES_MAX - entries.OVERHEAD_BYTES
     for number, each in enumerate((100, size, 100)):
-        journal.append(record(number, each), told.append)
+        journal.append(record(number, each), results.append)
     await stop(journal, make)
-    assert told == [None] * 3
+    assert results == [None] * 3
     assert found(tmp_path) == [0, 1, 2]
 
 
 async def test_a_record_in_two_pieces_stays_in_one_group(make, tmp_path):
     """The second piece does not fit where the first would."""
     journal = make(size_max=64 * MIB)
-    told = []
-    journal.append(record(0, BATCH_BYTES_MAX - 500), told.append)
+    results = []
+    journal.append(record(0, BATCH_BYTES_MAX - 500), results.append)
     run = entries.seal_apart(1, 1, -1, 0, b"x" * MIB, b"head")
-    assert journal.append(run.blob, told.append, run.apart) is False
+    assert journal.append(run.blob, results.append, run.apart) is False
     journal.hand_over()
     await stop(journal, make)
-    assert told == [None, None]
+    assert results == [None, None]
     assert found(tmp_path) == [0, 1]
     assert journal.statistics().groups == 2

@@ -28,9 +28,9 @@ def recorded(content: list[tuple]) -> list[Record]:
     return [Record(place, *each[:3], each[3]) for place, each in enumerate(content)]
 
 
-def same(found: list[Record], wanted: list[Record]) -> bool:
+def same(found: list[Record], expected: list[Record]) -> bool:
     return [(*each[:4], tuple(each[4])) for each in found] == [
-        (*each[:4], tuple(each[4])) for each in wanted
+        (*each[:4], tuple(each[4])) for each in expected
     ]
 
 

@@ -56,8 +56,8 @@ class AcksAgainstSets(RuleBasedStateMachine):
 
     @rule(ledger=LEDGERS, first=ENTRIES, length=st.integers(0, 10))
     def ack_range(self, ledger: int, first: int, length: int) -> None:
-        wanted = {(ledger, e) for e in range(first, first + length)} & set(self.existing())
-        new = wanted - self.acked
+        expected_value = {(ledger, e) for e in range(first, first + length)} & set(self.existing())
+        new = expected_value - self.acked
         assert self.acks.ack_range(ledger, first, first + length - 1) == len(new)
         self.done_with(new)
 
@@ -163,9 +163,9 @@ TestAcksAgainstSets = AcksAgainstSets.TestCase
 def test_ranges_are_a_set_of_numbers(additions: list[tuple[int, int]]) -> None:
     ranges, model = Ranges(), set()
     for first, more in additions:
-        wanted = set(range(first, first + more + 1))
-        assert ranges.add(first, first + more) == len(wanted - model)
-        model |= wanted
+        expected_value = set(range(first, first + more + 1))
+        assert ranges.add(first, first + more) == len(expected_value - model)
+        model |= expected_value
         assert ranges.count() == len(model)
     for number in range(50):
         last = ranges.last_of_range(number)

@@ -61,16 +61,16 @@ CHAINS = st.one_of(
 @example(trimmed([3], 1, (2, 1)), START)
 @example(trimmed([3, 0], 1, (2, 1)), START)
 def test_normal_is_the_next_entry_there_is_or_the_one_to_come(
-    chain: Chain, wanted: Position
+    chain: Chain, expected: Position
 ) -> None:
-    behind = [known for known in all_of(chain) if known >= wanted]
+    behind = [known for known in all_of(chain) if known >= expected]
     if behind:
-        assert chain.normal(wanted) == behind[0]
-        assert chain.has(chain.normal(wanted))
+        assert chain.normal(expected) == behind[0]
+        assert chain.has(chain.normal(expected))
     else:
         ledger_id, entry_id = chain.confirmed
-        assert chain.normal(wanted) == (ledger_id, entry_id + 1)
-        assert not chain.has(chain.normal(wanted))
+        assert chain.normal(expected) == (ledger_id, entry_id + 1)
+        assert not chain.has(chain.normal(expected))
 
 
 @given(CHAINS)
@@ -118,14 +118,14 @@ def test_what_is_open_ends_where_it_is_confirmed() -> None:
 
 
 @given(CHAINS, POSITIONS)
-def test_entries_from_is_how_many_follow_each_other(chain: Chain, wanted: Position) -> None:
+def test_entries_from_is_how_many_follow_each_other(chain: Chain, expected: Position) -> None:
     known = set(all_of(chain))
-    if wanted in known:
-        count = chain.entries_from(wanted)
-        run = [(wanted[0], wanted[1] + place) for place in range(count)]
+    if expected in known:
+        count = chain.entries_from(expected)
+        run = [(expected[0], expected[1] + place) for place in range(count)]
         assert known.issuperset(run)
-        assert (wanted[0], wanted[1] + count) not in known
-    assert chain.entries_from(wanted) >= 1
+        assert (expected[0], expected[1] + count) not in known
+    assert chain.entries_from(expected) >= 1
 
 
 def test_where_it_begins_in_messages() -> None:

@@ -89,7 +89,7 @@ def test_what_is_beyond_the_limits_goes(limits: LogLimits, doomed: list[int]) ->
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("policy", "expected"),
     [
         (None, RollLimits()),
         (LedgerLimits(size_bytes=5), RollLimits(bytes_max=5, age_ms_min=1000)),
@@ -97,12 +97,12 @@ def test_what_is_beyond_the_limits_goes(limits: LogLimits, doomed: list[int]) ->
         (LedgerLimits(7, 100), RollLimits(bytes_max=7, age_ms_min=100, age_ms_max=100)),
     ],
 )
-def test_limits_that_were_asked_for(wanted: LedgerLimits | None, expected: RollLimits) -> None:
-    assert effective(RollLimits(), wanted) == expected
+def test_limits_that_were_asked_for(policy: LedgerLimits | None, expected: RollLimits) -> None:
+    assert effective(RollLimits(), policy) == expected
 
 
 @pytest.mark.parametrize(
-    ("wanted", "lag_ms", "age_ms"),
+    ("policy", "lag_ms", "age_ms"),
     [
         (None, -1, 240 * MINUTE_MS),
         (None, 5, 5),
@@ -113,9 +113,9 @@ def test_limits_that_were_asked_for(wanted: LedgerLimits | None, expected: RollL
     ],
 )
 def test_what_is_to_be_compacted_ends_in_time(
-    wanted: LedgerLimits | None, lag_ms: int, age_ms: int
+    policy: LedgerLimits | None, lag_ms: int, age_ms: int
 ) -> None:
-    found = effective(RollLimits(), wanted, lag_ms)
+    found = effective(RollLimits(), policy, lag_ms)
     assert found.age_ms_max == age_ms
     assert should_roll(found, 1, 1, age_ms)
     assert not should_roll(found, 1, 1, age_ms - 1)

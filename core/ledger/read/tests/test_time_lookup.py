@@ -170,7 +170,7 @@ async def test_points_of_few_ledgers_are_remembered(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(time_lookup, "LEDGERS_MAX", 2)
     async with bench(NO_AGE) as made:
         ledger = await written(made, [[place] for place in range(12)])
-        asked = Times(ledger)
+        requested = Times(ledger)
         for since_ms in (0, 4, 7, 10):
-            assert await asked.first_since(since_ms) == TimedMessage(since_ms, since_ms)
-        assert len(asked._points) == 2
+            assert await requested.first_since(since_ms) == TimedMessage(since_ms, since_ms)
+        assert len(requested._points) == 2

@@ -22,11 +22,11 @@ def numbered(sequence_id: int, **fields: object) -> bytes:
 
 
 async def publish(topic: PersistentTopic, *sequence_ids: int, name: str = "p") -> list[object]:
-    told: list[object] = []
+    results: list[object] = []
     for sequence_id in sequence_ids:
-        topic.publish_once(name, sequence_id, [numbered(sequence_id)], None, told.append)
+        topic.publish_once(name, sequence_id, [numbered(sequence_id)], None, results.append)
     await settled()
-    return told
+    return results
 
 
 def judged(topic: PersistentTopic, *sequence_ids: int, name: str = "p") -> list[Verdict]:

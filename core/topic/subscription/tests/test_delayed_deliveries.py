@@ -32,8 +32,8 @@ def test_what_is_due_comes_soonest_first(
     assert sorted(delayed) == sorted(model)
     assert all((position in delayed) == (position in model) for position in [*model, *done_with])
     due = delayed.take_due(now_ms, entries_max)
-    wanted = sorted(at for at in model.values() if at <= now_ms)[:entries_max]
-    assert [model.pop(position) for position in due] == wanted
+    expected = sorted(at for at in model.values() if at <= now_ms)[:entries_max]
+    assert [model.pop(position) for position in due] == expected
     assert delayed.next_due_ms == min(model.values(), default=None)
     assert (len(delayed), sorted(delayed)) == (len(model), sorted(model))
     delayed.clear()

@@ -30,10 +30,10 @@ async def wrote(desk: Bench, topic: PersistentTopic, *batches: bytes) -> list[Po
     await topic.ledger.set_property(MIXED, "")
     counts = [record_batch.header_of(each).last_delta + 1 for each in batches]
     entries = [form.wrapped(each, count, 1) for each, count in zip(batches, counts, strict=True)]
-    told: list[object] = []
-    topic.publish(entries, counts, told.append)
+    results: list[object] = []
+    topic.publish(entries, counts, results.append)
     await desk.dispatch()
-    (first,) = told
+    (first,) = results
     assert isinstance(first, tuple)
     return [(first[0], first[1] + place) for place in range(len(batches))]
 

@@ -237,8 +237,8 @@ async def test_delayed_messages_beyond_the_limit_are_not_kept_in_mind(desk: Benc
         desk.clock.forward(1)
         topic.subscriptions["s"].schedule()
         await desk.dispatch()
-        wanted = places[due * 3 : due * 3 + 3]
-        assert a.take() == wanted + (places[9:] if due == 2 else [])
+        expected = places[due * 3 : due * 3 + 3]
+        assert a.take() == expected + (places[9:] if due == 2 else [])
     a.ack(*places)
     assert topic.subscriptions["s"].cursor.backlog == 0
 

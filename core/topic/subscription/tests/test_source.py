@@ -97,10 +97,10 @@ async def test_who_waits_at_what_is_lost_is_served_elsewhere_at_once(
     assert source.at(places[1]) is None
     await settled()
     assert source.at(places[2]) is None
-    asked = autojump_clock.current_time()
+    requested = autojump_clock.current_time()
     await settled()
     assert source.at(places[2]) is not None
-    assert autojump_clock.current_time() == asked > began
+    assert autojump_clock.current_time() == requested > began
     assert caplog.text.count("lost") == 1
     assert "cannot read at" not in caplog.text
 

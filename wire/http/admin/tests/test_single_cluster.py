@@ -60,8 +60,8 @@ async def test_where_topics_fall(visitor: Visitor) -> None:
     name = "persistent://public/default/a"
     found = await visitor.get(f"{SPACE}/{BUNDLE}/topicHashPositions")
     assert found["hashPositions"] == {name: zlib.crc32(name.encode())}
-    asked = await visitor.get(f"{SPACE}/{BUNDLE}/topicHashPositions?topics={name},b")
-    assert set(asked["hashPositions"]) == {name, "persistent://public/default/b"}
+    requested = await visitor.get(f"{SPACE}/{BUNDLE}/topicHashPositions?topics={name},b")
+    assert set(requested["hashPositions"]) == {name, "persistent://public/default/b"}
     await visitor.fails(404, "GET", f"{SPACE}/0x0_0x1/topicHashPositions")
 
 

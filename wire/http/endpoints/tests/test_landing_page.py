@@ -10,20 +10,20 @@ async def test_people_see_a_page(visitor: Visitor) -> None:
     answer = await visitor.ask("GET", "/", headers=browser)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "<h1>Magnetar 1</h1>" in answer.text
-    for told in ("pulsar://127.0.0.1:6650", "http://127.0.0.1:8080", 'href="/healthz"'):
-        assert told in answer.text
+    for results in ("pulsar://127.0.0.1:6650", "http://127.0.0.1:8080", 'href="/healthz"'):
+        assert results in answer.text
     assert "script" not in answer.text
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
 
 
 async def test_programs_get_json(visitor: Visitor) -> None:
-    told = await visitor.get("/")
-    assert told["listeners"] == {
+    results = await visitor.get("/")
+    assert results["listeners"] == {
         "pulsar": "pulsar://127.0.0.1:6650",
         "http": "http://127.0.0.1:8080",
     }
-    assert (told["version"], told["trouble"]) == ("Magnetar 1", None)
-    for path in told["links"]:
+    assert (results["version"], results["trouble"]) == ("Magnetar 1", None)
+    for path in results["links"]:
         assert (await visitor.ask("GET", path)).status_code == 200
 
 

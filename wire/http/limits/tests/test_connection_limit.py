@@ -94,8 +94,8 @@ async def test_very_many_hear_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         for stream, _client in streams:
             nursery.start_soon(room.admit, stream, never)
         await settled()
-        heard = sorted((client.recv(10_000) for _stream, client in streams), key=len)
-        assert heard == [b"", REFUSAL]
+        received = sorted((client.recv(10_000) for _stream, client in streams), key=len)
+        assert received == [b"", REFUSAL]
         for _stream, client in streams:
             client.close()
         await settled()

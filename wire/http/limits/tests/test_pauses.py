@@ -48,19 +48,19 @@ async def test_errors_and_cancellation_go_through() -> None:
     with pytest.raises(LookupError):
         await pauses.of(fails())
     assert pauses.longest_seconds == 4
-    heard = []
+    received = []
 
     async def sleeps() -> None:
         try:
             await trio.sleep_forever()
         except trio.Cancelled:
-            heard.append("cancelled")
+            received.append("cancelled")
             raise
 
     with trio.CancelScope() as scope:
         scope.cancel()
         await pauses.of(sleeps())
-    assert (heard, scope.cancelled_caught) == (["cancelled"], True)
+    assert (received, scope.cancelled_caught) == (["cancelled"], True)
 
 
 async def test_pieces_are_measured_as_they_are_made() -> None:

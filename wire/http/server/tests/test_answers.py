@@ -16,7 +16,7 @@ class Client:
 
     def __init__(self, size: int, memory: Memory) -> None:
         self.status = 0
-        self.heard = b""
+        self.received = b""
         self.reads = trio.Event()
         self._size = size
         self._app = Bounded(self._answer, memory)
@@ -32,7 +32,7 @@ class Client:
                 self.status = message["status"]
             else:
                 await self.reads.wait()
-                self.heard += message["body"]
+                self.received += message["body"]
 
         async def receive() -> Any:
             raise AssertionError("nobody asks")
@@ -49,11 +49,11 @@ async def test_one_too_many_is_told_to_come_again() -> None:
             nursery.start_soon(client.asks)
             await trio.testing.wait_all_tasks_blocked()
         assert (first.status, second.status, small.status) == (200, 503, 200)
-        assert b"try again" in second.heard
+        assert b"try again" in second.received
         assert memory.answers.used == LARGE
         first.reads.set()
         small.reads.set()
-    assert (len(first.heard), len(small.heard)) == (LARGE, FREE_BYTES)
+    assert (len(first.received), len(small.received)) == (LARGE, FREE_BYTES)
     assert memory.answers.used == 0
     await second.asks()
     assert second.status == 200

@@ -19,8 +19,8 @@ async def hears(sent: bytes) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of what is answered to it, until the server closes."""
     async with served() as dial, await dial() as stream:
         await stream.send_all(sent)
-        heard, _ = await said(stream)
-    head, _, body = heard.partition(b"\r\n\r\n")
+        received, _ = await said(stream)
+    head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = dict(line.lower().split(": ", 1) for line in lines)
     return int(first.split()[1]), headers, body

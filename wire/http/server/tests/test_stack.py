@@ -123,10 +123,10 @@ async def served() -> AsyncIterator[Dial]:
 
 async def said(stream: trio.SocketStream) -> tuple[bytes, float]:
     """All that comes until the server closes, and how long that takes."""
-    begun, heard = trio.current_time(), b""
+    begun, received = trio.current_time(), b""
     while piece := await stream.receive_some():
-        heard += piece
-    return heard, trio.current_time() - begun
+        received += piece
+    return received, trio.current_time() - begun
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nhost: a\r\n"])
@@ -134,16 +134,16 @@ async def test_who_asks_for_nothing_has_little_time(autojump_clock: MockClock, s
     """A thousand of them kept everybody else out for more than a minute."""
     async with served() as dial, await dial() as stream:
         await stream.send_all(sent)
-        heard, seconds = await said(stream)
-        assert heard == b""
+        received, seconds = await said(stream)
+        assert received == b""
         assert seconds == pytest.approx(REQUEST_SECONDS_MAX, abs=1)
 
 
 async def test_who_has_asked_may_stay_for_the_next_time(autojump_clock: MockClock) -> None:
     async with served() as dial, await dial() as stream:
         await stream.send_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
-        heard, seconds = await said(stream)
-        assert heard.endswith(b"\r\n\r\nok")
+        received, seconds = await said(stream)
+        assert received.endswith(b"\r\n\r\nok")
         assert seconds == pytest.approx(OPTIONS.idle_seconds, abs=1)
 
 
@@ -151,7 +151,7 @@ async def test_half_a_body_is_not_waited_for_long(autojump_clock: MockClock) -> 
     async with served() as dial, await dial() as stream:
         head = b"PUT /admin/v2/tenants/t HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{"
         await stream.send_all(head)
-        heard, seconds = await said(stream)
-        assert heard.startswith(b"HTTP/1.1 408")
-        assert heard.endswith(b'{"reason":"the body must arrive within 20 seconds"}')
+        received, seconds = await said(stream)
+        assert received.startswith(b"HTTP/1.1 408")
+        assert received.endswith(b'{"reason":"the body must arrive within 20 seconds"}')
         assert seconds == pytest.approx(BODY_SECONDS_MAX, abs=1)

@@ -61,7 +61,7 @@ class Desk:
         self.emptied.append(group)
 
     async def join(self, group: str = "g", member: str = "", client: str = "c") -> list[Joined]:
-        told: list[Joined] = []
+        results: list[Joined] = []
         request = Joining(
             member_id=member,
             instance_id=None,
@@ -73,16 +73,16 @@ class Desk:
             protocols=(("range", b""),),
             id_required=False,
         )
-        self.groups.join(group, request, told.append)
+        self.groups.join(group, request, results.append)
         await settled()
-        return told
+        return results
 
     async def tell(self, member: Joined, task: bytes = b"all") -> None:
         """The member leads, and is alone."""
-        told = Completion[Synced]()
+        results = Completion[Synced]()
         request = Syncing(member.member_id, member.generation, assignments={member.member_id: task})
-        self.group.sync(request, self.groups.now(), told.done)
-        assert (await told.result()).assignment == task
+        self.group.sync(request, self.groups.now(), results.done)
+        assert (await results.result()).assignment == task
 
     @property
     def group(self) -> Group:
@@ -184,13 +184,13 @@ async def test_members_of_the_newer_protocol_go_on_after_a_restart(desk: Desk) -
     await desk.groups.expect_consumers("g")
     group = desk.groups.made_consumer("g")
     beat = Heartbeat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
-    told = group.heartbeat(beat, desk.groups.now())
+    results = group.heartbeat(beat, desk.groups.now())
     await desk.groups.keep(group)
     await desk.restart()
     after = desk.groups.consumer("g")
     assert after is not None
-    again = after.heartbeat(Heartbeat("m", told.epoch), desk.groups.now())
-    assert (again.error_code, again.epoch) == (errors.NONE, told.epoch)
+    again = after.heartbeat(Heartbeat("m", results.epoch), desk.groups.now())
+    assert (again.error_code, again.epoch) == (errors.NONE, results.epoch)
     await desk.wait(46)
     assert desk.groups.all() == []
     await settled()
@@ -219,7 +219,7 @@ async def test_nobody_is_told_what_cannot_be_kept(desk: Desk) -> None:
 async def test_everybody_waits_for_what_is_on_its_way(desk: Desk) -> None:
     await desk.groups.expect_consumers("g")
     group = desk.groups.made_consumer("g")
-    opened, told = trio.Event(), []
+    opened, results = trio.Event(), []
     put = desk.metadata.put
 
     async def waits(*args: object) -> int:
@@ -228,7 +228,7 @@ async def test_everybody_waits_for_what_is_on_its_way(desk: Desk) -> None:
 
     async def keep(name: str) -> None:
         await desk.groups.keep(group)
-        told.append(name)
+        results.append(name)
 
     desk.metadata.put = waits
     beat = Heartbeat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
@@ -237,22 +237,22 @@ async def test_everybody_waits_for_what_is_on_its_way(desk: Desk) -> None:
     await settled()
     desk.nursery.start_soon(keep, "again")
     await settled()
-    assert told == []
+    assert results == []
     opened.set()
     await settled()
-    assert sorted(told) == ["again", "first"]
+    assert sorted(results) == ["again", "first"]
 
 
 async def test_room(desk: Desk) -> None:
     desk.groups._memory = GroupMemory(10_000)
-    (told,) = await desk.join("g" * 3_000)
-    assert told.error_code == errors.COORDINATOR_NOT_AVAILABLE
+    (results,) = await desk.join("g" * 3_000)
+    assert results.error_code == errors.COORDINATOR_NOT_AVAILABLE
     with pytest.raises(KafkaRefusal):
         await desk.groups.expect_consumers("g" * 3_000)
     with pytest.raises(KafkaRefusal):
         desk.groups.made_consumer("g" * 3_000)
-    (told,) = await desk.join(client="c" * 10_000)
-    assert told.error_code == errors.COORDINATOR_NOT_AVAILABLE
+    (results,) = await desk.join(client="c" * 10_000)
+    assert results.error_code == errors.COORDINATOR_NOT_AVAILABLE
     await desk.wait(1)
     assert desk.groups.all() == []
     assert desk.groups._memory.used_bytes == 0
@@ -266,13 +266,13 @@ async def test_kinds(desk: Desk) -> None:
     assert desk.groups.find("g") is None
     assert desk.groups.subscribed_topics("g") == {"t"}
     assert desk.groups.record_of("g") == GroupRecord("consumer", "consumer")
-    (told,) = await desk.join()
-    assert told.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+    (results,) = await desk.join()
+    assert results.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
     with pytest.raises(KafkaRefusal):
         desk.groups.made_consumer("g")
     group.remove(*group.members.values())
-    (told,) = await desk.join()
-    assert told.error_code == errors.NONE
+    (results,) = await desk.join()
+    assert results.error_code == errors.NONE
     assert desk.groups.consumer("g") is None
     with pytest.raises(KafkaRefusal):
         desk.groups.made_consumer("g")

@@ -32,27 +32,27 @@ def keyed(*keys: bytes) -> bytes:
 
 def batches(found: FetchedPartition) -> list[tuple[int, int, list[Any]]]:
     """First and last offset, and the offsets and keys of the records."""
-    data, told = bytes(found.records or b""), []
+    data, results = bytes(found.records or b""), []
     while data:
         header = record_batch.header_of(data)
         one, data = data[: header.size + 12], data[header.size + 12 :]
         first = header.base_offset
         records = [(first + each.place, each.key) for each in record_batch.records_of(one)]
-        told.append((first, first + header.last_delta, records))
-    return told
+        results.append((first, first + header.last_delta, records))
+    return results
 
 
 async def compacted(stage: Stage) -> Client:
     """Twenty-two batches of two records, in ledgers of ten; of the first twenty, few are left."""
     client = await stage.client()
-    wanted = CreateTopic(
+    expected_value = CreateTopic(
         name="t",
         num_partitions=1,
         replication_factor=1,
         assignments=[],
         configs=[ConfigValue(name="cleanup.policy", value="compact")],
     )
-    await client.hears(CreateTopicsRequest(topics=[wanted]))
+    await client.hears(CreateTopicsRequest(topics=[expected_value]))
     for number in range(22):
         await client.produce("t", keyed(b"k", b"%d" % (number // 4)))
     topic = await stage.broker.topic(T.partition(0), create=False)
@@ -85,10 +85,10 @@ async def test_what_is_left_keeps_its_offsets(stage: Stage) -> None:
 async def test_a_little_at_a_time(stage: Stage, size: int) -> None:
     client, found, offset = await compacted(stage), [], 0
     while offset < 44:
-        told = batches(await client.fetch("t", offset, size=size))
-        assert len(told) >= 1
-        found += told
-        offset = told[-1][1] + 1
+        results = batches(await client.fetch("t", offset, size=size))
+        assert len(results) >= 1
+        found += results
+        offset = results[-1][1] + 1
     assert found == LEFT
 
 
@@ -120,5 +120,5 @@ async def test_what_is_at_hand_is_given_at_once(stage: Stage, written: bool) -> 
     assert len(client.hear()) == 1
     stage.stores.ledgers.at_hand = True
     client.ask(fetch_request("t", 20, size=2 * len(large) + 100), 12)
-    (heard,) = client.hear()
-    assert [base for base, _, _ in batches(heard.responses[0].partitions[0])] == [20, 40]
+    (received,) = client.hear()
+    assert [base for base, _, _ in batches(received.responses[0].partitions[0])] == [20, 40]

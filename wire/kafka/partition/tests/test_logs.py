@@ -24,8 +24,8 @@ async def test_names_of_one_topic_lead_to_one_log(stage: Stage) -> None:
     client = await stage.client("t")
     once = batch(b"a", producer=(7, 0, 0))
     names = ["t", "public/default/t", "persistent://public/default/t"]
-    told = [await client.produce(name, once) for name in names]
-    assert [(part.error_code, part.base_offset) for part in told] == [(0, 0)] * 3
+    results = [await client.produce(name, once) for name in names]
+    assert [(part.error_code, part.base_offset) for part in results] == [(0, 0)] * 3
 
 
 @pytest.mark.parametrize("way", ["unloaded", "deleted"])
@@ -124,8 +124,8 @@ async def test_rules_change_with_the_policies(stage: Stage) -> None:
 async def test_readers_hear_of_more_while_they_watch(stage: Stage) -> None:
     client = await stage.client("t")
     log = await stage.front.services.logs.get("t", 0)
-    heard: list[int] = []
-    with log.watched(lambda: heard.append(log.end)):
+    received: list[int] = []
+    with log.watched(lambda: received.append(log.end)):
         await client.produce("t", batch(b"a"))
     await client.produce("t", batch(b"b"))
-    assert heard == [1]
+    assert received == [1]

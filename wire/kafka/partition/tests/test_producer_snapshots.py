@@ -27,11 +27,11 @@ NAME = TopicName.parse("t-partition-0")
 
 async def written(client: Client, *firsts: int, producer: int = 7) -> list[tuple[int, int]]:
     """Batches of two, by their first numbers: what was said of each."""
-    told = []
+    results = []
     for first in firsts:
         part = await client.produce("t", batch(b"a", b"b", producer=(producer, 0, first)))
-        told.append((part.error_code, part.base_offset))
-    return told
+        results.append((part.error_code, part.base_offset))
+    return results
 
 
 @pytest.fixture

@@ -35,9 +35,9 @@ def come(known: ProducerStates, *, offset: int, first: int, count: int = 1) -> B
     return made
 
 
-def refusal(known: ProducerStates, wanted: BatchHeader) -> int:
+def refusal(known: ProducerStates, expected: BatchHeader) -> int:
     with pytest.raises(KafkaRefusal) as caught:
-        known.admit(wanted, NOW_MS)
+        known.admit(expected, NOW_MS)
     return caught.value.code
 
 
@@ -86,14 +86,14 @@ def test_epochs() -> None:
 
 def test_again_before_it_is_stored() -> None:
     known = ProducerStates(Census())
-    told: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     made, _ = known.admit(header(0), NOW_MS)
     again, before = known.admit(header(0), NOW_MS)
     assert before
     assert again is made
-    again.waiting.append(lambda code, offset: told.append((code, offset)))
+    again.waiting.append(lambda code, offset: results.append((code, offset)))
     known.stored(made, 42)
-    assert told == [(0, 42)]
+    assert results == [(0, 42)]
 
 
 def test_what_failed_and_what_came_behind_it_may_come_again() -> None:
@@ -101,11 +101,11 @@ def test_what_failed_and_what_came_behind_it_may_come_again() -> None:
     come(known, offset=0, first=0)
     second, _ = known.admit(header(1), NOW_MS)
     third, _ = known.admit(header(2), NOW_MS)
-    told: list[tuple[int, int]] = []
-    second.waiting.append(lambda code, offset: told.append((code, offset)))
+    results: list[tuple[int, int]] = []
+    second.waiting.append(lambda code, offset: results.append((code, offset)))
     known.failed(7, second, 56)
     known.failed(7, third, 56)
-    assert told == [(56, -1)]
+    assert results == [(56, -1)]
     come(known, offset=1, first=1)
     come(known, offset=2, first=2)
 

@@ -35,6 +35,6 @@ async def test_a_handler_answers_without_a_session(stage: Stage) -> None:
     caller = Caller(connection, Endpoint("mq", 9092), "kafka")
     context = RequestContext(ApiKey.METADATA, 9, 1, "c", caller)
     handler = RequestHandlers(stage.front.services).by_key[ApiKey.METADATA]
-    heard = await handler(context, MetadataRequest(topics=[MetadataRequestTopic(name="..")]))
-    assert [(one.host, one.port) for one in heard.brokers] == [("mq", 9092)]
-    assert heard.topics[0].error_code != 0
+    received = await handler(context, MetadataRequest(topics=[MetadataRequestTopic(name="..")]))
+    assert [(one.host, one.port) for one in received.brokers] == [("mq", 9092)]
+    assert received.topics[0].error_code != 0

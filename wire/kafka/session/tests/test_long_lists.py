@@ -32,8 +32,8 @@ async def test_all_of_it(count: int) -> None:
 
     key = DescribeTransactionsRequest.KEY
     names = [f"t{number}" for number in range(count)]
-    asked = KafkaRequest(key, 0, 7, "", None, 0)
+    requested = KafkaRequest(key, 0, 7, "", None, 0)
     empty = DescribeTransactionsResponse(transaction_states=[])
     whole = DescribeTransactionsResponse(transaction_states=list(map(described, names)))
-    made = await long_list(asked, empty, names, make)
+    made = await long_list(requested, empty, names, make)
     assert b"".join(made) == b"".join(apis.encode_response(key, 0, 7, whole))

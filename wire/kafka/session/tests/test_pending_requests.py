@@ -8,7 +8,7 @@ from magnetar.wire.kafka.session.pending_requests import Pending
 from magnetar.wire.kafka.wire import KafkaRequest
 
 
-def asked(key: int) -> KafkaRequest:
+def requested(key: int) -> KafkaRequest:
     return KafkaRequest(key, 9, 0, "", None, 100)
 
 
@@ -20,7 +20,7 @@ def test_it_is_what_a_look_through_all_would_say() -> None:
             assert pending.requests[0] is plain[0]
             assert pending.take() is plain.popleft()
         else:
-            plain.append(asked(ApiKey.METADATA if dice.random() < 0.1 else ApiKey.PRODUCE))
+            plain.append(requested(ApiKey.METADATA if dice.random() < 0.1 else ApiKey.PRODUCE))
             pending.add(plain[-1])
         if dice.random() < 0.01:
             pending.clear()

@@ -14,7 +14,7 @@ from magnetar.wire.kafka.session import rights
 from magnetar.wire.kafka.session.versions import SERVED
 
 
-class Asked(Access):
+class RecordedAccess(Access):
     """Remembers what it was asked, and may refuse."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Asked(Access):
 def test_every_request_names_what_it_is_about(key: int) -> None:
     api = APIS[key]
     for version in range(api.request.VERSIONS[0], api.request.VERSIONS[1] + 1):
-        access = Asked()
+        access = RecordedAccess()
         rights.check(access, "me", key, full(api.request, version))
         assert access.heard, f"{api.name} {version} is about nothing"
         assert all(who == "me" and name for who, _, _, name in access.heard)
@@ -45,7 +45,7 @@ def test_who_says_hello_is_not_asked() -> None:
 
 
 async def test_what_is_refused_ends_the_connection(stage: Stage) -> None:
-    access = stage.broker.access = Asked()
+    access = stage.broker.access = RecordedAccess()
     client = await stage.client("t")
     await client.fetch("t", 0)
     assert access.heard[-1] == ("", Action.READ, ResourceType.TOPIC, "t")
@@ -56,7 +56,7 @@ async def test_what_is_refused_ends_the_connection(stage: Stage) -> None:
 
 
 def test_groups_are_asked_about_as_groups() -> None:
-    access = Asked()
+    access = RecordedAccess()
     resources = [
         DescribeResource(resource_type=kind, resource_name=name, configuration_keys=None)
         for kind, name in ((2, "t"), (32, "g"))

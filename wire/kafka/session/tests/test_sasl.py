@@ -27,10 +27,10 @@ class Password:
 
 async def test_there_is_none_and_clients_are_told(stage: Stage) -> None:
     client = await stage.client()
-    heard = await client.hears(SaslHandshakeRequest(mechanism="PLAIN"))
-    assert (heard.error_code, heard.mechanisms) == (errors.UNSUPPORTED_SASL_MECHANISM, [])
-    heard = await client.hears(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"))
-    assert heard.error_code == errors.ILLEGAL_SASL_STATE
+    received = await client.hears(SaslHandshakeRequest(mechanism="PLAIN"))
+    assert (received.error_code, received.mechanisms) == (errors.UNSUPPORTED_SASL_MECHANISM, [])
+    received = await client.hears(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"))
+    assert received.error_code == errors.ILLEGAL_SASL_STATE
 
 
 async def test_a_mechanism_is_carried_to_its_end(stage: Stage) -> None:
@@ -39,8 +39,8 @@ async def test_a_mechanism_is_carried_to_its_end(stage: Stage) -> None:
     assert (await client.hears(SaslHandshakeRequest(mechanism="WORD"))).error_code == 0
     assert (await client.hears(SaslAuthenticateRequest(auth_bytes=b""))).auth_bytes == b"word?"
     assert client.session.caller.principal == ""
-    heard = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
-    assert (heard.error_code, heard.auth_bytes) == (0, b"welcome")
+    received = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
+    assert (received.error_code, received.auth_bytes) == (0, b"welcome")
     assert client.session.caller.principal == "ali"
 
 
@@ -49,9 +49,9 @@ async def test_a_proof_that_fails(stage: Stage) -> None:
     client = await stage.client()
     await client.hears(SaslHandshakeRequest(mechanism="WORD"))
     await client.hears(SaslAuthenticateRequest(auth_bytes=b""))
-    heard = await client.hears(SaslAuthenticateRequest(auth_bytes=b"open"))
-    assert heard.error_code == errors.SASL_AUTHENTICATION_FAILED
-    assert heard.error_message == "that is not the word"
+    received = await client.hears(SaslAuthenticateRequest(auth_bytes=b"open"))
+    assert received.error_code == errors.SASL_AUTHENTICATION_FAILED
+    assert received.error_message == "that is not the word"
     assert client.session.caller.principal == ""
     again = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
     assert again.error_code == errors.ILLEGAL_SASL_STATE

@@ -16,9 +16,9 @@ async def test_what_is_served(stage: Stage, version: int) -> None:
     request = ApiVersionsRequest(
         client_software_name="apache-kafka-java", client_software_version="4.3.1"
     )
-    heard = await client.hears(request, version)
-    assert heard.error_code == 0
-    found = {one.api_key: (one.min_version, one.max_version) for one in heard.api_keys}
+    received = await client.hears(request, version)
+    assert received.error_code == 0
+    found = {one.api_key: (one.min_version, one.max_version) for one in received.api_keys}
     assert found == SERVED
 
 

@@ -126,11 +126,11 @@ def test_whatever_hand_takes_protobuf_takes_for_the_same(command):
 def test_whatever_is_sent_is_heard(sent):
     wire = PulsarWire()
     wire.feed(peer.connect() + b"".join(peer.frame("ACK", command) for command in sent))
-    heard = [event for event in wire.take_events() if isinstance(event, events.Acks)]
-    total = [each for acks in heard for each in sorted(ids_of(acks))]
+    received = [event for event in wire.take_events() if isinstance(event, events.Acks)]
+    total = [each for acks in received for each in sorted(ids_of(acks))]
     expected = [by_protobuf(peer.frame("ACK", command)) for command in sent]
     assert set(total) == {each for acks in expected for each in ids_of(acks)}
-    assert [each for acks in heard for each in acks.partial] == [
+    assert [each for acks in received for each in acks.partial] == [
         each for acks in expected for each in acks.partial
     ]
 

@@ -29,14 +29,14 @@ def hear(data: bytes, by_hand: bool) -> list[object]:
     wire.take_events()
     if not by_hand:
         wire._hot = {}  # the one place that knows the other way round
-    heard: list[object] = []
+    received: list[object] = []
     try:
-        heard.append(("consumed", wire.feed(data)))
+        received.append(("consumed", wire.feed(data)))
     except WireError:
-        heard.append("refused")
+        received.append("refused")
     for event in wire.take_events():
-        heard += flat(event)
-    return heard
+        received += flat(event)
+    return received
 
 
 def flat(event: events.Event) -> list[object]:
@@ -58,10 +58,10 @@ def flat(event: events.Event) -> list[object]:
     return [event]
 
 
-def in_sets(heard: list[object]) -> list[object]:
+def in_sets(received: list[object]) -> list[object]:
     """The ids of one command may come in any order."""
-    acks = [each for each in heard if isinstance(each, tuple) and isinstance(each[0], tuple)]
-    return [each for each in heard if each not in acks] + sorted(set(acks), key=repr)
+    acks = [each for each in received if isinstance(each, tuple) and isinstance(each[0], tuple)]
+    return [each for each in received if each not in acks] + sorted(set(acks), key=repr)
 
 
 @settings(max_examples=300)
@@ -70,12 +70,12 @@ def test_damage_is_judged_alike(data):
     frames = bytearray(b"".join(data.draw(st.lists(st.sampled_from(FRAMES), max_size=4))))
     for _ in range(data.draw(st.integers(0, 3)) if frames else 0):
         frames[data.draw(st.integers(0, len(frames) - 1))] = data.draw(st.integers(0, 255))
-    heard = in_sets(hear(bytes(frames), by_hand=True))
-    assert heard == in_sets(hear(bytes(frames), by_hand=False))
+    received = in_sets(hear(bytes(frames), by_hand=True))
+    assert received == in_sets(hear(bytes(frames), by_hand=False))
 
 
 def test_without_damage():
     frames = b"".join(FRAMES)
-    heard = in_sets(hear(frames, by_hand=True))
-    assert ("consumed", len(frames)) in heard
-    assert heard == in_sets(hear(frames, by_hand=False))
+    received = in_sets(hear(frames, by_hand=True))
+    assert ("consumed", len(frames)) in received
+    assert received == in_sets(hear(frames, by_hand=False))

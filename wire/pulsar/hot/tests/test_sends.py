@@ -25,7 +25,7 @@ def opened(**options) -> PulsarWire:
     return wire
 
 
-def heard(data: bytes, **options) -> list[events.Event]:
+def received(data: bytes, **options) -> list[events.Event]:
     wire = opened(**options)
     assert wire.feed(data) == len(data)
     return wire.take_events()
@@ -80,7 +80,7 @@ def test_every_legal_send_is_read_as_protobuf_reads_it(sent):
                 (command.txnid_most_bits, command.txnid_least_bits) if in_txn else None,
             )
         )
-    assert flat(heard(data)) == expected
+    assert flat(received(data)) == expected
 
 
 def raw_send(command: bytes, tail: bytes = peer.tail(b"x")) -> bytes:
@@ -104,7 +104,7 @@ UNUSUAL = {
 @pytest.mark.parametrize("command", UNUSUAL.values(), ids=UNUSUAL)
 def test_unusual_encodings(command):
     data = peer.send(3, 6) + raw_send(command) + peer.send(3, 8)
-    messages = flat(heard(data))
+    messages = flat(received(data))
     assert [(each[0], each[2], each[4]) for each in messages] == [(3, 6, 1), (3, 7, 1), (3, 8, 1)]
 
 
@@ -112,7 +112,7 @@ def test_numbers_that_look_alike_are_told_apart():
     """Three bytes may be one sequence id, or a small one and a number of messages."""
     data = peer.send(3, 2_100_000) + peer.send(3, 5, num_messages=1) + peer.send(3, 2_100_001)
     data += peer.send(3, 5, num_messages=7)
-    run, *others = heard(data)
+    run, *others = received(data)
     assert not others
     assert [sequence_of(echo)[0] for echo in run.sequences] == [2_100_000, 5, 2_100_001, 5]
     assert run.counts == [1, 1, 1, 7]
@@ -120,14 +120,14 @@ def test_numbers_that_look_alike_are_told_apart():
 
 def test_batches_and_single_messages_share_a_run():
     data = peer.send(3, 1) + peer.send_batch(3, 2, [b"a", b"b"]) + peer.send(3, 4)
-    (run,) = heard(data)
+    (run,) = received(data)
     assert run.counts == [1, 2, 1]
     assert [sequence_of(echo) for echo in run.sequences] == [(1, 0), (2, 3), (4, 0)]
 
 
 def test_a_run_has_one_producer():
     data = peer.send(3, 1) + peer.send(3, 2) + peer.send(300, 1) + peer.send(3, 3)
-    assert [(run.producer_id, len(run.payloads)) for run in heard(data)] == [
+    assert [(run.producer_id, len(run.payloads)) for run in received(data)] == [
         (3, 2),
         (300, 1),
         (3, 1),
@@ -136,27 +136,27 @@ def test_a_run_has_one_producer():
 
 def test_a_run_is_limited_in_number():
     data = b"".join(peer.send(3, number) for number in range(2500))
-    assert [len(run.payloads) for run in heard(data)] == [1000, 1000, 500]
+    assert [len(run.payloads) for run in received(data)] == [1000, 1000, 500]
 
 
 def test_a_run_is_limited_in_bytes():
     data = b"".join(peer.send(3, number, b"x" * 300_000) for number in range(9))
-    runs = heard(data)
+    runs = received(data)
     assert [len(run.payloads) for run in runs] == [3, 3, 3]
     large = peer.send(3, 1, b"x" * 3_000_000)
-    assert [len(run.payloads) for run in heard(large + large)] == [1, 1]
+    assert [len(run.payloads) for run in received(large + large)] == [1, 1]
     small = peer.send(3, 1)
-    assert [len(run.payloads) for run in heard(small + large + small)] == [1, 1, 1]
+    assert [len(run.payloads) for run in received(small + large + small)] == [1, 1, 1]
 
 
 def test_chunks_are_runs_of_their_own():
     chunk = peer.send(3, 2, is_chunk=True)
-    runs = heard(peer.send(3, 1) + chunk + peer.send(3, 3))
+    runs = received(peer.send(3, 1) + chunk + peer.send(3, 3))
     assert [run.chunks for run in runs] == [False, True, False]
 
 
 def test_where_a_replicated_message_comes_from():
-    (run,) = heard(peer.send(3, 1, message_id=peer.message_id(8, 9)))
+    (run,) = received(peer.send(3, 1, message_id=peer.message_id(8, 9)))
     assert run.origin == events.MessageId(8, 9)
 
 
@@ -166,24 +166,24 @@ def damaged(frame: bytes) -> bytes:
 
 def test_a_bad_checksum_is_told_between_the_runs():
     data = peer.send(3, 1) + damaged(peer.send(3, 2)) + damaged(peer.send(3, 3)) + peer.send(3, 4)
-    first, bad, worse, last = heard(data)
+    first, bad, worse, last = received(data)
     assert [sequence_of(echo)[0] for echo in first.sequences] == [1]
     assert (bad, worse) == (events.BadChecksum(3, 2), events.BadChecksum(3, 3))
     assert [sequence_of(echo)[0] for echo in last.sequences] == [4]
 
 
 def test_a_bad_checksum_of_a_large_message():
-    assert heard(damaged(peer.send(3, 2, b"x" * 100_000))) == [events.BadChecksum(3, 2)]
+    assert received(damaged(peer.send(3, 2, b"x" * 100_000))) == [events.BadChecksum(3, 2)]
 
 
 def test_checksums_need_not_be_verified():
     data = damaged(peer.send(3, 1)) + damaged(peer.send(3, 2, is_chunk=True))
-    assert len(flat(heard(data, verify_checksums=False))) == 2
+    assert len(flat(received(data, verify_checksums=False))) == 2
 
 
 @pytest.mark.parametrize("fields", [{}, {"is_chunk": True}])
 def test_a_missing_checksum_is_added(fields):
-    (run,) = heard(peer.send(3, 1, checked=False, **fields))
+    (run,) = received(peer.send(3, 1, checked=False, **fields))
     assert run.payloads == [peer.tail(b"hello", peer.metadata(1))]
 
 

@@ -18,8 +18,8 @@ def client_of(player: Player) -> PulsarClient:
 async def test_a_refusal_is_of_the_type_that_the_request_asks_for(stage: Stage) -> None:
     player = await stage.player()
     client_of(player).refuse(events.GetLastMessageId(7, 1), NotAllowed("no"))
-    (heard,) = await player.hears()
-    assert (heard.kind, heard.body.request_id) == ("ERROR", 7)
+    (received,) = await player.hears()
+    assert (received.kind, received.body.request_id) == ("ERROR", 7)
     assert player.line.ending is None
 
 

@@ -7,26 +7,26 @@ from magnetar.wire.pulsar.tests import peer
 
 async def test_introductions(stage: Stage) -> None:
     client = stage.stranger(server_version="M-1")
-    heard = await client.says_one(peer.connect(protocol_version=12))
-    assert (heard.kind, heard.body.server_version) == ("CONNECTED", "M-1")
-    assert heard.body.protocol_version == 12, "the lower of both"
-    assert heard.body.max_message_size == 16 * 1024 * 1024
+    received = await client.says_one(peer.connect(protocol_version=12))
+    assert (received.kind, received.body.server_version) == ("CONNECTED", "M-1")
+    assert received.body.protocol_version == 12, "the lower of both"
+    assert received.body.max_message_size == 16 * 1024 * 1024
 
 
 async def test_whoever_comes_through_a_proxy_is_welcome(stage: Stage) -> None:
     """We tell clients to stay where they dialled: then they name us as the broker behind it."""
     client = stage.stranger()
-    heard = await client.says_one(peer.connect(proxy_to_broker_url="localhost:6650"))
-    assert heard.kind == "CONNECTED"
+    received = await client.says_one(peer.connect(proxy_to_broker_url="localhost:6650"))
+    assert received.kind == "CONNECTED"
 
 
 async def test_a_connection_too_many_is_refused_in_the_protocols_words(stage: Stage) -> None:
     client = stage.stranger()
     client.line.refusal = "the server has its maximum of 1 connections"
-    heard = await client.says_one(peer.connect())
-    assert (heard.kind, heard.body.request_id) == ("ERROR", 2**64 - 1)
-    assert heard.body.error == pb.NotAllowedError
-    assert heard.body.message == client.line.ending == client.line.refusal
+    received = await client.says_one(peer.connect())
+    assert (received.kind, received.body.request_id) == ("ERROR", 2**64 - 1)
+    assert received.body.error == pb.NotAllowedError
+    assert received.body.message == client.line.ending == client.line.refusal
 
 
 async def test_a_quiet_peer_is_asked_and_a_stranger_is_not(stage: Stage) -> None:

@@ -67,12 +67,12 @@ async def test_who_pays_for_long_hears_that_the_server_lives(
     await decide(stage, publish_rate={"publishThrottlingRateInMsg": 1})
     client = await writer(stage)
     assert kinds(await client.says(*sends(0, 51))) == ["SEND_RECEIPT"] * 51, "at once: no word more"
-    told = []
+    results = []
     for _ in range(5):
         stage.stores.clock.forward(10)
         await trio.sleep(10)
-        told += [(each.kind, client.line.paused) for each in await client.hears()]
-    assert told == [("PONG", PAUSE_RATE)] * 2, "after 20 s, and after 40"
+        results += [(each.kind, client.line.paused) for each in await client.hears()]
+    assert results == [("PONG", PAUSE_RATE)] * 2, "after 20 s, and after 40"
     stage.stores.clock.forward(1)
     await trio.sleep(20)
     assert (kinds(await client.hears()), client.line.paused) == ([], 0)
@@ -104,12 +104,12 @@ async def test_what_a_topic_refuses_comes_in_its_place(slow_stage: Stage) -> Non
     run = [peer.send(7, i, large if i in (1, 2, 4) else small) for i in range(5)]
     assert await client.says(*run) == [], "nothing overtakes what is on its way to storage"
     slow_stage.stores.ledgers.sync()
-    heard = await client.hears()
-    told = [(each.kind, each.body.sequence_id) for each in heard]
+    received = await client.hears()
+    results = [(each.kind, each.body.sequence_id) for each in received]
     receipt, refusal = "SEND_RECEIPT", "SEND_ERROR"
-    assert told == [(receipt, 0), (refusal, 1), (refusal, 2), (receipt, 3), (refusal, 4)]
-    assert heard[1].body.error == pb.NotAllowedError
-    assert "maximum message size" in heard[1].body.message
+    assert results == [(receipt, 0), (refusal, 1), (refusal, 2), (receipt, 3), (refusal, 4)]
+    assert received[1].body.error == pb.NotAllowedError
+    assert "maximum message size" in received[1].body.message
     first = await client.says_one(peer.send(7, 5, large))
     assert first.kind == "SEND_ERROR", "at once where nothing comes before"
 
@@ -120,40 +120,42 @@ async def test_what_no_consumer_can_read_is_refused_by_itself(stage: Stage) -> N
     empty = peer.send(7, 1, peer.batch([b"a", b"b"]), about=about, num_messages=3)
     garbage = peer.metadata(2, compression=1, uncompressed_size=50)
     packed = peer.send(7, 2, b"garbage", about=garbage)
-    heard = await client.says(peer.send(7, 0, b"x"), empty, packed, peer.send_batch(7, 3, [b"a"]))
-    told = [(each.kind, each.body.sequence_id) for each in heard]
+    received = await client.says(
+        peer.send(7, 0, b"x"), empty, packed, peer.send_batch(7, 3, [b"a"])
+    )
+    results = [(each.kind, each.body.sequence_id) for each in received]
     receipt, refusal = "SEND_RECEIPT", "SEND_ERROR"
-    assert sorted(told, key=lambda one: one[1]) == [
+    assert sorted(results, key=lambda one: one[1]) == [
         (receipt, 0),
         (refusal, 1),
         (refusal, 2),
         (receipt, 3),
     ]
-    assert {each.body.error for each in heard if each.kind == refusal} == {pb.NotAllowedError}
+    assert {each.body.error for each in received if each.kind == refusal} == {pb.NotAllowedError}
 
 
 async def test_too_many_lookups(stage: Stage) -> None:
     """In the words of each question's own answer."""
     client = await stage.player(lookups_max=0)
-    heard = await client.says(peer.lookup(5, "t"), peer.partitioned_metadata(6, "t"))
-    assert sorted(kinds(heard)) == ["LOOKUP_RESPONSE", "PARTITIONED_METADATA_RESPONSE"]
-    assert [each.body.error for each in heard] == [pb.TooManyRequests] * 2
+    received = await client.says(peer.lookup(5, "t"), peer.partitioned_metadata(6, "t"))
+    assert sorted(kinds(received)) == ["LOOKUP_RESPONSE", "PARTITIONED_METADATA_RESPONSE"]
+    assert [each.body.error for each in received] == [pb.TooManyRequests] * 2
     patient = await stage.player(lookups_max=1)
     for number in range(3):
-        heard = await patient.says(peer.lookup(number, "t"))
-        assert heard[0].body.response == pb.CommandLookupTopicResponse.CONNECT
+        received = await patient.says(peer.lookup(number, "t"))
+        assert received[0].body.response == pb.CommandLookupTopicResponse.CONNECT
 
 
 async def test_a_subscribe_rate(stage: Stage, autojump_clock: MockClock) -> None:
     rate = {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 60}
     await decide(stage, subscribe_rate=rate)
     client = await stage.player()
-    told = []
+    results = []
     for number in range(3):
-        heard = await client.says(peer.subscribe(number, 3, "t", "s"))
-        told += [each.body.error if each.kind == "ERROR" else each.kind for each in heard]
+        received = await client.says(peer.subscribe(number, 3, "t", "s"))
+        results += [each.body.error if each.kind == "ERROR" else each.kind for each in received]
         await client.says(peer.close_consumer(100 + number, 3))
-    assert told == ["SUCCESS", pb.TooManyRequests, pb.TooManyRequests]
+    assert results == ["SUCCESS", pb.TooManyRequests, pb.TooManyRequests]
 
 
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
@@ -168,12 +170,12 @@ async def test_so_many_of_each(stage: Stage, domain: str) -> None:
     await stage.broker.catalog.set_policies(DEFAULT, policies)
     client, topic = await stage.player(), f"{domain}://public/default/t"
     shared = pb.CommandSubscribe.SHARED
-    heard = await client.says(
+    received = await client.says(
         peer.producer(1, 1, topic),
         peer.subscribe(3, 1, topic, "a", sub_type=shared),
         peer.subscribe(5, 3, topic, "b", sub_type=shared),
     )
-    assert not [each for each in heard if each.kind == "ERROR"]
+    assert not [each for each in received if each.kind == "ERROR"]
     refusals = {
         pb.ProducerBusy: peer.producer(2, 2, topic),
         pb.ConsumerBusy: peer.subscribe(4, 2, topic, "a", sub_type=shared),
@@ -209,24 +211,26 @@ async def test_a_quota_holds_from_the_first_producer_on(
     )
     await stage.broker.unload(TopicName.parse("t"))
     client = await stage.player()
-    heard = await client.says_one(peer.producer(1, 7, "t"))
-    told = heard.body.error if heard.kind == "ERROR" else None
-    assert told == code
+    received = await client.says_one(peer.producer(1, 7, "t"))
+    results = received.body.error if received.kind == "ERROR" else None
+    assert results == code
 
 
 async def test_names_of_clients_have_an_end(stage: Stage) -> None:
     """They are kept, hashed a hundred times each, and stored with what was sent."""
     client = await stage.player()
-    heard = await client.says(
+    received = await client.says(
         peer.producer(1, 1, "t", producer_name="p" * 4_097),
         peer.subscribe(2, 1, "t", "s", consumer_name="c" * 4_097),
     )
-    assert [(each.kind, each.body.error) for each in heard] == [("ERROR", pb.InvalidTopicName)] * 2
-    heard = await client.says(
+    assert [(each.kind, each.body.error) for each in received] == [
+        ("ERROR", pb.InvalidTopicName)
+    ] * 2
+    received = await client.says(
         peer.producer(3, 1, "t", producer_name="p" * 4_096),
         peer.subscribe(4, 1, "t", "s", consumer_name="c" * 4_096),
     )
-    assert sorted(kinds(heard)) == ["PRODUCER_SUCCESS", "SUCCESS"]
+    assert sorted(kinds(received)) == ["PRODUCER_SUCCESS", "SUCCESS"]
 
 
 async def test_what_clients_say_of_themselves_has_an_end(stage: Stage) -> None:
@@ -238,9 +242,9 @@ async def test_what_clients_say_of_themselves_has_an_end(stage: Stage) -> None:
         peer.subscribe(1, 1, "t", "s", metadata=much),
         peer.subscribe(1, 1, "t", "s", subscription_properties=much),
     ):
-        heard = await client.says_one(frame)
-        assert heard.kind == "ERROR"
-        assert "65536 bytes" in heard.body.message
+        received = await client.says_one(frame)
+        assert received.kind == "ERROR"
+        assert "65536 bytes" in received.body.message
     assert kinds(await client.says(peer.producer(1, 2, "t", metadata=enough))) == [
         "PRODUCER_SUCCESS"
     ]
@@ -251,8 +255,8 @@ async def test_so_many_on_one_connection(stage: Stage, monkeypatch: pytest.Monke
     client = await stage.player()
     await client.says_one(peer.producer(1, 1, "t"))
     assert (await client.says_one(peer.producer(1, 1, "t"))).kind == "PRODUCER_SUCCESS"
-    heard = await client.says_one(peer.producer(2, 2, "t"))
-    assert (heard.kind, heard.body.error) == ("ERROR", pb.NotAllowedError)
+    received = await client.says_one(peer.producer(2, 2, "t"))
+    assert (received.kind, received.body.error) == ("ERROR", pb.NotAllowedError)
     assert (await client.says(peer.subscribe(3, 1, "t", "s")))[-1].kind == "SUCCESS"
-    heard = await client.says_one(peer.subscribe(4, 2, "t", "s"))
-    assert (heard.kind, heard.body.error) == ("ERROR", pb.NotAllowedError)
+    received = await client.says_one(peer.subscribe(4, 2, "t", "s"))
+    assert (received.kind, received.body.error) == ("ERROR", pb.NotAllowedError)

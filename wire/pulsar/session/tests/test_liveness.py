@@ -33,8 +33,8 @@ async def test_who_answers_keeps_its_place(stage: Stage, place: str) -> None:
     first, second = await holder(stage, place), await stage.player()
     assert await second.says(TAKE[place]) == [], "the holder is asked first"
     assert kinds(await first.says(peer.pong())) == ["PING"]
-    (heard,) = await second.hears()
-    assert heard.body.error == BUSY[place]
+    (received,) = await second.hears()
+    assert received.body.error == BUSY[place]
     assert first.line.ending is None
 
 

@@ -11,14 +11,14 @@ from magnetar.wire.pulsar.tests import peer
 
 async def test_lookup(stage: Stage) -> None:
     client = await stage.player()
-    heard = await client.says_one(peer.lookup(5, "t"))
-    assert heard.kind == "LOOKUP_RESPONSE"
-    assert heard.body.HasField("response")
-    assert heard.body.authoritative
-    heard = await client.says_one(peer.lookup(6, "nobody/nowhere/t"))
-    assert (heard.kind, heard.body.error) == ("LOOKUP_RESPONSE", pb.TopicNotFound)
-    heard = await client.says_one(peer.lookup(7, "t", advertised_listener_name="test"))
-    assert heard.body.message == "the broker do not have test listener"
+    received = await client.says_one(peer.lookup(5, "t"))
+    assert received.kind == "LOOKUP_RESPONSE"
+    assert received.body.HasField("response")
+    assert received.body.authoritative
+    received = await client.says_one(peer.lookup(6, "nobody/nowhere/t"))
+    assert (received.kind, received.body.error) == ("LOOKUP_RESPONSE", pb.TopicNotFound)
+    received = await client.says_one(peer.lookup(7, "t", advertised_listener_name="test"))
+    assert received.body.message == "the broker do not have test listener"
 
 
 async def test_a_peers_topic_is_looked_up_there() -> None:
@@ -29,31 +29,31 @@ async def test_a_peers_topic_is_looked_up_there() -> None:
     stores = Stores()
     async with running(stores, table) as broker:
         client = await Stage(stores, broker).player()
-        heard = await client.says_one(peer.lookup(5, "theirs"))
-        assert heard.body.response == pb.CommandLookupTopicResponse.REDIRECT
-        assert heard.body.broker_service_url == "pulsar://b:1"
-        assert heard.body.broker_service_url_tls == "pulsar+ssl://b:2"
-        assert heard.body.authoritative
-        heard = await client.says_one(peer.lookup(6, "mute"))
-        assert heard.body.error == pb.ServiceNotReady
-        heard = await client.says_one(peer.producer(1, 7, "theirs"))
-        assert (heard.kind, heard.body.error) == ("ERROR", pb.ServiceNotReady)
-        heard = await client.says_one(peer.subscribe(8, 1, "theirs", "s"))
-        assert (heard.kind, heard.body.error) == ("ERROR", pb.ServiceNotReady)
+        received = await client.says_one(peer.lookup(5, "theirs"))
+        assert received.body.response == pb.CommandLookupTopicResponse.REDIRECT
+        assert received.body.broker_service_url == "pulsar://b:1"
+        assert received.body.broker_service_url_tls == "pulsar+ssl://b:2"
+        assert received.body.authoritative
+        received = await client.says_one(peer.lookup(6, "mute"))
+        assert received.body.error == pb.ServiceNotReady
+        received = await client.says_one(peer.producer(1, 7, "theirs"))
+        assert (received.kind, received.body.error) == ("ERROR", pb.ServiceNotReady)
+        received = await client.says_one(peer.subscribe(8, 1, "theirs", "s"))
+        assert (received.kind, received.body.error) == ("ERROR", pb.ServiceNotReady)
         assert broker.topics == {}
 
 
 async def test_partitions(stage: Stage) -> None:
     client = await stage.player()
-    heard = await client.says_one(peer.partitioned_metadata(5, "t"))
-    assert heard.kind == "PARTITIONED_METADATA_RESPONSE"
-    assert heard.body.HasField("partitions")
-    assert heard.body.partitions == 0
+    received = await client.says_one(peer.partitioned_metadata(5, "t"))
+    assert received.kind == "PARTITIONED_METADATA_RESPONSE"
+    assert received.body.HasField("partitions")
+    assert received.body.partitions == 0
     await stage.broker.catalog.create_partitioned(TopicName.parse("p"), 3)
-    heard = await client.says_one(peer.partitioned_metadata(6, "p"))
-    assert heard.body.partitions == 3
-    heard = await client.says_one(peer.partitioned_metadata(7, "nobody/nowhere/t"))
-    assert heard.body.error == pb.TopicNotFound
+    received = await client.says_one(peer.partitioned_metadata(6, "p"))
+    assert received.body.partitions == 3
+    received = await client.says_one(peer.partitioned_metadata(7, "nobody/nowhere/t"))
+    assert received.body.error == pb.TopicNotFound
 
 
 async def test_topics_of_a_namespace(stage: Stage) -> None:
@@ -62,16 +62,18 @@ async def test_topics_of_a_namespace(stage: Stage) -> None:
     for name in names:
         await stage.broker.topic(TopicName.parse(name))
     everything = pb.CommandGetTopicsOfNamespace.ALL
-    heard = await client.says_one(peer.topics_of_namespace(5, "public/default", mode=everything))
-    assert list(heard.body.topics) == names
-    heard = await client.says_one(peer.topics_of_namespace(6, "public/default"))
-    assert list(heard.body.topics) == names[1:]
-    digest = heard.body.topics_hash
-    heard = await client.says_one(peer.topics_of_namespace(7, "public/default", topics_hash=digest))
-    assert (list(heard.body.topics), heard.body.changed) == ([], False)
-    heard = await client.says_one(peer.topics_of_namespace(8, "nobody/nowhere"))
+    received = await client.says_one(peer.topics_of_namespace(5, "public/default", mode=everything))
+    assert list(received.body.topics) == names
+    received = await client.says_one(peer.topics_of_namespace(6, "public/default"))
+    assert list(received.body.topics) == names[1:]
+    digest = received.body.topics_hash
+    received = await client.says_one(
+        peer.topics_of_namespace(7, "public/default", topics_hash=digest)
+    )
+    assert (list(received.body.topics), received.body.changed) == ([], False)
+    received = await client.says_one(peer.topics_of_namespace(8, "nobody/nowhere"))
     # a client that waits for topics of a pattern may wait for their namespace as well
-    assert (heard.kind, list(heard.body.topics)) == ("GET_TOPICS_OF_NAMESPACE_RESPONSE", [])
+    assert (received.kind, list(received.body.topics)) == ("GET_TOPICS_OF_NAMESPACE_RESPONSE", [])
 
 
 def test_the_hash_does_not_depend_on_the_order() -> None:

@@ -9,16 +9,16 @@ async def test_how_a_consumer_is_doing(stage: Stage) -> None:
     await published(stage, b"a", b"b")
     client = await consumer(stage, permits=5)
     await client.hears()
-    heard = await client.says_one(peer.consumer_stats(9, 3))
-    assert (heard.kind, heard.body.request_id) == ("CONSUMER_STATS_RESPONSE", 9)
-    assert heard.body.connected_since == "2023-11-14T22:13:20.000+00:00"
-    heard = await client.says_one(peer.consumer_stats(10, 99))
-    assert heard.kind == "CONSUMER_STATS_RESPONSE"
-    assert heard.body.error_code == pb.ConsumerNotFound
+    received = await client.says_one(peer.consumer_stats(9, 3))
+    assert (received.kind, received.body.request_id) == ("CONSUMER_STATS_RESPONSE", 9)
+    assert received.body.connected_since == "2023-11-14T22:13:20.000+00:00"
+    received = await client.says_one(peer.consumer_stats(10, 99))
+    assert received.kind == "CONSUMER_STATS_RESPONSE"
+    assert received.body.error_code == pb.ConsumerNotFound
 
 
 async def test_transactions_are_refused_in_the_words_that_clients_look_for(stage: Stage) -> None:
     client = await stage.player()
     message = pb.CommandNewTxn(request_id=4, tc_id=0)
-    heard = await client.says_one(peer.frame("NEW_TXN", message))
-    assert (heard.kind, heard.body.message) == ("ERROR", "Transactions are not enabled.")
+    received = await client.says_one(peer.frame("NEW_TXN", message))
+    assert (received.kind, received.body.message) == ("ERROR", "Transactions are not enabled.")

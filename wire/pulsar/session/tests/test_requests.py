@@ -30,8 +30,8 @@ async def together(stage: Stage, count: int) -> list[Player]:
 async def test_all_are_answered(stage: Stage) -> None:
     """A few at a time, each of which may overtake those that begin with it."""
     client = await stage.player()
-    heard = await client.says(*lookups(3 * REQUESTS_MAX))
-    answered = [each.body.request_id for each in heard]
+    received = await client.says(*lookups(3 * REQUESTS_MAX))
+    answered = [each.body.request_id for each in received]
     assert sorted(answered) == list(range(3 * REQUESTS_MAX))
     for place, number in enumerate(answered):
         assert abs(place - number) < 2 * requests.BEGIN_MAX
@@ -171,8 +171,8 @@ async def test_those_that_are_coming_count_among_those_that_are_attached(
         lambda n: peer.subscribe(n, n, "t", f"s{n}"),
         lambda n: peer.producer(n, n, "t"),
     ):
-        heard = await client.says(*map(make, range(3)))
-        errors = [each.body.error for each in heard if each.kind == "ERROR"]
+        received = await client.says(*map(make, range(3)))
+        errors = [each.body.error for each in received if each.kind == "ERROR"]
         assert errors == [pb.NotAllowedError]
 
 

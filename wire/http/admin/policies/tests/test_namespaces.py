@@ -173,7 +173,7 @@ async def test_who_changes_two_things_at_once_changes_both(visitor: Visitor) -> 
     metadata.put = slow  # type: ignore[method-assign]
     await visitor.does("PUT", "/admin/v2/persistent/public/default/a")
     topic = "/admin/v2/persistent/public/default/a"
-    wanted = {
+    expected_value = {
         f"{HERE}/messageTTL": 60,
         f"{HERE}/maxProducersPerTopic": 3,
         f"{HERE}/deduplication": True,
@@ -185,7 +185,7 @@ async def test_who_changes_two_things_at_once_changes_both(visitor: Visitor) -> 
         f"{topic}/maxProducers": 6,
     }
     async with trio.open_nursery() as nursery:
-        for path, value in wanted.items():
+        for path, value in expected_value.items():
             method = "PUT" if "/property/" in path else "POST"
             nursery.start_soon(visitor.does, method, path, value)
     found = await visitor.get(HERE)

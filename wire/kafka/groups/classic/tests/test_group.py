@@ -67,7 +67,7 @@ class Desk:
         alone: bool = True,
     ) -> list[Joined]:
         """`alone`: nobody else comes in the same turn of the loop."""
-        told: list[Joined] = []
+        results: list[Joined] = []
         request = Joining(
             member_id=member_id,
             instance_id=instance,
@@ -80,10 +80,10 @@ class Desk:
             id_required=id_required,
             may_skip=may_skip,
         )
-        self.group.join(request, self.now, told.append)
+        self.group.join(request, self.now, results.append)
         while alone and self.turn():
             pass
-        return told
+        return results
 
     def turn(self) -> bool:
         """Let the loop come round once; whether there was something to do then."""
@@ -95,12 +95,12 @@ class Desk:
     def sync(
         self, member: Joined, assignments: dict[str, bytes] | None = None, generation: int = 0
     ) -> list[Synced]:
-        told: list[Synced] = []
+        results: list[Synced] = []
         request = Syncing(
             member.member_id, generation or member.generation, assignments=assignments or {}
         )
-        self.group.sync(request, self.now, told.append)
-        return told
+        self.group.sync(request, self.now, results.append)
+        return results
 
     def beat(self, member: Joined) -> int:
         return self.group.heartbeat(member.member_id, member.generation, None, self.now)
@@ -155,14 +155,14 @@ def test_who_waits_for_a_task_hears_of_a_new_round() -> None:
 
 def test_a_newcomer_comes_again_with_its_id() -> None:
     desk = Desk()
-    (told,) = desk.join(id_required=True)
-    assert told.error_code == errors.MEMBER_ID_REQUIRED
+    (results,) = desk.join(id_required=True)
+    assert results.error_code == errors.MEMBER_ID_REQUIRED
     assert desk.group.state is ClassicGroupState.EMPTY
-    (joined,) = desk.join(told.member_id, id_required=True)
-    assert (joined.error_code, joined.member_id) == (0, told.member_id)
-    (told,) = desk.join(id_required=True)
+    (joined,) = desk.join(results.member_id, id_required=True)
+    assert (joined.error_code, joined.member_id) == (0, results.member_id)
+    (results,) = desk.join(id_required=True)
     desk.wait(11)
-    assert desk.join(told.member_id)[0].error_code == errors.UNKNOWN_MEMBER_ID
+    assert desk.join(results.member_id)[0].error_code == errors.UNKNOWN_MEMBER_ID
 
 
 def test_who_does_not_come_again_is_out() -> None:
@@ -316,10 +316,10 @@ def test_who_comes_in_the_same_turn_is_in_the_first_round() -> None:
 
 def test_a_first_round_that_loses_everybody_ends_quietly() -> None:
     desk = Desk()
-    told = desk.join(instance="i", alone=False)
+    results = desk.join(instance="i", alone=False)
     assert desk.group.leave("", "i", desk.now) == errors.NONE
     desk.turn()
-    assert told[0].error_code == errors.UNKNOWN_MEMBER_ID
+    assert results[0].error_code == errors.UNKNOWN_MEMBER_ID
     assert desk.join()[0].error_code == errors.NONE
 
 
@@ -371,10 +371,10 @@ def test_a_sync_by_another_protocol() -> None:
     first, _ = desk.pair()
 
     def code(kind: str | None, name: str | None) -> int:
-        told: list[Synced] = []
+        results: list[Synced] = []
         request = Syncing(first.member_id, first.generation, None, kind, name)
-        desk.group.sync(request, desk.now, told.append)
-        return told[0].error_code
+        desk.group.sync(request, desk.now, results.append)
+        return results[0].error_code
 
     assert code("consumer", "range") == code(None, None) == errors.NONE
     assert code("connect", "range") == errors.INCONSISTENT_GROUP_PROTOCOL
@@ -467,12 +467,12 @@ def test_static_members_stay_when_they_miss_a_round() -> None:
 def test_an_instance_that_is_not_in_is_no_member() -> None:
     desk = Desk()
     first, _ = desk.pair()
-    (told,) = desk.join(first.member_id, instance="new")
-    assert told.error_code == errors.UNKNOWN_MEMBER_ID
+    (results,) = desk.join(first.member_id, instance="new")
+    assert results.error_code == errors.UNKNOWN_MEMBER_ID
     (static,) = desk.join(instance="one") or [None]
     assert static is None
-    (told,) = desk.join(first.member_id, instance="one")
-    assert told.error_code == errors.FENCED_INSTANCE_ID
+    (results,) = desk.join(first.member_id, instance="one")
+    assert results.error_code == errors.FENCED_INSTANCE_ID
 
 
 def test_a_group_that_is_deleted() -> None:
@@ -488,8 +488,8 @@ def test_a_group_that_is_deleted() -> None:
 @pytest.mark.parametrize("protocols", [(), (("range", b""),)])
 def test_requests_that_name_nothing(protocols: tuple[tuple[str, bytes], ...]) -> None:
     kind = "" if protocols else "consumer"
-    (told,) = Desk().join(kind=kind, protocols=protocols)
-    assert told.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+    (results,) = Desk().join(kind=kind, protocols=protocols)
+    assert results.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
 
 
 # -- what outlasts a restart ---------------------------------------------------------------------
@@ -551,8 +551,8 @@ def test_after_a_restart_all_is_as_it_was() -> None:
     assert desk.beat(first) == desk.beat(second) == errors.NONE
     assert desk.group.may_commit(second.member_id, 2, None, desk.now) == errors.NONE
     assert desk.sync(second)[0].assignment == b"2"
-    (told,) = desk.join(second.member_id)
-    assert told.generation == 2, "it had not heard, or asks in vain"
+    (results,) = desk.join(second.member_id)
+    assert results.generation == 2, "it had not heard, or asks in vain"
     desk.wait(9)
     assert desk.beat(first) == errors.NONE
     desk.wait(2)

@@ -31,11 +31,11 @@ class Waiting:
     """One call, and how often it was answered."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.results: list[Any] = []
 
     def __call__(self, result: Any) -> None:
-        self.told.append(result)
-        assert len(self.told) == 1, "told twice"
+        self.results.append(result)
+        assert len(self.results) == 1, "told twice"
 
 
 class Members(RuleBasedStateMachine):
@@ -118,28 +118,28 @@ class Members(RuleBasedStateMachine):
     def what_was_told_is_right(self) -> None:
         for waiting in self.joins:
             self._hear(waiting)
-        self.joins = [one for one in self.joins if not one.told]
+        self.joins = [one for one in self.joins if not one.results]
         for waiting in self.syncs:
-            for told in waiting.told:
-                assert isinstance(told, Synced)
-        self.syncs = [one for one in self.syncs if not one.told]
+            for results in waiting.results:
+                assert isinstance(results, Synced)
+        self.syncs = [one for one in self.syncs if not one.results]
 
     def _hear(self, waiting: Waiting) -> None:
-        for told in waiting.told:
-            assert isinstance(told, Joined)
-            if told.error_code in (errors.NONE, errors.MEMBER_ID_REQUIRED):
-                self.known.append(told.member_id)
-            if told.error_code == errors.NONE and told.leader == told.member_id:
-                ids = [member_id for member_id, _, _ in told.members]
-                assert told.member_id in ids
+        for results in waiting.results:
+            assert isinstance(results, Joined)
+            if results.error_code in (errors.NONE, errors.MEMBER_ID_REQUIRED):
+                self.known.append(results.member_id)
+            if results.error_code == errors.NONE and results.leader == results.member_id:
+                ids = [member_id for member_id, _, _ in results.members]
+                assert results.member_id in ids
                 assert len(set(ids)) == len(ids)
 
     @invariant()
     def nobody_waits_unknown_to_the_group(self) -> None:
         joining = sum(one.join_waits is not None for one in self.group.members)
         syncing = sum(one.sync_waits is not None for one in self.group.members)
-        assert joining == sum(not one.told for one in self.joins)
-        assert syncing == sum(not one.told for one in self.syncs)
+        assert joining == sum(not one.results for one in self.joins)
+        assert syncing == sum(not one.results for one in self.syncs)
 
     @invariant()
     def the_books_are_right(self) -> None:

@@ -16,17 +16,17 @@ REQUEST = Joining("", None, "c", "/h", 10.0, 1.0, "consumer", (("a", b"1"), ("b"
 
 
 def test_what_it_waits_for_is_told_once() -> None:
-    member, told = ClassicMember("m", REQUEST, 0.0), list[Any]()
-    member.joins(told.append)
-    member.joins(told.append)
-    assert [one.error_code for one in told] == [errors.REBALANCE_IN_PROGRESS]
+    member, results = ClassicMember("m", REQUEST, 0.0), list[Any]()
+    member.joins(results.append)
+    member.joins(results.append)
+    assert [one.error_code for one in results] == [errors.REBALANCE_IN_PROGRESS]
     member.answer_join(Joined(generation=1))
     member.answer_join(Joined(generation=2))
-    member.syncs(told.append)
+    member.syncs(results.append)
     member.refuse(errors.UNKNOWN_MEMBER_ID)
     member.answer_sync(Synced())
-    assert [type(one) for one in told] == [Joined, Joined, Synced]
-    assert told[-1].error_code == errors.UNKNOWN_MEMBER_ID
+    assert [type(one) for one in results] == [Joined, Joined, Synced]
+    assert results[-1].error_code == errors.UNKNOWN_MEMBER_ID
 
 
 def test_silence() -> None:

@@ -117,15 +117,15 @@ async def test_a_group_of_another_broker_is_not_touched(gate: Gate) -> None:
 async def test_of_what_waits_only_the_newest_is_written(
     gate: Gate, member_store: MemberStore
 ) -> None:
-    told: list[BrokerError | None] = []
-    member_store.keep("g", kept(1), told.append)
+    results: list[BrokerError | None] = []
+    member_store.keep("g", kept(1), results.append)
     await gate.entered.wait()
-    member_store.keep("g", kept(2), told.append)
+    member_store.keep("g", kept(2), results.append)
     last = keep(member_store, "g", kept(3))
-    assert told == []
+    assert results == []
     gate.opened.set()
     await last.result()
-    assert (told, gate.writes) == ([None, None], 2)
+    assert (results, gate.writes) == ([None, None], 2)
     assert await stored(gate) == {"g": kept(3)}
 
 

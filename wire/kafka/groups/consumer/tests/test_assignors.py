@@ -23,9 +23,9 @@ def check(wishes: dict[str, set[bytes]], sizes: dict[bytes, int], given: Targets
     assert set(given) == set(wishes)
     for member, partitions in given.items():
         assert {topic for topic, _ in partitions} <= wishes[member]
-    wanted = {topic for topics in wishes.values() for topic in topics}
+    expected = {topic for topics in wishes.values() for topic in topics}
     everything = [partition for partitions in given.values() for partition in partitions]
-    assert sorted(everything) == [(t, n) for t in sorted(wanted) for n in range(sizes[t])]
+    assert sorted(everything) == [(t, n) for t in sorted(expected) for n in range(sizes[t])]
 
 
 @pytest.mark.parametrize("assign", ASSIGNORS.values())

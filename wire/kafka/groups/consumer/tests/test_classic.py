@@ -54,8 +54,8 @@ def request(member_id: str, metadata: bytes, **fields: Any) -> Joining:
     )
 
 
-def told_to_read(told: Synced) -> frozenset[TopicIdPartition]:
-    found = consumer_protocol.assignment_in(told.assignment)
+def told_to_read(results: Synced) -> frozenset[TopicIdPartition]:
+    found = consumer_protocol.assignment_in(results.assignment)
     assert found is not None
     ids = {name: topic for topic, name in CALLED.items()}
     return frozenset(
@@ -69,14 +69,14 @@ class Mixed(Desk):
     new_ids = "{}-new"
 
     def come(self, member_id: str, owned: Any = (), names: Any = "a", **fields: Any) -> Joined:
-        asked = request(member_id, words(names, owned), **fields)
-        said = classic.subscription_of(asked)
+        requested = request(member_id, words(names, owned), **fields)
+        said = classic.subscription_of(requested)
         assert said is not None
-        return classic.join(self.group, asked, said, self.new_ids.format, self.now)
+        return classic.join(self.group, requested, said, self.new_ids.format, self.now)
 
     def ask(self, joined: Joined, **fields: Any) -> Synced:
-        asked = Syncing(joined.member_id, joined.generation, **fields)
-        return classic.sync(self.group, asked, self.now)
+        requested = Syncing(joined.member_id, joined.generation, **fields)
+        return classic.sync(self.group, requested, self.now)
 
     def live(self, joined: Joined, instance_id: str | None = None) -> int:
         who, generation = joined.member_id, joined.generation
@@ -185,10 +185,10 @@ def test_a_static_one_comes_back_to_what_it_had() -> None:
 
 def test_a_newcomer_comes_again_with_its_id() -> None:
     desk = Mixed()
-    told = desk.come("", id_required=True)
-    assert (told.error_code, told.member_id) == (errors.MEMBER_ID_REQUIRED, "c-new")
+    results = desk.come("", id_required=True)
+    assert (results.error_code, results.member_id) == (errors.MEMBER_ID_REQUIRED, "c-new")
     assert not desk.group.in_use
-    assert desk.come(told.member_id, id_required=True).error_code == errors.NONE
+    assert desk.come(results.member_id, id_required=True).error_code == errors.NONE
 
 
 @pytest.mark.parametrize(
@@ -212,12 +212,12 @@ def test_a_group_that_is_full() -> None:
 
 
 def test_what_makes_no_sense() -> None:
-    for asked in (
+    for requested in (
         request("m", words("a"), protocol_type="connect"),
         request("m", b""),
         request("m", b"", protocols=()),
     ):
-        assert classic.subscription_of(asked) is None
+        assert classic.subscription_of(requested) is None
     desk = Mixed()
     joined = desk.come("m")
     wrong = errors.INCONSISTENT_GROUP_PROTOCOL
@@ -248,11 +248,11 @@ def test_after_a_restart() -> None:
     again = desk.restarted()
     member = again.group.members["m"]
     assert member.classic == desk.group.members["m"].classic
-    told = classic.sync(again.group, Syncing("m", 1), again.now)
-    assert told.error_code == errors.REBALANCE_IN_PROGRESS, "nobody has looked for names yet"
+    results = classic.sync(again.group, Syncing("m", 1), again.now)
+    assert results.error_code == errors.REBALANCE_IN_PROGRESS, "nobody has looked for names yet"
     again.look(Topics({"a": A, "b": B}, {A: 4, B: 2}))
-    told = classic.sync(again.group, Syncing("m", 1), again.now)
-    assert told_to_read(told) == ALL
+    results = classic.sync(again.group, Syncing("m", 1), again.now)
+    assert told_to_read(results) == ALL
     assert parts(A, 0) <= member.assigned
 
 
@@ -289,23 +289,23 @@ class AllSorts(Readers):
         if who.eager:
             who.reads = set()
         self.group.set_topics(Topics({"a": A, "b": B}, dict(self.sizes)), self.now)
-        asked = request(who.id, words(who.names, who.reads), instance_id=who.instance_id)
-        said = classic.subscription_of(asked)
+        requested = request(who.id, words(who.names, who.reads), instance_id=who.instance_id)
+        said = classic.subscription_of(requested)
         assert said is not None
-        told = classic.join(self.group, asked, said, str, self.now)
+        results = classic.join(self.group, requested, said, str, self.now)
         self._keep()
-        if told.error_code == errors.NONE and not lost:
-            who.epoch, who.is_in, who.asks = told.generation, True, True
-        elif told.error_code:
-            assert told.error_code == errors.UNKNOWN_MEMBER_ID
+        if results.error_code == errors.NONE and not lost:
+            who.epoch, who.is_in, who.asks = results.generation, True, True
+        elif results.error_code:
+            assert results.error_code == errors.UNKNOWN_MEMBER_ID
             who.lost()
 
     def _ask(self, who: Older) -> None:
-        told = classic.sync(self.group, Syncing(who.id, who.epoch, who.instance_id), self.now)
+        results = classic.sync(self.group, Syncing(who.id, who.epoch, who.instance_id), self.now)
         who.asks = False
-        if told.error_code == errors.NONE:
-            who.reads = set(told_to_read(told))
-        elif told.error_code != errors.REBALANCE_IN_PROGRESS:
+        if results.error_code == errors.NONE:
+            who.reads = set(told_to_read(results))
+        elif results.error_code != errors.REBALANCE_IN_PROGRESS:
             who.lost()
         else:
             who.is_in = False

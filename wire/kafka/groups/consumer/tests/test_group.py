@@ -54,8 +54,8 @@ class Desk:
     def join(
         self, member: str, *names: str, instance: str | None = None, **more
     ) -> HeartbeatResult:
-        wanted = frozenset(names or ("a",))
-        beat = Heartbeat(member, 0, instance, None, 60.0, wanted, owned=frozenset(), **more)
+        expected = frozenset(names or ("a",))
+        beat = Heartbeat(member, 0, instance, None, 60.0, expected, owned=frozenset(), **more)
         return self.group.heartbeat(beat, self.now)
 
     def beat(self, member: str, epoch: int, owned=None, instance=None, **more) -> HeartbeatResult:
@@ -71,8 +71,13 @@ class Desk:
 def test_the_first_has_everything_at_once() -> None:
     desk = Desk()
     assert desk.group.state is ConsumerState.EMPTY
-    told = desk.join("m")
-    assert (told.error_code, told.epoch, told.assigned, told.again_seconds) == (0, 1, ALL, 5.0)
+    results = desk.join("m")
+    assert (results.error_code, results.epoch, results.assigned, results.again_seconds) == (
+        0,
+        1,
+        ALL,
+        5.0,
+    )
     assert desk.group.state is ConsumerState.STABLE
     again = desk.beat("m", 1, ALL)
     assert (again.epoch, again.assigned) == (1, None), "nothing has changed"
@@ -84,14 +89,14 @@ def test_a_second_gets_its_share_when_the_first_has_let_go() -> None:
     waits = desk.join("n")
     assert (waits.epoch, waits.assigned) == (2, frozenset())
     assert desk.group.state is ConsumerState.RECONCILING
-    told = desk.beat("m", 1)
-    assert told.epoch == 1, "not before it has let go"
-    assert told.assigned is not None
-    assert len(told.assigned) == 2
+    results = desk.beat("m", 1)
+    assert results.epoch == 1, "not before it has let go"
+    assert results.assigned is not None
+    assert len(results.assigned) == 2
     assert desk.beat("m", 1, ALL).assigned is None, "it has not let go yet"
     assert desk.beat("n", 2).assigned is None
-    assert desk.beat("m", 1, told.assigned).epoch == 2
-    assert desk.beat("n", 2).assigned == ALL - told.assigned
+    assert desk.beat("m", 1, results.assigned).epoch == 2
+    assert desk.beat("n", 2).assigned == ALL - results.assigned
     assert desk.group.state is ConsumerState.STABLE
 
 
@@ -120,8 +125,8 @@ def test_its_state_follows_from_those_of_its_members(
 def test_who_leaves_lets_go() -> None:
     desk = Desk()
     desk.join("m")
-    told = desk.beat("m", -1)
-    assert (told.error_code, told.epoch, told.member_id) == (0, -1, "m")
+    results = desk.beat("m", -1)
+    assert (results.error_code, results.epoch, results.member_id) == (0, -1, "m")
     assert desk.group.state is ConsumerState.EMPTY
     assert desk.memory.used_bytes == 0
     assert desk.beat("m", 1).error_code == errors.UNKNOWN_MEMBER_ID
@@ -188,13 +193,13 @@ def test_commits() -> None:
 def test_other_wishes_and_other_partitions() -> None:
     desk = Desk()
     desk.join("m")
-    told = desk.beat("m", 1, names=frozenset({"a", "b"}))
-    assert (told.epoch, told.assigned) == (2, ALL | parts(B, 0, 1))
+    results = desk.beat("m", 1, names=frozenset({"a", "b"}))
+    assert (results.epoch, results.assigned) == (2, ALL | parts(B, 0, 1))
     desk.look(Topics({"a": A}, {A: 6}))
-    told = desk.beat("m", 2, ALL | parts(B, 0, 1))
-    assert told.assigned == ALL, "first it lets go what is gone"
-    told = desk.beat("m", 2, ALL)
-    assert (told.epoch, told.assigned) == (3, parts(A, *range(6)))
+    results = desk.beat("m", 2, ALL | parts(B, 0, 1))
+    assert results.assigned == ALL, "first it lets go what is gone"
+    results = desk.beat("m", 2, ALL)
+    assert (results.epoch, results.assigned) == (3, parts(A, *range(6)))
 
 
 def test_patterns() -> None:
@@ -297,8 +302,8 @@ def test_after_a_restart_all_is_as_everybody_was_told() -> None:
     assert not after.group.dirty
     assert after.memory.used_bytes == desk.memory.used_bytes
     after.look(THERE)
-    told = after.beat("m", 2, mine)
-    assert (told.error_code, told.epoch, told.assigned) == (errors.NONE, 2, None)
+    results = after.beat("m", 2, mine)
+    assert (results.error_code, results.epoch, results.assigned) == (errors.NONE, 2, None)
     assert after.beat("s", 2, ALL - mine, instance="i").assigned is None
     assert after.group.state is ConsumerState.STABLE
     assert not after.group.dirty
@@ -312,16 +317,16 @@ def test_who_was_letting_go_has_the_time_for_it_anew() -> None:
     desk = Desk()
     desk.join("m")
     desk.join("n")
-    told = desk.beat("m", 1)
-    assert told.assigned is not None
+    results = desk.beat("m", 1)
+    assert results.assigned is not None
     desk.wait(40)
     after = desk.restarted()
     after.look(THERE)
     assert after.beat("n", 2).assigned is None, "it may still be reading"
     after.beat("m", 1, ALL)
     after.wait(40)
-    assert after.beat("m", 1, told.assigned).error_code == errors.NONE
-    assert after.beat("n", 2).assigned == ALL - told.assigned
+    assert after.beat("m", 1, results.assigned).error_code == errors.NONE
+    assert after.beat("n", 2).assigned == ALL - results.assigned
 
 
 def test_only_what_changes_is_to_be_kept() -> None:

@@ -34,22 +34,22 @@ class Reader:
         self.instance_id = instance_id
         self.epoch = 0
         self.reads: set[TopicIdPartition] = set()
-        self.told: frozenset[TopicIdPartition] = frozenset()
+        self.results: frozenset[TopicIdPartition] = frozenset()
         self.names = NAMES[0]
         self.says_all = True
 
-    def hear(self, told) -> None:
-        if told.error_code in (errors.UNKNOWN_MEMBER_ID, errors.FENCED_MEMBER_EPOCH):
-            self.epoch, self.reads, self.told, self.says_all = 0, set(), frozenset(), True
+    def hear(self, results) -> None:
+        if results.error_code in (errors.UNKNOWN_MEMBER_ID, errors.FENCED_MEMBER_EPOCH):
+            self.epoch, self.reads, self.results, self.says_all = 0, set(), frozenset(), True
             return
-        assert told.error_code == errors.NONE
-        self.epoch, self.says_all = told.epoch, False
-        if told.assigned is not None:
-            self.told = told.assigned
-            self.reads |= self.told  # what is too much it lets go later
+        assert results.error_code == errors.NONE
+        self.epoch, self.says_all = results.epoch, False
+        if results.assigned is not None:
+            self.results = results.assigned
+            self.reads |= self.results  # what is too much it lets go later
 
     def let_go(self) -> None:
-        self.reads &= self.told
+        self.reads &= self.results
 
 
 class Readers(RuleBasedStateMachine):
@@ -77,12 +77,12 @@ class Readers(RuleBasedStateMachine):
             self.kept = found
 
     def _beat(self, reader: Reader, epoch: int, *, lost: bool = False) -> None:
-        told = self._heard(reader, epoch)
+        results = self._heard(reader, epoch)
         self._keep()
         if lost:
             reader.says_all = True
         else:
-            reader.hear(told)
+            reader.hear(results)
 
     def _heard(self, reader: Reader, epoch: int) -> HeartbeatResult:
         said = reader.says_all or epoch == JOIN
@@ -130,7 +130,7 @@ class Readers(RuleBasedStateMachine):
         if reader.epoch:
             reader.reads = set()
             self._beat(reader, LEAVE)
-            reader.epoch, reader.told, reader.says_all = 0, frozenset(), True
+            reader.epoch, reader.results, reader.says_all = 0, frozenset(), True
 
     @rule(who=st.integers(0, 1))
     def restart(self, who: int) -> None:
@@ -198,9 +198,9 @@ class Readers(RuleBasedStateMachine):
             self.settle()
         assert self.group.state is ConsumerState.STABLE
         everything = sorted(partition for reader in self.everybody() for partition in reader.reads)
-        wanted = {A for reader in self.everybody() if "a" in reader.names}
-        wanted |= {B for reader in self.everybody() if "b" in reader.names}
-        assert everything == [(t, n) for t in sorted(wanted) for n in range(self.sizes[t])]
+        expected = {A for reader in self.everybody() if "a" in reader.names}
+        expected |= {B for reader in self.everybody() if "b" in reader.names}
+        assert everything == [(t, n) for t in sorted(expected) for n in range(self.sizes[t])]
         self.group.die()
         assert self.memory.used_bytes == 0
 

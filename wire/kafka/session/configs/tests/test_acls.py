@@ -20,10 +20,10 @@ ANY = {"principal_filter": None, "host_filter": None, "operation": 1, "permissio
 @pytest.mark.parametrize("version", [1, 2, 3])
 async def test_security_is_off(stage: Stage, version: int) -> None:
     client = await stage.client()
-    asked = DescribeAclsRequest(resource_type_filter=1, resource_name_filter=None, **ANY)
-    told = await client.hears(asked, version)
-    assert (told.error_code, told.resources) == (SECURITY_DISABLED, [])
-    assert told.error_message == "No Authorizer is configured."
+    requested = DescribeAclsRequest(resource_type_filter=1, resource_name_filter=None, **ANY)
+    outcomes = await client.hears(requested, version)
+    assert (outcomes.error_code, outcomes.resources) == (SECURITY_DISABLED, [])
+    assert outcomes.error_message == "No Authorizer is configured."
     rule = AclCreation(
         resource_type=2,
         resource_name="t",
@@ -32,8 +32,8 @@ async def test_security_is_off(stage: Stage, version: int) -> None:
         operation=3,
         permission_type=3,
     )
-    told = await client.hears(CreateAclsRequest(creations=[rule, rule]), version)
-    assert [one.error_code for one in told.results] == [SECURITY_DISABLED] * 2
+    outcomes = await client.hears(CreateAclsRequest(creations=[rule, rule]), version)
+    assert [one.error_code for one in outcomes.results] == [SECURITY_DISABLED] * 2
     whatever = DeleteAclsFilter(resource_type_filter=1, resource_name_filter=None, **ANY)
-    told = await client.hears(DeleteAclsRequest(filters=[whatever]), version)
-    assert [one.error_code for one in told.filter_results] == [SECURITY_DISABLED]
+    outcomes = await client.hears(DeleteAclsRequest(filters=[whatever]), version)
+    assert [one.error_code for one in outcomes.filter_results] == [SECURITY_DISABLED]

@@ -30,9 +30,11 @@ from magnetar.wire.kafka.tests.batch import batch
 async def described(
     client: Client, name: str = "t", kind: int = 2, keys: list[str] | None = None, **more: Any
 ) -> DescribedResource:
-    wanted = DescribeResource(resource_type=kind, resource_name=name, configuration_keys=keys)
-    (told,) = (await client.hears(DescribeConfigsRequest(resources=[wanted], **more), 4)).results
-    found: DescribedResource = told
+    expected = DescribeResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+    (outcomes,) = (
+        await client.hears(DescribeConfigsRequest(resources=[expected], **more), 4)
+    ).results
+    found: DescribedResource = outcomes
     return found
 
 
@@ -55,17 +57,17 @@ async def changed(
     request = IncrementalAlterConfigsRequest(
         resources=[resource], validate_only=more.get("validate_only", False)
     )
-    (told,) = (await client.hears(request)).responses
-    code: int = told.error_code
+    (outcomes,) = (await client.hears(request)).responses
+    code: int = outcomes.error_code
     return code
 
 
 async def test_all_of_a_topic(stage: Stage) -> None:
     stage = Stage(stage.stores, stage.broker, retention_ms=1000)
     client = await stage.client("t")
-    told = await described(client, include_synonyms=True, include_documentation=True)
-    assert [one.name for one in told.configs] == sorted(configs.TOPIC)
-    by_name = {one.name: one for one in told.configs}
+    outcomes = await described(client, include_synonyms=True, include_documentation=True)
+    assert [one.name for one in outcomes.configs] == sorted(configs.TOPIC)
+    by_name = {one.name: one for one in outcomes.configs}
     assert by_name["retention.ms"].value == "1000"
     assert by_name["retention.ms"].config_source == 4
     for name in ("cleanup.policy", "max.message.bytes"):  # the operator has left them alone
@@ -77,9 +79,9 @@ async def test_all_of_a_topic(stage: Stage) -> None:
 
 async def test_the_broker(stage: Stage) -> None:
     client = await stage.client("t")
-    told = await described(client, "0", kind=4)
-    assert {one.name: one.value for one in told.configs}["num.partitions"] == "1"
-    changeable = {one.name for one in told.configs if not one.read_only}
+    outcomes = await described(client, "0", kind=4)
+    assert {one.name: one.value for one in outcomes.configs}["num.partitions"] == "1"
+    changeable = {one.name for one in outcomes.configs if not one.read_only}
     assert changeable == resources.THROTTLES
 
 
@@ -206,17 +208,17 @@ async def test_all_anew(stage: Stage) -> None:
         resource_name="t",
         configs=[ConfigValue(name="retention.ms", value="7")],
     )
-    heard = await client.hears(AlterConfigsRequest(resources=[resource], validate_only=False))
-    assert heard.responses[0].error_code == 0
+    received = await client.hears(AlterConfigsRequest(resources=[resource], validate_only=False))
+    assert received.responses[0].error_code == 0
     assert await value_of(client, "retention.ms") == ("7", 1)
     assert (await value_of(client, "segment.ms"))[1] == 5
 
 
 async def listed(client: Client, *kinds: int, version: int = 1) -> list[tuple[int, str]]:
     request = ListConfigResourcesRequest(resource_types=list(kinds))
-    told = await client.hears(request, version)
-    assert told.error_code == errors.NONE
-    return [(one.resource_type, one.resource_name) for one in told.config_resources]
+    outcomes = await client.hears(request, version)
+    assert outcomes.error_code == errors.NONE
+    return [(one.resource_type, one.resource_name) for one in outcomes.config_resources]
 
 
 async def test_what_has_configs(stage: Stage) -> None:
@@ -233,8 +235,8 @@ async def test_what_has_configs(stage: Stage) -> None:
 @pytest.mark.parametrize("kind", [0, 1, 64, -1])
 async def test_kinds_that_nobody_knows(stage: Stage, kind: int) -> None:
     request = ListConfigResourcesRequest(resource_types=[2, kind])
-    told = await (await stage.client("t")).hears(request)
-    assert (told.error_code, told.config_resources) == (errors.UNSUPPORTED_VERSION, [])
+    outcomes = await (await stage.client("t")).hears(request)
+    assert (outcomes.error_code, outcomes.config_resources) == (errors.UNSUPPORTED_VERSION, [])
 
 
 async def test_a_refusal_that_quotes_a_long_name_can_be_written(stage: Stage) -> None:
@@ -243,9 +245,9 @@ async def test_a_refusal_that_quotes_a_long_name_can_be_written(stage: Stage) ->
     name = "n" * 32_760
     resource = AlterResource(resource_type=ConfigResourceType.TOPIC, resource_name=name, configs=[])
     request = AlterConfigsRequest(resources=[resource] * 2, validate_only=False)
-    told = (await client.hears(request, 1)).responses
-    assert [one.error_code for one in told] == [errors.INVALID_REQUEST] * 2
-    assert len(told[0].error_message or "") == errors.REASON_CHARACTERS_MAX
+    outcomes = (await client.hears(request, 1)).responses
+    assert [one.error_code for one in outcomes] == [errors.INVALID_REQUEST] * 2
+    assert len(outcomes[0].error_message or "") == errors.REASON_CHARACTERS_MAX
 
 
 async def test_long_lists_of_configs_are_made_one_at_a_time(stage: Stage) -> None:
@@ -259,13 +261,13 @@ async def test_long_lists_of_configs_are_made_one_at_a_time(stage: Stage) -> Non
     client.ask(DescribeConfigsRequest(resources=many), 4)
     await settled()
     assert client.hear() == []
-    heard = await other.hears(DescribeConfigsRequest(resources=many), 4)
-    assert len(heard.results) == len(many)
+    received = await other.hears(DescribeConfigsRequest(resources=many), 4)
+    assert len(received.results) == len(many)
     async with stage.front.services.lists.lock:
         client.line.congested = False
         client.session.relieved()
         await settled()
         assert client.hear() == []
     await settled()
-    (heard,) = client.hear()
-    assert len(heard.results) == len(many)
+    (received,) = client.hear()
+    assert len(received.results) == len(many)

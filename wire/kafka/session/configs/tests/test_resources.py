@@ -29,15 +29,15 @@ async def configured(client: Client, *changes: tuple[str, int, str | None], **mo
 
 
 async def shown(client: Client, name: str = "g") -> dict[str, tuple[str, int]]:
-    told = await described(client, name, kind=32)
-    return {one.name: (one.value, one.config_source) for one in told.configs}
+    outcomes = await described(client, name, kind=32)
+    return {one.name: (one.value, one.config_source) for one in outcomes.configs}
 
 
 async def test_a_group_that_was_told_nothing(stage: Stage) -> None:
     client = await stage.client()
-    told = await described(client, "g", 32, include_synonyms=True, include_documentation=True)
-    assert [one.name for one in told.configs] == sorted(GROUP)
-    by_name = {one.name: one for one in told.configs}
+    outcomes = await described(client, "g", 32, include_synonyms=True, include_documentation=True)
+    assert [one.name for one in outcomes.configs] == sorted(GROUP)
+    by_name = {one.name: one for one in outcomes.configs}
     session = by_name[SESSION_MS]
     assert (session.value, session.config_source, session.config_type) == ("45000", 5, 3)
     assert (session.read_only, bool(session.documentation)) == (False, True)
@@ -66,8 +66,10 @@ async def test_all_anew(stage: Stage) -> None:
         resource = AlterResource(
             resource_type=ConfigResourceType.GROUP, resource_name="g", configs=[own]
         )
-        heard = await client.hears(AlterConfigsRequest(resources=[resource], validate_only=False))
-        assert heard.responses[0].error_code == code
+        received = await client.hears(
+            AlterConfigsRequest(resources=[resource], validate_only=False)
+        )
+        assert received.responses[0].error_code == code
         assert await shown(client) == {SESSION_MS: ("45000", 5), HEARTBEAT_MS: ("6000", 8)}
 
 
@@ -95,8 +97,8 @@ async def test_what_changes_nothing(
 
 
 async def test_no_group_is_all_of_them(stage: Stage) -> None:
-    told = await described(await stage.client(), "", kind=32)
-    assert told.error_code == errors.INVALID_REQUEST
+    outcomes = await described(await stage.client(), "", kind=32)
+    assert outcomes.error_code == errors.INVALID_REQUEST
 
 
 async def test_members_learn_of_it_when_they_call(stage: Stage) -> None:
@@ -129,8 +131,8 @@ async def test_they_outlast_a_restart_and_the_group(stage: Stage) -> None:
     assert (await reader.beat()).heartbeat_interval_ms == 7000
     reader.epoch = -1
     await reader.beat()
-    heard = await client.hears(DeleteGroupsRequest(groups_names=["g"]))
-    assert heard.results[0].error_code == errors.NONE
+    received = await client.hears(DeleteGroupsRequest(groups_names=["g"]))
+    assert received.results[0].error_code == errors.NONE
     assert (await shown(client))[HEARTBEAT_MS] == ("7000", 8)
 
 
@@ -141,12 +143,12 @@ async def test_what_is_named_twice_or_too_often_is_refused(stage: Stage) -> None
         AlterResource(resource_type=ConfigResourceType.GROUP, resource_name=name, configs=own)
         for name in "ggh"
     ]
-    heard = await client.hears(AlterConfigsRequest(resources=twice, validate_only=True))
+    received = await client.hears(AlterConfigsRequest(resources=twice, validate_only=True))
     refused = errors.INVALID_REQUEST
-    assert [one.error_code for one in heard.responses] == [refused, refused, errors.NONE]
+    assert [one.error_code for one in received.responses] == [refused, refused, errors.NONE]
     many = [
         AlterResource(resource_type=ConfigResourceType.GROUP, resource_name=f"{number}", configs=[])
         for number in range(RESOURCES_MAX + 1)
     ]
-    heard = await client.hears(AlterConfigsRequest(resources=many, validate_only=True))
-    assert [one.error_code for one in heard.responses[-2:]] == [errors.NONE, refused]
+    received = await client.hears(AlterConfigsRequest(resources=many, validate_only=True))
+    assert [one.error_code for one in received.responses[-2:]] == [errors.NONE, refused]

@@ -22,11 +22,11 @@ from magnetar.wire.kafka.tests.batch import batch
 
 async def deleted(client: Client, offset: int, topic: str = "t") -> tuple[int, int]:
     part = DeleteRecordsPartition(partition_index=0, offset=offset)
-    asked = DeleteRecordsRequest(
+    requested = DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=topic, partitions=[part])], timeout_ms=1000
     )
-    told = (await client.hears(asked)).topics[0].partitions[0]
-    return told.error_code, told.low_watermark
+    results = (await client.hears(requested)).topics[0].partitions[0]
+    return results.error_code, results.low_watermark
 
 
 async def filled(stage: Stage) -> Client:
@@ -89,12 +89,12 @@ async def test_what_is_refused(stage: Stage) -> None:
     out = (errors.OFFSET_OUT_OF_RANGE, -1)
     assert await deleted(client, 27) == await deleted(client, -2) == out
     assert await deleted(client, 0, "unknown") == (errors.UNKNOWN_TOPIC, -1)
-    wanted = CreateTopic(
+    expected = CreateTopic(
         name="c",
         num_partitions=1,
         replication_factor=1,
         assignments=[],
         configs=[ConfigValue(name="cleanup.policy", value="compact")],
     )
-    await client.hears(CreateTopicsRequest(topics=[wanted], timeout_ms=1000))
+    await client.hears(CreateTopicsRequest(topics=[expected], timeout_ms=1000))
     assert await deleted(client, 0, "c") == (errors.POLICY_VIOLATION, -1)

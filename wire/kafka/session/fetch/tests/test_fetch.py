@@ -63,8 +63,8 @@ async def test_news_end_the_wait_and_nothing_behind_it_waits(stage: Stage) -> No
     await settled()
     assert client.hear() == []
     await other.produce("t", batch(b"a"))
-    (heard,) = client.hear()
-    assert given(heard.responses[0].partitions[0]) == [(0, 1)]
+    (received,) = client.hear()
+    assert given(received.responses[0].partitions[0]) == [(0, 1)]
 
 
 async def test_what_is_not_stored_is_not_given(slow_stage: Stage) -> None:
@@ -144,8 +144,8 @@ async def test_who_asks_for_much_takes_the_long_way(stage: Stage) -> None:
     client.ask(request, 12)
     assert client.hear() == []
     await settled()
-    (heard,) = client.hear()
-    assert len(heard.responses) == AT_ONCE_PARTITIONS_MAX + 1
+    (received,) = client.hear()
+    assert len(received.responses) == AT_ONCE_PARTITIONS_MAX + 1
 
 
 async def test_who_wants_more_than_there_is_waits_for_it(stage: Stage) -> None:
@@ -190,5 +190,5 @@ async def test_of_damage_it_is_told_at_the_end_of_the_time(stage: Stage) -> None
     await settled()
     assert client.hear() == []
     await trio.sleep(0.5)
-    (heard,) = client.hear()
-    assert heard.responses[0].partitions[0].error_code == errors.CORRUPT_MESSAGE
+    (received,) = client.hear()
+    assert received.responses[0].partitions[0].error_code == errors.CORRUPT_MESSAGE

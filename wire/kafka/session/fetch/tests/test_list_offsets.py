@@ -18,23 +18,23 @@ from magnetar.wire.kafka.tests.batch import batch
 Told = tuple[int, int, int, int]
 
 
-async def told(client: Client, timestamp: int, version: int = 10, **more: int) -> Told:
+async def results(client: Client, timestamp: int, version: int = 10, **more: int) -> Told:
     """Code, offset, time and epoch of partition 0."""
     part = ListOffsetsPartition(partition_index=0, timestamp=timestamp, **more)
-    asked = ListOffsetsRequest(
+    requested = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[part])]
     )
-    heard = (await client.hears(asked, version)).topics[0].partitions[0]
-    return heard.error_code, heard.offset, heard.timestamp, heard.leader_epoch
+    received = (await client.hears(requested, version)).topics[0].partitions[0]
+    return received.error_code, received.offset, received.timestamp, received.leader_epoch
 
 
 async def listed(client: Client, timestamp: int, topic: str = "t") -> tuple[int, int]:
     part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    asked = ListOffsetsRequest(
+    requested = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[part])]
     )
-    heard = (await client.hears(asked, 7)).topics[0].partitions[0]
-    return heard.error_code, heard.offset
+    received = (await client.hears(requested, 7)).topics[0].partitions[0]
+    return received.error_code, received.offset
 
 
 async def test_beginning_and_end(stage: Stage) -> None:
@@ -55,31 +55,31 @@ async def test_the_first_of_all_is_on_its_way(slow_stage: Stage) -> None:
 
 async def test_records_by_their_times(stage: Stage) -> None:
     client = await stage.client("t")
-    assert await told(client, 0) == await told(client, -3) == (0, -1, -1, -1)
+    assert await results(client, 0) == await results(client, -3) == (0, -1, -1, -1)
     base = 1_700_000_000_000
     for late in (30, 10, 50, 20):
         await client.produce("t", batch(b"a", b"b", timestamp_ms=base + late))
-    assert await told(client, 0) == (0, 0, base + 30, 0)
-    assert await told(client, base + 31) == (0, 4, base + 50, 0)
-    assert await told(client, base + 51) == (0, -1, -1, -1)
-    assert await told(client, -3) == (0, 4, base + 50, 0)
+    assert await results(client, 0) == (0, 0, base + 30, 0)
+    assert await results(client, base + 31) == (0, 4, base + 50, 0)
+    assert await results(client, base + 51) == (0, -1, -1, -1)
+    assert await results(client, -3) == (0, 4, base + 50, 0)
 
 
 async def test_times_that_are_none(stage: Stage) -> None:
     client = await stage.client("t")
     await client.produce("t", batch(b"a", b"b"))
-    assert await told(client, -4) == (0, 0, -1, 0)
-    assert await told(client, -5) == (0, -1, -1, -1)
+    assert await results(client, -4) == (0, 0, -1, 0)
+    assert await results(client, -5) == (0, -1, -1, -1)
     refused = (errors.UNSUPPORTED_VERSION, -1, -1, -1)
-    assert await told(client, -6) == await told(client, -7) == refused
-    assert await told(client, -3, 6) == await told(client, -4, 7) == refused
+    assert await results(client, -6) == await results(client, -7) == refused
+    assert await results(client, -3, 6) == await results(client, -4, 7) == refused
 
 
 async def test_epochs_to_come(stage: Stage) -> None:
     client = await stage.client("t")
-    assert await told(client, -1, current_leader_epoch=0) == (0, 0, -1, 0)
+    assert await results(client, -1, current_leader_epoch=0) == (0, 0, -1, 0)
     refused = (errors.UNKNOWN_LEADER_EPOCH, -1, -1, -1)
-    assert await told(client, -1, current_leader_epoch=1) == refused
+    assert await results(client, -1, current_leader_epoch=1) == refused
 
 
 async def test_no_epoch_ever_ends(stage: Stage) -> None:
@@ -90,9 +90,11 @@ async def test_no_epoch_ever_ends(stage: Stage) -> None:
         part = EndEpochPartition(
             partition=0, leader_epoch=leader_epoch, current_leader_epoch=current
         )
-        asked = OffsetForLeaderEpochRequest(topics=[EndEpochTopic(topic="t", partitions=[part])])
-        told = (await client.hears(asked)).topics[0].partitions[0]
-        return told.error_code, told.leader_epoch, told.end_offset
+        requested = OffsetForLeaderEpochRequest(
+            topics=[EndEpochTopic(topic="t", partitions=[part])]
+        )
+        results = (await client.hears(requested)).topics[0].partitions[0]
+        return results.error_code, results.leader_epoch, results.end_offset
 
     assert await ended(0) == await ended(5) == (0, 0, 2)
     assert await ended(-1) == (0, -1, -1)

@@ -50,9 +50,9 @@ def join(
 
 async def member(client: Client, metadata: bytes = WANTS_T) -> Any:
     """Join with the id that was asked for, and take everything on."""
-    told = await client.hears(join(metadata=metadata))
-    assert told.error_code == errors.MEMBER_ID_REQUIRED
-    joined = await client.hears(join(told.member_id, metadata=metadata))
+    outcomes = await client.hears(join(metadata=metadata))
+    assert outcomes.error_code == errors.MEMBER_ID_REQUIRED
+    joined = await client.hears(join(outcomes.member_id, metadata=metadata))
     assert (joined.error_code, joined.leader) == (0, joined.member_id)
     synced = await client.hears(
         SyncGroupRequest(
@@ -78,8 +78,8 @@ def commit(offset: int, joined: Any = None, metadata: str = "") -> OffsetCommitR
 
 async def committed(client: Client, group: str = "g") -> tuple[int, str | None]:
     topics = [FetchOffsetsTopic(name="t", partition_indexes=[0])]
-    asked = OffsetFetchRequest(groups=[FetchOffsetsGroup(group_id=group, topics=topics)])
-    part = (await client.hears(asked, 8)).groups[0].topics[0].partitions[0]
+    requested = OffsetFetchRequest(groups=[FetchOffsetsGroup(group_id=group, topics=topics)])
+    part = (await client.hears(requested, 8)).groups[0].topics[0].partitions[0]
     assert part.error_code == 0
     return part.committed_offset, part.metadata
 
@@ -118,8 +118,8 @@ async def test_what_cannot_be_joined(stage: Stage) -> None:
 async def test_who_coordinates(stage: Stage) -> None:
     client = await stage.client()
     for kind, code in ((0, 0), (1, 0), (2, errors.INVALID_REQUEST)):
-        asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=["g", "h"])
-        found = await client.hears(asked)
+        requested = FindCoordinatorRequest(key_type=kind, coordinator_keys=["g", "h"])
+        found = await client.hears(requested)
         assert [(one.key, one.error_code) for one in found.coordinators] == [
             ("g", code),
             ("h", code),
@@ -186,8 +186,8 @@ async def test_workers_of_kafka_connect(stage: Stage) -> None:
     clients[1 - leader].ask(syncs(1 - leader))
     clients[leader].ask(syncs(leader, *tasks))
     await settled()
-    heard = [client.hear()[0].assignment.decode() for client in clients]
-    assert heard == ids
+    received = [client.hear()[0].assignment.decode() for client in clients]
+    assert received == ids
     (shown,) = (await clients[0].hears(DescribeGroupsRequest(groups=["c"]))).groups
     assert (shown.group_state, shown.protocol_type) == ("Stable", "connect")
 
@@ -207,11 +207,11 @@ async def test_a_group_that_is_over_leaves_nothing(stage: Stage) -> None:
 async def test_a_round_is_awaited_without_holding_anybody_up(stage: Stage) -> None:
     first, second = await stage.client(), await stage.client()
     joined = await member(first)
-    told = await second.hears(join())
-    second.ask(join(told.member_id))
+    outcomes = await second.hears(join())
+    second.ask(join(outcomes.member_id))
     await settled()
     assert second.hear() == []
     again = await first.hears(join(joined.member_id))
     (other,) = second.hear()
     assert again.generation_id == other.generation_id == 2
-    assert {one.member_id for one in again.members} == {joined.member_id, told.member_id}
+    assert {one.member_id for one in again.members} == {joined.member_id, outcomes.member_id}

@@ -47,12 +47,12 @@ class Older:
                 protocol_type="consumer",
                 protocols=[JoinProtocol(name="range", metadata=said)],
             )
-            told = await self.client.hears(request, 9)
-            self.id = told.member_id or self.id
-            if told.error_code != errors.MEMBER_ID_REQUIRED:
+            results = await self.client.hears(request, 9)
+            self.id = results.member_id or self.id
+            if results.error_code != errors.MEMBER_ID_REQUIRED:
                 break
-        self.generation = told.generation_id
-        return told
+        self.generation = results.generation_id
+        return results
 
     async def ask(self, **tasks: bytes) -> Any:
         request = SyncGroupRequest(
@@ -64,11 +64,11 @@ class Older:
             protocol_name="range",
             assignments=[SyncAssignment(member_id=m, assignment=t) for m, t in tasks.items()],
         )
-        told = await self.client.hears(request, 5)
-        task = consumer_protocol.assignment_in(told.assignment)
+        results = await self.client.hears(request, 5)
+        task = consumer_protocol.assignment_in(results.assignment)
         if task is not None:
             self.reads = {one.topic: one.partitions for one in task.assigned_partitions}
-        return told
+        return results
 
     async def live(self) -> int:
         request = HeartbeatRequest(
@@ -82,8 +82,8 @@ class Older:
 
     async def leave(self) -> int:
         one = LeaveMember(member_id=self.id, group_instance_id=self.instance)
-        told = await self.client.hears(LeaveGroupRequest(group_id="g", members=[one]), 4)
-        code: int = told.members[0].error_code
+        results = await self.client.hears(LeaveGroupRequest(group_id="g", members=[one]), 4)
+        code: int = results.members[0].error_code
         return code
 
     async def settles(self) -> None:
@@ -136,8 +136,8 @@ async def test_a_classic_member_comes_into_a_group_of_the_newer_protocol(stage: 
     await made(stage, "t", 4)
     older, newer = Older(await stage.client()), Reader(await stage.client(), "a")
     await newer.join("t")
-    told = await older.come()
-    assert (told.error_code, told.leader, told.members) == (0, "", [])
+    results = await older.come()
+    assert (results.error_code, results.leader, results.members) == (0, "", [])
     await older.ask()
     assert older.reads == {}
     await newer.beat()
@@ -154,15 +154,15 @@ async def test_who_waits_for_the_others_is_told_to_come_again(stage: Stage) -> N
     """A round of the classic protocol is under way when the first new one comes."""
     await made(stage, "t", 4)
     first, second = await alone(stage), await stage.client()
-    told = await second.hears(join())
-    second.ask(join(told.member_id))
+    results = await second.hears(join())
+    second.ask(join(results.member_id))
     await settled()
     assert await first.live() == errors.REBALANCE_IN_PROGRESS
     newer = Reader(await stage.client(), "a")
     await newer.join("t")
-    (told,) = second.hear()
-    assert told.error_code == errors.REBALANCE_IN_PROGRESS
-    assert (await second.hears(join(told.member_id))).error_code == errors.NONE
+    (results,) = second.hear()
+    assert results.error_code == errors.REBALANCE_IN_PROGRESS
+    assert (await second.hears(join(results.member_id))).error_code == errors.NONE
     await first.settles()
     await newer.beat()
     assert len(first.reads["t"]) + newer.count in (2, 3), "the second has not come again yet"
@@ -194,8 +194,8 @@ async def test_commits_of_a_classic_member(stage: Stage) -> None:
         request = commit(0)
         request.member_id = older.id
         request.generation_id_or_member_epoch = older.generation + late
-        told = await older.client.hears(request, version)
-        found: int = told.topics[0].partitions[0].error_code
+        results = await older.client.hears(request, version)
+        found: int = results.topics[0].partitions[0].error_code
         return found
 
     assert await code(7) == await code(9) == errors.NONE

@@ -60,13 +60,13 @@ class Reader:
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group, member_id=self.id, member_epoch=self.epoch, **more
         )
-        told = await self.client.hears(request, version)
-        if told.error_code == errors.NONE:
-            self.epoch = told.member_epoch
-            if told.assignment is not None:
-                held = told.assignment.topic_partitions
+        results = await self.client.hears(request, version)
+        if results.error_code == errors.NONE:
+            self.epoch = results.member_epoch
+            if results.assignment is not None:
+                held = results.assignment.topic_partitions
                 self.reads = {one.topic_id: one.partitions for one in held}
-        return told
+        return results
 
     @property
     def count(self) -> int:
@@ -80,23 +80,23 @@ async def made(stage: Stage, name: str, partitions: int) -> bytes:
 
 
 async def describe(client: Client, group: str = "g") -> Any:
-    asked = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=True)
-    (told,) = (await client.hears(asked)).groups
-    return told
+    requested = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=True)
+    (results,) = (await client.hears(requested)).groups
+    return results
 
 
 async def test_two_share_a_topic(stage: Stage) -> None:
     topic = await made(stage, "t", 4)
     first, second = [Reader(await stage.client(), name) for name in "ab"]
-    told = await first.join("t", "not-there")
-    assert (told.error_code, told.member_id, told.heartbeat_interval_ms) == (0, "a", 5000)
+    results = await first.join("t", "not-there")
+    assert (results.error_code, results.member_id, results.heartbeat_interval_ms) == (0, "a", 5000)
     assert first.reads == {topic: [0, 1, 2, 3]}
     await second.join("t")
     assert second.count == 0
     await first.beat()
     assert first.count == 2
     await first.beat()
-    told = await second.beat()
+    results = await second.beat()
     assert second.count == 2
     assert sorted(first.reads[topic] + second.reads[topic]) == [0, 1, 2, 3]
     assert (await second.beat()).assignment is None
@@ -128,9 +128,9 @@ async def test_a_pattern(stage: Stage) -> None:
     stage.stores.clock.forward(3)
     await reader.beat()
     assert reader.count == 3
-    told = await reader.beat(subscribed_topic_regex="(?=x)")
-    assert told.error_code == errors.INVALID_REGULAR_EXPRESSION
-    assert told.error_message
+    results = await reader.beat(subscribed_topic_regex="(?=x)")
+    assert results.error_code == errors.INVALID_REGULAR_EXPRESSION
+    assert results.error_message
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ async def test_what_no_member_would_say(
         "subscribed_topic_names": ["t"],
         "topic_partitions": [],
     }
-    told = await client.hears(ConsumerGroupHeartbeatRequest(**(fields | change)), version)
-    assert told.error_code == code
+    results = await client.hears(ConsumerGroupHeartbeatRequest(**(fields | change)), version)
+    assert results.error_code == code
     if code == errors.NONE:
-        assert told.member_id
+        assert results.member_id
     else:
         for _ in range(3):
             await stage.front.services.groups.tick()
@@ -190,17 +190,17 @@ async def test_commits_with_epochs_and_ids(stage: Stage) -> None:
             member_id=reader.id,
             topics=[CommitTopic(name="t", topic_id=topic_id, partitions=[part])],
         )
-        (told,) = (await client.hears(request, version)).topics
-        assert told.topic_id == (topic_id if version == 10 else bytes(16))
-        found: int = told.partitions[0].error_code
+        (results,) = (await client.hears(request, version)).topics
+        assert results.topic_id == (topic_id if version == 10 else bytes(16))
+        found: int = results.partitions[0].error_code
         return found
 
     assert await code(1, 9) == await code(1, 10) == errors.NONE
     assert await code(2, 9) == errors.STALE_MEMBER_EPOCH
     assert await code(1, 8) == errors.UNSUPPORTED_VERSION
     assert await code(1, 10, b"x" * 16) == errors.UNKNOWN_TOPIC_ID
-    told = (await client.hears(commit(0), 9)).topics[0].partitions[0]
-    assert told.error_code == errors.UNKNOWN_MEMBER_ID, "somebody is in"
+    results = (await client.hears(commit(0), 9)).topics[0].partitions[0]
+    assert results.error_code == errors.UNKNOWN_MEMBER_ID, "somebody is in"
 
 
 async def test_fetching_with_epochs_and_ids(stage: Stage) -> None:
@@ -214,20 +214,20 @@ async def test_fetching_with_epochs_and_ids(stage: Stage) -> None:
         return (await reader.client.hears(OffsetFetchRequest(groups=groups), 10)).groups[0]
 
     for topics in (None, [FetchOffsetsTopic(topic_id=topic, partition_indexes=[0])]):
-        told = await fetched(topics, member_id="a", member_epoch=1)
-        assert (told.topics[0].topic_id, told.error_code) == (topic, 0)
-        assert told.topics[0].partitions[0].committed_offset == 0
+        results = await fetched(topics, member_id="a", member_epoch=1)
+        assert (results.topics[0].topic_id, results.error_code) == (topic, 0)
+        assert results.topics[0].partitions[0].committed_offset == 0
     assert (await fetched(None)).error_code == 0, "a tool asks"
-    told = await fetched(None, member_id="a", member_epoch=2)
-    assert told.error_code == errors.STALE_MEMBER_EPOCH
-    told = await fetched(None, member_id="b", member_epoch=1)
-    assert told.error_code == errors.UNKNOWN_MEMBER_ID
-    told = await fetched([FetchOffsetsTopic(topic_id=b"x" * 16, partition_indexes=[0])])
-    assert told.error_code == 0
-    assert told.topics[0].partitions[0].error_code == errors.UNKNOWN_TOPIC_ID
+    results = await fetched(None, member_id="a", member_epoch=2)
+    assert results.error_code == errors.STALE_MEMBER_EPOCH
+    results = await fetched(None, member_id="b", member_epoch=1)
+    assert results.error_code == errors.UNKNOWN_MEMBER_ID
+    results = await fetched([FetchOffsetsTopic(topic_id=b"x" * 16, partition_indexes=[0])])
+    assert results.error_code == 0
+    assert results.topics[0].partitions[0].error_code == errors.UNKNOWN_TOPIC_ID
     stage.front.services.groups.forget("g")
-    told = await fetched(None, member_id="a", member_epoch=1)
-    assert told.error_code == 0, "its next heartbeat tells it"
+    results = await fetched(None, member_id="a", member_epoch=1)
+    assert results.error_code == 0, "its next heartbeat tells it"
 
 
 async def test_describing(stage: Stage) -> None:
@@ -235,11 +235,15 @@ async def test_describing(stage: Stage) -> None:
     reader = Reader(await stage.client(), "a")
     assert (await describe(reader.client)).error_code == errors.GROUP_ID_NOT_FOUND
     await reader.join("t", server_assignor="range")
-    told = await describe(reader.client)
-    assert (told.error_code, told.group_state, told.assignor_name) == (0, "Stable", "range")
-    assert (told.group_epoch, told.assignment_epoch) == (1, 1)
-    assert told.authorized_operations == 328
-    (only,) = told.members
+    results = await describe(reader.client)
+    assert (results.error_code, results.group_state, results.assignor_name) == (
+        0,
+        "Stable",
+        "range",
+    )
+    assert (results.group_epoch, results.assignment_epoch) == (1, 1)
+    assert results.authorized_operations == 328
+    (only,) = results.members
     assert (only.member_id, only.member_epoch, only.client_id) == ("a", 1, "c")
     assert (only.subscribed_topic_names, only.member_type) == (["t"], 1)
     for assignment in (only.assignment, only.target_assignment):
@@ -270,8 +274,8 @@ async def test_a_group_that_is_over(stage: Stage) -> None:
     await reader.client.hears(commit(0), 9)
     await reader.join("t")
     await leave()
-    told = await describe(reader.client)
-    assert (told.error_code, told.group_state) == (0, "Empty")
+    results = await describe(reader.client)
+    assert (results.error_code, results.group_state) == (0, "Empty")
     assert await committed(reader.client) == (0, "")
 
 
@@ -279,8 +283,8 @@ async def test_who_says_nothing_of_topics_does_not_mix(stage: Stage) -> None:
     await made(stage, "t", 1)
     reader, other = Reader(await stage.client(), "a"), await stage.client()
     await reader.join("t")
-    told = await other.hears(join("m", metadata=b"?"))
-    assert told.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+    results = await other.hears(join("m", metadata=b"?"))
+    assert results.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
     beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="a")
     assert (await other.hears(beat)).error_code == errors.UNKNOWN_MEMBER_ID
     reader.epoch = -1
@@ -314,8 +318,8 @@ async def test_a_group_does_not_go_back_while_somebody_comes_for_whom_it_went_ov
     await look_meanwhile(stage, stage.front.services.groups.tick)
     assert (await reader.join("t")).error_code == errors.NONE
     await stage.front.services.groups.tick()
-    told = await describe(older)
-    assert [one.member_type for one in told.members] == [0, 1]
+    results = await describe(older)
+    assert [one.member_type for one in results.members] == [0, 1]
 
 
 async def test_a_group_is_not_over_while_somebody_is_about_to_join(stage: Stage) -> None:
@@ -345,8 +349,8 @@ async def test_classic_members_that_come_first_after_all_go_over_too(stage: Stag
     await member(older)
     go_on.set()
     await settled()
-    (told,) = newer.hear()
-    assert told.error_code == errors.NONE
+    (results,) = newer.hear()
+    assert results.error_code == errors.NONE
     assert len((await describe(older)).members) == 2
 
 

@@ -38,13 +38,13 @@ from magnetar.wire.kafka.tests.batch import batch
 
 
 async def described(client: Client, group: str, version: int = 5) -> tuple[int, str, int]:
-    (told,) = (await client.hears(DescribeGroupsRequest(groups=[group]), version)).groups
-    return told.error_code, told.group_state, len(told.members)
+    (outcomes,) = (await client.hears(DescribeGroupsRequest(groups=[group]), version)).groups
+    return outcomes.error_code, outcomes.group_state, len(outcomes.members)
 
 
 async def listed(client: Client, **filters: list[str]) -> list[tuple[str, str]]:
-    heard = await client.hears(ListGroupsRequest(**filters))
-    return [(group.group_id, group.group_state) for group in heard.groups]
+    received = await client.hears(ListGroupsRequest(**filters))
+    return [(group.group_id, group.group_state) for group in received.groups]
 
 
 async def delete(client: Client, group: str) -> int:
@@ -83,54 +83,56 @@ async def test_what_a_member_does_not_want_may_be_forgotten(stage: Stage) -> Non
     wants = ConsumerSubscription(topics=["other"])
     await member(client, b"\0\0" + b"".join(encoder(ConsumerSubscription, 0, False)(wants)))
     part = DeleteOffsetsTopic(name="t", partitions=[DeleteOffsetsPartition(partition_index=0)])
-    asked = OffsetDeleteRequest(group_id="g", topics=[part])
-    assert (await client.hears(asked)).topics[0].partitions[0].error_code == 0
+    requested = OffsetDeleteRequest(group_id="g", topics=[part])
+    assert (await client.hears(requested)).topics[0].partitions[0].error_code == 0
     assert await committed(client) == (-1, "")
 
 
 async def test_members_whose_words_nobody_knows(stage: Stage) -> None:
     client = await stage.client("t")
     await member(client, b"whatever")
-    asked = OffsetDeleteRequest(group_id="g", topics=[])
-    assert (await client.hears(asked)).error_code == errors.NON_EMPTY_GROUP
+    requested = OffsetDeleteRequest(group_id="g", topics=[])
+    assert (await client.hears(requested)).error_code == errors.NON_EMPTY_GROUP
 
 
 @pytest.mark.parametrize("version", range(7))
 async def test_describing_in_each_version(stage: Stage, version: int) -> None:
     client = await stage.client("t")
     joined = await member(client)
-    asked = DescribeGroupsRequest(groups=["g"])
-    (told,) = (await client.hears(asked, version)).groups
-    assert (told.protocol_type, told.protocol_data) == ("consumer", "range")
-    (only,) = told.members
+    requested = DescribeGroupsRequest(groups=["g"])
+    (outcomes,) = (await client.hears(requested, version)).groups
+    assert (outcomes.protocol_type, outcomes.protocol_data) == ("consumer", "range")
+    (only,) = outcomes.members
     assert (only.member_id, only.client_id) == (joined.member_id, "c")
     assert (only.member_metadata, only.member_assignment) == (WANTS_T, b"all")
-    assert told.authorized_operations == -2147483648
+    assert outcomes.authorized_operations == -2147483648
     if version >= 3:
-        asked.include_authorized_operations = True
-        (told,) = (await client.hears(asked, version)).groups
-        assert told.authorized_operations == 328
+        requested.include_authorized_operations = True
+        (outcomes,) = (await client.hears(requested, version)).groups
+        assert outcomes.authorized_operations == 328
 
 
 async def test_a_round_has_neither_protocol_nor_assignments(stage: Stage) -> None:
     client, other = await stage.client("t"), await stage.client()
     await member(client)
-    told = await other.hears(join())
-    other.ask(join(told.member_id))
+    outcomes = await other.hears(join())
+    other.ask(join(outcomes.member_id))
     await settled()
-    (told,) = (await client.hears(DescribeGroupsRequest(groups=["g"]))).groups
-    assert (told.group_state, told.protocol_data) == ("PreparingRebalance", "")
-    assert {(one.member_metadata, one.member_assignment) for one in told.members} == {(b"", b"")}
+    (outcomes,) = (await client.hears(DescribeGroupsRequest(groups=["g"]))).groups
+    assert (outcomes.group_state, outcomes.protocol_data) == ("PreparingRebalance", "")
+    assert {(one.member_metadata, one.member_assignment) for one in outcomes.members} == {
+        (b"", b"")
+    }
 
 
 @pytest.mark.parametrize("version", range(6))
 async def test_listing_in_each_version(stage: Stage, version: int) -> None:
     client = await stage.client("t")
     await member(client)
-    (told,) = (await client.hears(ListGroupsRequest(), version)).groups
-    assert (told.group_id, told.protocol_type) == ("g", "consumer")
-    assert told.group_state == ("Stable" if version >= 4 else "")
-    assert told.group_type == ("classic" if version >= 5 else "")
+    (outcomes,) = (await client.hears(ListGroupsRequest(), version)).groups
+    assert (outcomes.group_id, outcomes.protocol_type) == ("g", "consumer")
+    assert outcomes.group_state == ("Stable" if version >= 4 else "")
+    assert outcomes.group_type == ("classic" if version >= 5 else "")
 
 
 async def test_a_group_keeps_its_type_when_nobody_is_in(stage: Stage) -> None:
@@ -142,10 +144,14 @@ async def test_a_group_keeps_its_type_when_nobody_is_in(stage: Stage) -> None:
     for _ in range(3):
         await stage.front.services.groups.tick()
     assert stage.front.services.groups.all() == []
-    (told,) = (await client.hears(ListGroupsRequest())).groups
-    assert (told.protocol_type, told.group_state) == ("consumer", "Empty")
-    (told,) = (await client.hears(DescribeGroupsRequest(groups=["g"]))).groups
-    assert (told.error_code, told.protocol_type, told.group_state) == (0, "consumer", "Empty")
+    (outcomes,) = (await client.hears(ListGroupsRequest())).groups
+    assert (outcomes.protocol_type, outcomes.group_state) == ("consumer", "Empty")
+    (outcomes,) = (await client.hears(DescribeGroupsRequest(groups=["g"]))).groups
+    assert (outcomes.error_code, outcomes.protocol_type, outcomes.group_state) == (
+        0,
+        "consumer",
+        "Empty",
+    )
 
 
 async def test_subscriptions_of_pulsars_among_the_groups(stage: Stage) -> None:
@@ -154,9 +160,9 @@ async def test_subscriptions_of_pulsars_among_the_groups(stage: Stage) -> None:
     assert await listed(client) == []
     theirs = await attached(topic, SubscriptionType.SHARED, subscription="theirs", address="h:1")
     assert await listed(client) == [("theirs", "Stable")]
-    (told,) = (await client.hears(DescribeGroupsRequest(groups=["theirs"]), 6)).groups
-    (only,) = told.members
-    assert (told.group_state, only.client_id, only.client_host) == ("Stable", "c", "/h")
+    (outcomes,) = (await client.hears(DescribeGroupsRequest(groups=["theirs"]), 6)).groups
+    (only,) = outcomes.members
+    assert (outcomes.group_state, only.client_id, only.client_host) == ("Stable", "c", "/h")
     assignment, _ = decoder(ConsumerAssignment, 0, False)(only.member_assignment, 2)
     assert [(one.topic, one.partitions) for one in assignment.assigned_partitions] == [("t", [0])]
     assert await delete(client, "theirs") == errors.POLICY_VIOLATION
@@ -198,13 +204,13 @@ async def test_offsets_of_one_partition(stage: Stage) -> None:
     client = await stage.client("t")
     await client.produce("t", batch(b"a"))
     part = DeleteOffsetsTopic(name="t", partitions=[DeleteOffsetsPartition(partition_index=0)])
-    asked = OffsetDeleteRequest(group_id="g", topics=[part])
-    assert (await client.hears(asked)).error_code == errors.GROUP_ID_NOT_FOUND
+    requested = OffsetDeleteRequest(group_id="g", topics=[part])
+    assert (await client.hears(requested)).error_code == errors.GROUP_ID_NOT_FOUND
     joined = await member(client)
     await client.hears(commit(1, joined), 9)
-    heard = await client.hears(asked)
-    assert heard.topics[0].partitions[0].error_code == errors.GROUP_SUBSCRIBED_TO_TOPIC
+    received = await client.hears(requested)
+    assert received.topics[0].partitions[0].error_code == errors.GROUP_SUBSCRIBED_TO_TOPIC
     leaving = LeaveGroupRequest(group_id="g", members=[LeaveMember(member_id=joined.member_id)])
     await client.hears(leaving)
-    assert (await client.hears(asked)).topics[0].partitions[0].error_code == 0
+    assert (await client.hears(requested)).topics[0].partitions[0].error_code == 0
     assert await committed(client) == (-1, "")

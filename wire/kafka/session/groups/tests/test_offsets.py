@@ -119,8 +119,8 @@ async def test_many_partitions_wait_for_storage_together(slow_stage: Stage) -> N
     await settled()
     stage.stores.ledgers.sync()
     await settled()
-    (heard,) = client.hear()
-    codes = {topic.name: topic.partitions[0].error_code for topic in heard.topics}
+    (received,) = client.hear()
+    codes = {topic.name: topic.partitions[0].error_code for topic in received.topics}
     assert codes.pop("none") == errors.UNKNOWN_TOPIC
     assert codes == dict.fromkeys(names, 0)
 
@@ -153,17 +153,17 @@ async def test_classic_members_may_say_their_generation(stage: Stage, version: i
     topic_id = await stage.broker.topic_ids.of(TopicName.parse("t"))
     part = FetchOffsetsTopic(name="t", topic_id=topic_id, partition_indexes=[0])
 
-    async def told(member_id: str, generation: int) -> tuple[int, int]:
-        asked = FetchOffsetsGroup(
+    async def results(member_id: str, generation: int) -> tuple[int, int]:
+        requested = FetchOffsetsGroup(
             group_id="g", member_id=member_id, member_epoch=generation, topics=[part]
         )
-        (group,) = (await client.hears(OffsetFetchRequest(groups=[asked]), version)).groups
+        (group,) = (await client.hears(OffsetFetchRequest(groups=[requested]), version)).groups
         return group.error_code, group.topics[0].partitions[0].committed_offset
 
-    assert await told("forgotten", 4) == (0, 1), "nobody is in"
+    assert await results("forgotten", 4) == (0, 1), "nobody is in"
     joined = await member(client)
-    assert await told(joined.member_id, joined.generation_id) == (0, 1)
-    assert await told(joined.member_id, joined.generation_id + 1) == (0, 1), "as in Kafka"
+    assert await results(joined.member_id, joined.generation_id) == (0, 1)
+    assert await results(joined.member_id, joined.generation_id + 1) == (0, 1), "as in Kafka"
 
 
 async def test_storage_that_fails_is_worth_another_try(stage: Stage) -> None:
@@ -178,8 +178,8 @@ async def test_storage_that_fails_is_worth_another_try(stage: Stage) -> None:
     stage.broker.catalog._cache.clear()
     part = FetchOffsetsTopic(name="t", partition_indexes=[0])
     groups = [FetchOffsetsGroup(group_id="g", topics=[part])]
-    heard = await client.hears(OffsetFetchRequest(groups=groups), 8)
-    assert heard.groups[0].error_code == errors.COORDINATOR_NOT_AVAILABLE
+    received = await client.hears(OffsetFetchRequest(groups=groups), 8)
+    assert received.groups[0].error_code == errors.COORDINATOR_NOT_AVAILABLE
     assert await code(client, commit(0)) == errors.COORDINATOR_NOT_AVAILABLE
     stage.stores.metadata.get = get
     assert await committed(client) == (0, "")
@@ -195,10 +195,12 @@ async def test_asking_in_each_version(stage: Stage, version: int) -> None:
         groups = [FetchOffsetsGroup(group_id="g", topics=topics)]
         found = (await client.hears(OffsetFetchRequest(groups=groups), version)).groups[0].topics
     else:
-        asked = OffsetFetchRequest(group_id="g", topics=topics)
-        found = (await client.hears(asked, version)).topics
-    told = [(part.committed_offset, part.metadata, part.error_code) for part in found[0].partitions]
-    assert told == [(1, "note", 0), (-1, "", 0)]
+        requested = OffsetFetchRequest(group_id="g", topics=topics)
+        found = (await client.hears(requested, version)).topics
+    results = [
+        (part.committed_offset, part.metadata, part.error_code) for part in found[0].partitions
+    ]
+    assert results == [(1, "note", 0), (-1, "", 0)]
 
 
 # -- subscriptions of Pulsar's -------------------------------------------------------------------

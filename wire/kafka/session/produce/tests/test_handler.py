@@ -25,17 +25,17 @@ class Replies:
         self.work: list[Awaitable[None]] = []
         self.weighed: list[KafkaRequest] = []
 
-    def answer(self, asked: KafkaRequest, response: Any) -> None:
-        self.answers.append((asked.correlation_id, response))
+    def answer(self, requested: KafkaRequest, response: Any) -> None:
+        self.answers.append((requested.correlation_id, response))
 
-    def answer_packed(self, asked: KafkaRequest, packed: bytes) -> None:
-        self.answers.append((asked.correlation_id, packed))
+    def answer_packed(self, requested: KafkaRequest, packed: bytes) -> None:
+        self.answers.append((requested.correlation_id, packed))
 
     def hold_for(self, work: Awaitable[None]) -> None:
         self.work.append(work)
 
-    def weigh(self, asked: KafkaRequest) -> bool:
-        self.weighed.append(asked)
+    def weigh(self, requested: KafkaRequest) -> bool:
+        self.weighed.append(requested)
         return True
 
 

@@ -57,8 +57,8 @@ async def test_nothing_is_said_before_it_is_stored(slow_stage: Stage) -> None:
     assert client.hear() == []
     slow_stage.stores.ledgers.sync()
     await settled()
-    heard = [each.responses[0].partition_responses[0].base_offset for each in client.hear()]
-    assert heard == [0, 1]
+    replies = [each.responses[0].partition_responses[0].base_offset for each in client.hear()]
+    assert replies == [0, 1]
 
 
 async def test_a_bad_batch_spares_the_others(stage: Stage) -> None:
@@ -72,9 +72,9 @@ async def test_a_bad_batch_spares_the_others(stage: Stage) -> None:
 async def test_topics_and_partitions_that_are_not_there(stage: Stage) -> None:
     client = await stage.client("t")
     assert (await client.produce("unknown", batch(b"a"))).error_code == errors.UNKNOWN_TOPIC
-    heard = await client.hears(produce_request("t", batch(b"a"), index=7), 9)
-    told = heard.responses[0].partition_responses[0]
-    assert (told.index, told.error_code) == (7, errors.UNKNOWN_TOPIC)
+    replies = await client.hears(produce_request("t", batch(b"a"), index=7), 9)
+    results = replies.responses[0].partition_responses[0]
+    assert (results.index, results.error_code) == (7, errors.UNKNOWN_TOPIC)
 
 
 async def test_without_acks_nothing_is_said_and_order_is_kept(stage: Stage) -> None:
@@ -121,14 +121,14 @@ async def test_storage_that_refuses(slow_stage: Stage) -> None:
     for ledger in slow_stage.stores.ledgers.ledgers.values():
         ledger.fail(StorageFailed("no"))
     await settled()
-    (heard,) = client.hear()
-    assert heard.responses[0].partition_responses[0].error_code != 0
+    (replies,) = client.hear()
+    assert replies.responses[0].partition_responses[0].error_code != 0
 
 
 async def configured(stage: Stage, **configs: str) -> None:
     name = TopicName.parse("t")
-    wanted = {key.replace("_", "."): value for key, value in configs.items()}
-    applied = apply_configs(TopicPolicies(), wanted, stage.front.services.defaults)
+    expected = {key.replace("_", "."): value for key, value in configs.items()}
+    applied = apply_configs(TopicPolicies(), expected, stage.front.services.defaults)
     await stage.broker.catalog.set_topic_policies(name, applied)
     stage.broker.policies_changed(name.namespace)
     await settled()
@@ -153,10 +153,10 @@ async def test_topics_have_rules_of_their_own(
 ) -> None:
     client = await stage.client("t")
     await configured(stage, **configs)
-    told = await client.produce("t", made)
-    assert told.error_code == code
+    results = await client.produce("t", made)
+    assert results.error_code == code
     if code == errors.INVALID_RECORD:
-        (record,) = told.record_errors
+        (record,) = results.record_errors
         assert record.batch_index == 0
     await configured(stage)
     assert (await client.produce("t", batch(b"a"))).error_code == 0
@@ -177,9 +177,14 @@ async def test_batches_are_compressed_as_the_topic_has_it(stage: Stage) -> None:
     damaged, nonsense = batch(b"a")[:-1] + b"\xff", batch(b"a", attributes=4)
     for each in (came, came, damaged, nonsense):  # the second time it is known already
         client.ask(produce_request("t", each), 9)
-    told = await answered(client)
-    assert [one.base_offset for one in told] == [0, 0, -1, -1]
-    assert [one.error_code for one in told] == [0, 0, errors.CORRUPT_MESSAGE, errors.INVALID_RECORD]
+    results = await answered(client)
+    assert [one.base_offset for one in results] == [0, 0, -1, -1]
+    assert [one.error_code for one in results] == [
+        0,
+        0,
+        errors.CORRUPT_MESSAGE,
+        errors.INVALID_RECORD,
+    ]
     stored = (await client.fetch("t", 0)).records
     assert stored is not None
     header = record_batch.header_of(stored)
@@ -192,9 +197,9 @@ async def test_batches_are_compressed_as_the_topic_has_it(stage: Stage) -> None:
 async def test_every_bad_record_is_named(stage: Stage) -> None:
     client = await stage.client("t")
     bad = headed(record(0, b"a") + record(5, b"b") + record(2, b"c") + record(9, b"d"), 4)
-    told = await client.produce("t", bad)
-    assert told.error_code == errors.INVALID_RECORD
-    assert [one.batch_index for one in told.record_errors] == [1, 3]
+    results = await client.produce("t", bad)
+    assert results.error_code == errors.INVALID_RECORD
+    assert [one.batch_index for one in results.record_errors] == [1, 3]
     assert (await client.produce("t", batch(b"a"))).base_offset == 0
 
 
@@ -206,9 +211,9 @@ async def test_what_is_much_uncompressed_is_looked_through_meanwhile(stage: Stag
         packed = compress_records(records, 3)
         client.ask(produce_request("t", headed(packed, 2, attributes=3)), 9)
     client.ask(produce_request("t", batch(b"a")), 9)
-    told = await answered(client)
-    assert [one.error_code for one in told] == [0, errors.INVALID_RECORD, 0, 0]
-    assert [one.base_offset for one in told] == [0, -1, 2, 4], "in their order"
+    results = await answered(client)
+    assert [one.error_code for one in results] == [0, errors.INVALID_RECORD, 0, 0]
+    assert [one.base_offset for one in results] == [0, -1, 2, 4], "in their order"
 
 
 async def test_what_waits_to_be_compressed_is_overtaken_by_nothing(stage: Stage) -> None:
@@ -217,40 +222,40 @@ async def test_what_waits_to_be_compressed_is_overtaken_by_nothing(stage: Stage)
     for number in range(5):
         client.ask(produce_request("t", batch(b"%d" % number)), 9)
         client.ask(produce_request("other", batch(b"x")), 9)
-    told = await answered(client)
-    assert [one.base_offset for one in told] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    results = await answered(client)
+    assert [one.base_offset for one in results] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
 async def test_the_time_may_be_the_brokers(stage: Stage) -> None:
     client = await stage.client("t")
     await configured(stage, message_timestamp_type="LogAppendTime")
-    told = await client.produce("t", batch(b"a", timestamp_ms=5))
+    results = await client.produce("t", batch(b"a", timestamp_ms=5))
     now_ms = stage.broker.clock.wall_ms()
-    assert told.log_append_time_ms == now_ms
+    assert results.log_append_time_ms == now_ms
     data = (await client.fetch("t", 0)).records or b""
     assert [record.timestamp_ms for record in record_batch.records_of(data)] == [now_ms]
 
 
 async def test_acks_that_there_are_not(stage: Stage) -> None:
     client = await stage.client("t")
-    told = await client.produce("t", batch(b"a"), acks=2)
-    assert told.error_code == errors.INVALID_REQUIRED_ACKS
+    results = await client.produce("t", batch(b"a"), acks=2)
+    assert results.error_code == errors.INVALID_REQUIRED_ACKS
 
 
 async def test_topics_by_their_ids(stage: Stage) -> None:
     client = await stage.client("t")
     topic_id = await stage.broker.topic_ids.of(TopicName.parse("t"))
 
-    async def produced(wanted: bytes) -> int:
+    async def produced(expected: bytes) -> int:
         part = ProducePartition(index=0, records=batch(b"a"))
         request = ProduceRequest(
             acks=-1,
             timeout_ms=1000,
-            topic_data=[ProduceTopic(topic_id=wanted, partition_data=[part])],
+            topic_data=[ProduceTopic(topic_id=expected, partition_data=[part])],
         )
-        (told,) = (await client.hears(request, 13)).responses
-        assert told.topic_id == wanted
-        code: int = told.partition_responses[0].error_code
+        (results,) = (await client.hears(request, 13)).responses
+        assert results.topic_id == expected
+        code: int = results.partition_responses[0].error_code
         return code
 
     assert await produced(topic_id) == 0
@@ -272,7 +277,7 @@ async def test_who_is_too_fast_is_told_and_not_read(stage: Stage) -> None:
     await settled()
     client.ask(produce_request("t", batch(b"a", b"b")), 9)
     await settled()
-    (heard,) = client.hear()
-    assert heard.throttle_time_ms > 0
-    assert heard.responses[0].partition_responses[0].error_code == 0
+    (replies,) = client.hear()
+    assert replies.throttle_time_ms > 0
+    assert replies.responses[0].partition_responses[0].error_code == 0
     assert client.line.paused

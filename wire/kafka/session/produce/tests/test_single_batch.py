@@ -21,8 +21,8 @@ async def test_words_that_have_come_before_take_the_short_way(
     client = await stage.client("t")
     await client.produce("t", batch(b"a"))
     monkeypatch.setattr(produce, "on_produce", None)
-    told = await client.produce("t", batch(b"b", b"c"))
-    assert (told.error_code, told.base_offset, told.log_start_offset) == (0, 1, 0)
+    results = await client.produce("t", batch(b"b", b"c"))
+    assert (results.error_code, results.base_offset, results.log_start_offset) == (0, 1, 0)
     assert (await client.produce("t", batch(b"d"), acks=-1)).base_offset == 3
 
 
@@ -30,8 +30,8 @@ async def test_what_is_refused_leaves_no_trace(stage: Stage) -> None:
     """It is looked at twice: by the short way, and by the long one, which says why."""
     client = await stage.client("t")
     for sequence, code in ((0, 0), (5, errors.OUT_OF_ORDER), (1, 0), (0, 0)):
-        told = await client.produce("t", batch(b"a", producer=(9, 0, sequence)))
-        assert told.error_code == code
+        results = await client.produce("t", batch(b"a", producer=(9, 0, sequence)))
+        assert results.error_code == code
     assert (await client.fetch("t", 0)).high_watermark == 2
 
 
@@ -68,8 +68,8 @@ async def test_a_large_batch_is_stored_where_it_was_received(
     monkeypatch.setattr(form, "wrapped", None)
     _, before = feed_large(client.wire, frame, 300)
     assert before == len(stored[0]) - len(came)
-    (asked,) = client.wire.take_events()
-    client.session.handle(asked)
+    (requested,) = client.wire.take_events()
+    client.session.handle(requested)
     await settled()
     assert stored[2] == stored[1] == stored[0] == copied(came, 60, stage.broker.clock.wall_ms())
-    assert asked.body is None
+    assert requested.body is None

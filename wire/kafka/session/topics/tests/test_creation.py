@@ -17,18 +17,20 @@ from magnetar.wire.kafka.session.topics import creation, internal
 NAME = TopicName.parse("t")
 
 
-async def create(stage: Stage, partitions: int, wanted: dict[str, str]) -> None:
-    await creation.create(stage.broker, stage.front.services.defaults, NAME, partitions, wanted)
+async def create(stage: Stage, partitions: int, expected: dict[str, str]) -> None:
+    await creation.create(stage.broker, stage.front.services.defaults, NAME, partitions, expected)
 
 
 async def test_what_a_topic_is_made_with_is_told_and_kept(stage: Stage) -> None:
     client = await stage.client()
-    wanted = [ConfigValue(name="retention.ms", value="1000")]
+    expected = [ConfigValue(name="retention.ms", value="1000")]
     topic = CreateTopic(
-        name="t", num_partitions=1, replication_factor=1, assignments=[], configs=wanted
+        name="t", num_partitions=1, replication_factor=1, assignments=[], configs=expected
     )
-    (told,) = (await client.hears(CreateTopicsRequest(topics=[topic]), 7)).topics
-    assert {one.name: (one.value, one.config_source) for one in told.configs}["retention.ms"] == (
+    (results,) = (await client.hears(CreateTopicsRequest(topics=[topic]), 7)).topics
+    assert {one.name: (one.value, one.config_source) for one in results.configs}[
+        "retention.ms"
+    ] == (
         "1000",
         1,
     )

@@ -62,21 +62,25 @@ async def test_it_comes_with_the_first_group(stage: Stage) -> None:
     client = await stage.client("t")
     by_name = MetadataRequest(topics=[MetadataRequestTopic(name=NAME)])
     for _ in range(2):  # it is not made by being asked for
-        (told,) = (await client.hears(by_name, 12)).topics
-        assert told.error_code == errors.UNKNOWN_TOPIC
+        (outcomes,) = (await client.hears(by_name, 12)).topics
+        assert outcomes.error_code == errors.UNKNOWN_TOPIC
     assert (await client.fetch(NAME, 0)).error_code == errors.UNKNOWN_TOPIC
     await with_group(stage)
     by_id = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=internal.TOPIC_ID)])
-    for asked in (by_name, by_id, MetadataRequest(topics=None)):
-        told = (await client.hears(asked, 12)).topics[0]
-        assert (told.name, told.topic_id, told.error_code) == (NAME, internal.TOPIC_ID, 0)
-        assert (told.is_internal, len(told.partitions)) == (True, 50)
+    for requested in (by_name, by_id, MetadataRequest(topics=None)):
+        outcomes = (await client.hears(requested, 12)).topics[0]
+        assert (outcomes.name, outcomes.topic_id, outcomes.error_code) == (
+            NAME,
+            internal.TOPIC_ID,
+            0,
+        )
+        assert (outcomes.is_internal, len(outcomes.partitions)) == (True, 50)
     every_one = (await client.hears(MetadataRequest(topics=None), 12)).topics
     assert [(one.name, one.is_internal) for one in every_one] == [(NAME, True), ("t", False)]
-    asked = DescribeTopicPartitionsRequest(
+    requested = DescribeTopicPartitionsRequest(
         topics=[DescribeTopic(name=NAME)], response_partition_limit=100
     )
-    (described,) = (await client.hears(asked, 0)).topics
+    (described,) = (await client.hears(requested, 0)).topics
     assert (described.is_internal, len(described.partitions)) == (True, 50)
 
 
@@ -84,10 +88,10 @@ async def test_there_is_nothing_in_it(stage: Stage) -> None:
     client = await with_group(stage)
     for timestamp in (-1, -2):
         parts = [ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in (49, 50)]
-        asked = ListOffsetsRequest(
+        requested = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsTopic(name=NAME, partitions=parts)]
         )
-        (topic,) = (await client.hears(asked, 7)).topics
+        (topic,) = (await client.hears(requested, 7)).topics
         assert [(one.error_code, one.offset) for one in topic.partitions] == [
             (0, 0),
             (errors.UNKNOWN_TOPIC, -1),
@@ -97,13 +101,13 @@ async def test_there_is_nothing_in_it(stage: Stage) -> None:
     assert (await client.fetch(NAME, 1)).error_code == errors.OFFSET_OUT_OF_RANGE
     part = FetchPartition(partition=49, fetch_offset=0, partition_max_bytes=100)
     by_id = FetchTopic(topic_id=internal.TOPIC_ID, partitions=[part])
-    heard = await client.hears(FetchRequest(max_wait_ms=0, min_bytes=0, topics=[by_id]), 13)
-    assert heard.responses[0].partitions[0].error_code == 0
+    received = await client.hears(FetchRequest(max_wait_ms=0, min_bytes=0, topics=[by_id]), 13)
+    assert received.responses[0].partitions[0].error_code == 0
     epoch = EndEpochPartition(partition=0, current_leader_epoch=0, leader_epoch=0)
-    asked = OffsetForLeaderEpochRequest(
+    requested = OffsetForLeaderEpochRequest(
         replica_id=-1, topics=[EndEpochTopic(topic=NAME, partitions=[epoch])]
     )
-    (ended,) = (await client.hears(asked, 4)).topics[0].partitions
+    (ended,) = (await client.hears(requested, 4)).topics[0].partitions
     assert (ended.error_code, ended.end_offset) == (0, 0)
 
 
@@ -112,12 +116,12 @@ async def test_nobody_produces_to_it(stage: Stage) -> None:
     none of that name.
     """
     client = await with_group(stage)
-    asked = DescribeProducersRequest(
+    requested = DescribeProducersRequest(
         topics=[TopicIndexes(name=NAME, partition_indexes=[0, 49, 50])]
     )
-    (told,) = (await client.hears(asked)).topics
-    assert [one.error_code for one in told.partitions] == [0, 0, errors.UNKNOWN_TOPIC]
-    assert told.partitions[0].active_producers == []
+    (outcomes,) = (await client.hears(requested)).topics
+    assert [one.error_code for one in outcomes.partitions] == [0, 0, errors.UNKNOWN_TOPIC]
+    assert outcomes.partitions[0].active_producers == []
 
 
 async def test_it_is_compacted(stage: Stage) -> None:
@@ -125,8 +129,8 @@ async def test_it_is_compacted(stage: Stage) -> None:
     resource = DescribeResource(
         resource_type=ConfigResourceType.TOPIC, resource_name=NAME, configuration_keys=None
     )
-    (told,) = (await client.hears(DescribeConfigsRequest(resources=[resource]))).results
-    assert {one.name: one.value for one in told.configs}["cleanup.policy"] == "compact"
+    (outcomes,) = (await client.hears(DescribeConfigsRequest(resources=[resource]))).results
+    assert {one.name: one.value for one in outcomes.configs}["cleanup.policy"] == "compact"
 
 
 async def test_nobody_writes_to_it(stage: Stage) -> None:
@@ -135,8 +139,8 @@ async def test_nobody_writes_to_it(stage: Stage) -> None:
     made = CreateTopic(
         name=NAME, num_partitions=1, replication_factor=1, assignments=[], configs=[]
     )
-    told = await client.hears(CreateTopicsRequest(topics=[made], timeout_ms=1), 6)
-    assert told.topics[0].error_code == errors.TOPIC_ALREADY_EXISTS
+    outcomes = await client.hears(CreateTopicsRequest(topics=[made], timeout_ms=1), 6)
+    assert outcomes.topics[0].error_code == errors.TOPIC_ALREADY_EXISTS
     for topic in (
         DeleteTopic(name=NAME, topic_id=NO_UUID),
         DeleteTopic(topic_id=internal.TOPIC_ID),
@@ -167,7 +171,7 @@ async def test_nobody_writes_to_it(stage: Stage) -> None:
 async def test_nor_by_a_longer_name(stage: Stage, name: str) -> None:
     client = await stage.client()
     for _ in range(2):
-        (told,) = (
+        (outcomes,) = (
             await client.hears(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9)
         ).topics
-        assert told.error_code == errors.UNKNOWN_TOPIC
+        assert outcomes.error_code == errors.UNKNOWN_TOPIC

@@ -38,12 +38,12 @@ async def test_sizes_of_partitions(stage: Stage) -> None:
     await client.produce("a", batch(b"x" * 50))
     found = await sizes(client)
     assert 111 < found["a-0"] < 222
-    wanted = [
+    expected = [
         TopicPartitions(topic="a", partitions=[0, 7]),
         TopicPartitions(topic="unknown", partitions=[0]),
         TopicPartitions(topic="b", partitions=[]),
     ]
-    assert await sizes(client, wanted) == {"a-0": found["a-0"]}
+    assert await sizes(client, expected) == {"a-0": found["a-0"]}
 
 
 async def test_nothing_is_loaded_to_be_measured(stage: Stage) -> None:
@@ -59,9 +59,9 @@ async def test_nothing_is_loaded_to_be_measured(stage: Stage) -> None:
 
 async def test_the_disk(stage: Stage) -> None:
     async with running(stage.stores) as broker:
-        told = Stage(stage.stores, broker, data_dir="/there", room=lambda: (10, 3))
-        heard = await (await told.client()).hears(DescribeLogDirsRequest(topics=[]))
-        assert heard.results == [
+        outcomes = Stage(stage.stores, broker, data_dir="/there", room=lambda: (10, 3))
+        received = await (await outcomes.client()).hears(DescribeLogDirsRequest(topics=[]))
+        assert received.results == [
             DescribedLogDir(
                 error_code=0, log_dir="/there", topics=[], total_bytes=10, usable_bytes=3
             )
@@ -70,14 +70,14 @@ async def test_the_disk(stage: Stage) -> None:
 
 async def test_whoever_leads_stays(stage: Stage) -> None:
     client = await stage.client("a")
-    wanted = [
+    expected = [
         TopicPartitions(topic="a", partitions=[0, 1]),
         TopicPartitions(topic="u", partitions=[0]),
     ]
-    heard = await client.hears(ElectLeadersRequest(topic_partitions=wanted))
+    received = await client.hears(ElectLeadersRequest(topic_partitions=expected))
     assert [
         [(part.partition_id, part.error_code) for part in topic.partition_result]
-        for topic in heard.replica_election_results
+        for topic in received.replica_election_results
     ] == [
         [(0, errors.ELECTION_NOT_NEEDED), (1, errors.UNKNOWN_TOPIC)],
         [(0, errors.UNKNOWN_TOPIC)],
@@ -88,8 +88,8 @@ async def test_whoever_leads_stays(stage: Stage) -> None:
 
 async def test_nothing_is_on_its_way(stage: Stage) -> None:
     client = await stage.client("a")
-    heard = await client.hears(ListPartitionReassignmentsRequest())
-    assert (heard.error_code, heard.topics) == (0, [])
+    received = await client.hears(ListPartitionReassignmentsRequest())
+    assert (received.error_code, received.topics) == (0, [])
 
 
 async def test_partitions_may_be_moved_to_where_they_are(stage: Stage) -> None:
@@ -109,10 +109,10 @@ async def test_partitions_may_be_moved_to_where_they_are(stage: Stage) -> None:
         )
         for name, index, replicas in wishes
     ]
-    told = await client.hears(AlterPartitionReassignmentsRequest(topics=topics))
-    assert (told.error_code, told.error_message) == (0, None)
+    outcomes = await client.hears(AlterPartitionReassignmentsRequest(topics=topics))
+    assert (outcomes.error_code, outcomes.error_message) == (0, None)
     wrong = errors.INVALID_REPLICA_ASSIGNMENT
-    assert [topic.partitions[0].error_code for topic in told.responses] == [
+    assert [topic.partitions[0].error_code for topic in outcomes.responses] == [
         0,
         wrong,
         wrong,
@@ -121,8 +121,8 @@ async def test_partitions_may_be_moved_to_where_they_are(stage: Stage) -> None:
         errors.UNKNOWN_TOPIC,
         errors.UNKNOWN_TOPIC,
     ]
-    assert told.responses[0].partitions[0].error_message is None
-    assert told.responses[1].partitions[0].error_message
+    assert outcomes.responses[0].partitions[0].error_message is None
+    assert outcomes.responses[1].partitions[0].error_message
 
 
 async def test_the_directory_is_what_it_is(stage: Stage) -> None:
@@ -133,9 +133,9 @@ async def test_the_directory_is_what_it_is(stage: Stage) -> None:
         AlteredDirTopic(name="unknown", partitions=[0]),
     ]
     dirs = [AlteredDir(path=path, topics=topics) for path in ("/there", "/elsewhere")]
-    told = await client.hears(AlterReplicaLogDirsRequest(dirs=dirs))
+    outcomes = await client.hears(AlterReplicaLogDirsRequest(dirs=dirs))
     unknown = errors.UNKNOWN_TOPIC
-    assert [[part.error_code for part in one.partitions] for one in told.results] == [
+    assert [[part.error_code for part in one.partitions] for one in outcomes.results] == [
         [0, unknown],
         [unknown],
         [errors.LOG_DIR_NOT_FOUND, unknown],

@@ -29,9 +29,9 @@ async def test_topics_by_their_ids(stage: Stage) -> None:
     by_id = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=found.topic_id)])
     (again,) = (await client.hears(by_id, 12)).topics
     assert (again.name, again.topic_id, again.error_code) == ("t", found.topic_id, 0)
-    wanted = [DeleteTopic(topic_id=found.topic_id), DeleteTopic(topic_id=b"x" * 16)]
-    heard = await client.hears(DeleteTopicsRequest(topics=wanted, timeout_ms=1), 6)
-    assert [(one.name, one.error_code) for one in heard.responses] == [
+    expected = [DeleteTopic(topic_id=found.topic_id), DeleteTopic(topic_id=b"x" * 16)]
+    received = await client.hears(DeleteTopicsRequest(topics=expected, timeout_ms=1), 6)
+    assert [(one.name, one.error_code) for one in received.responses] == [
         ("t", 0),
         (None, errors.UNKNOWN_TOPIC_ID),
     ]
@@ -50,13 +50,13 @@ async def test_what_may_not_be_made_is_not_made_by_asking(stage: Stage, name: st
     refused, _ = await create(client, name=name)
     assert refused == errors.INVALID_TOPIC
     for version, may in ((9, True), (9, False), (12, True)):
-        asked = MetadataRequest(
+        requested = MetadataRequest(
             topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=may
         )
-        (told,) = (await client.hears(asked, version)).topics
-        assert told.error_code == errors.INVALID_TOPIC
-    told = await client.produce(name, batch(b"a"))
-    assert told.error_code in (errors.UNKNOWN_TOPIC, errors.INVALID_TOPIC)
+        (results,) = (await client.hears(requested, version)).topics
+        assert results.error_code == errors.INVALID_TOPIC
+    results = await client.produce(name, batch(b"a"))
+    assert results.error_code in (errors.UNKNOWN_TOPIC, errors.INVALID_TOPIC)
     assert (await client.hears(MetadataRequest(topics=None), 9)).topics == []
 
 
@@ -70,11 +70,11 @@ async def test_topics_described_some_partitions_at_a_time(stage: Stage) -> None:
             response_partition_limit=2,
             cursor=cursor,
         )
-        heard = await client.hears(request)
-        for topic in heard.topics:
+        received = await client.hears(request)
+        for topic in received.topics:
             seen += [(topic.name, part.partition_index) for part in topic.partitions]
             assert (topic.error_code == 0) == (topic.name != "none")
-        cursor = heard.next_cursor
+        cursor = received.next_cursor
         if cursor is None:
             break
     assert seen == [("a", 0), *(("b", index) for index in range(5))]
@@ -82,9 +82,9 @@ async def test_topics_described_some_partitions_at_a_time(stage: Stage) -> None:
 
 async def test_the_cluster_is_this_server(stage: Stage) -> None:
     client = await stage.client()
-    asked = DescribeClusterRequest(include_cluster_authorized_operations=False)
-    heard = await client.hears(asked)
-    assert [one.broker_id for one in heard.brokers] == [heard.controller_id]
+    requested = DescribeClusterRequest(include_cluster_authorized_operations=False)
+    received = await client.hears(requested)
+    assert [one.broker_id for one in received.brokers] == [received.controller_id]
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -97,48 +97,48 @@ async def test_metadata_by_id_is_refused_where_ids_mean_nothing_yet(
         MetadataRequestTopic(name=None),
         MetadataRequestTopic(name="u", topic_id=b"\1" * 16),
     ):
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name="t"), unnamed])
-        told = (await client.hears(asked, version)).topics
-        assert [one.error_code for one in told] == [errors.INVALID_REQUEST] * 2
-        assert [one.name for one in told] == ["t", unnamed.name or ""]
+        requested = MetadataRequest(topics=[MetadataRequestTopic(name="t"), unnamed])
+        results = (await client.hears(requested, version)).topics
+        assert [one.error_code for one in results] == [errors.INVALID_REQUEST] * 2
+        assert [one.name for one in results] == ["t", unnamed.name or ""]
 
 
 async def test_all_topics_are_asked_for_in_each_versions_way(stage: Stage) -> None:
     """An empty list is all topics in version 0 and none later; null is all (`MetadataRequest`)."""
     client = await stage.client("b", "a")
-    for asked, version, names in (
+    for requested, version, names in (
         (MetadataRequest(topics=[]), 0, ["a", "b"]),
         (MetadataRequest(topics=[]), 1, []),
         (MetadataRequest(topics=None), 1, ["a", "b"]),
     ):
-        assert [one.name for one in (await client.hears(asked, version)).topics] == names
+        assert [one.name for one in (await client.hears(requested, version)).topics] == names
 
 
 async def test_what_may_be_done_is_told_only_if_asked_for(stage: Stage) -> None:
     client = await stage.client("t")
-    for asked in (True, False):
-        heard = await client.hears(
+    for requested in (True, False):
+        received = await client.hears(
             MetadataRequest(
                 topics=[MetadataRequestTopic(name="t")],
-                include_topic_authorized_operations=asked,
-                include_cluster_authorized_operations=asked,
+                include_topic_authorized_operations=requested,
+                include_cluster_authorized_operations=requested,
             ),
             10,
         )
-        (topic,) = heard.topics
-        operations = (topic.topic_authorized_operations, heard.cluster_authorized_operations)
+        (topic,) = received.topics
+        operations = (topic.topic_authorized_operations, received.cluster_authorized_operations)
         assert operations == (
             (metadata.TOPIC_OPERATIONS, metadata.CLUSTER_OPERATIONS)
-            if asked
+            if requested
             else (metadata.OMITTED, metadata.OMITTED)
         )
 
 
 async def test_a_topic_is_not_made_by_asking_where_it_may_not(stage: Stage) -> None:
     client = await stage.client()
-    asked = MetadataRequest(
+    requested = MetadataRequest(
         topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False
     )
     for _ in range(2):
-        (told,) = (await client.hears(asked, 9)).topics
-        assert told.error_code == errors.UNKNOWN_TOPIC
+        (results,) = (await client.hears(requested, 9)).topics
+        assert results.error_code == errors.UNKNOWN_TOPIC

@@ -36,8 +36,8 @@ async def create(client: Client, *, validate_only: bool = False, **fields: Any) 
     request = CreateTopicsRequest(
         topics=[CreateTopic(**said)], timeout_ms=1000, validate_only=validate_only
     )
-    (told,) = (await client.hears(request, 6)).topics
-    return told.error_code, told.num_partitions
+    (outcomes,) = (await client.hears(request, 6)).topics
+    return outcomes.error_code, outcomes.num_partitions
 
 
 async def partitions(client: Client, name: str = "t") -> tuple[int, int]:
@@ -58,16 +58,16 @@ async def test_a_topic_is_made_enlarged_and_deleted(stage: Stage) -> None:
     assert (await create(client))[0] == errors.TOPIC_ALREADY_EXISTS
     assert (await create(client, validate_only=True))[0] == errors.TOPIC_ALREADY_EXISTS
     for count, code in ((3, errors.INVALID_PARTITIONS), (5, 0)):
-        wanted = CreatePartitionsTopic(name="t", count=count, assignments=None)
-        heard = await client.hears(
-            CreatePartitionsRequest(topics=[wanted], timeout_ms=1000, validate_only=False)
+        expected = CreatePartitionsTopic(name="t", count=count, assignments=None)
+        received = await client.hears(
+            CreatePartitionsRequest(topics=[expected], timeout_ms=1000, validate_only=False)
         )
-        assert heard.results[0].error_code == code
+        assert received.results[0].error_code == code
     assert await partitions(client) == (0, 5)
     await client.produce("t", batch(b"a"))
     deleting = DeleteTopicsRequest(topic_names=["t", "unknown"], timeout_ms=1000)
-    heard = await client.hears(deleting, 5)
-    assert [one.error_code for one in heard.responses] == [0, errors.UNKNOWN_TOPIC]
+    received = await client.hears(deleting, 5)
+    assert [one.error_code for one in received.responses] == [0, errors.UNKNOWN_TOPIC]
     assert await partitions(client) == (errors.UNKNOWN_TOPIC, 0)
     assert (await client.produce("t", batch(b"a"))).error_code == errors.UNKNOWN_TOPIC
 
@@ -136,6 +136,6 @@ async def test_a_topic_that_is_named_twice_is_not_made(stage: Stage) -> None:
     plain = CreateTopic(
         name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[]
     )
-    heard = await client.hears(CreateTopicsRequest(topics=[plain, plain]), 7)
-    assert [one.error_code for one in heard.topics] == [errors.INVALID_REQUEST]
+    received = await client.hears(CreateTopicsRequest(topics=[plain, plain]), 7)
+    assert [one.error_code for one in received.topics] == [errors.INVALID_REQUEST]
     assert await partitions(client) == (errors.UNKNOWN_TOPIC, 0)

@@ -24,8 +24,8 @@ async def test_tools_see_what_goes_on(stage: Stage) -> None:
     (listed,) = (await client.hears(everything)).transaction_states
     assert (listed.transactional_id, listed.transaction_state) == ("n", "Ongoing")
     filtered = ListTransactionsRequest(state_filters=["Empty", "Odd"], producer_id_filters=[])
-    heard = await client.hears(filtered)
-    assert (heard.transaction_states, heard.unknown_state_filters) == ([], ["Odd"])
+    received = await client.hears(filtered)
+    assert (received.transaction_states, received.unknown_state_filters) == ([], ["Odd"])
     both = await client.hears(DescribeTransactionsRequest(transactional_ids=["n", "none"]))
     known, unknown = both.transaction_states
     assert (known.transaction_state, known.topics[0].topic, known.topics[0].partitions) == (
@@ -34,8 +34,8 @@ async def test_tools_see_what_goes_on(stage: Stage) -> None:
         [0],
     )
     assert unknown.error_code == errors.TRANSACTIONAL_ID_NOT_FOUND
-    asked = DescribeProducersRequest(topics=[TopicIndexes(name="t", partition_indexes=[0, 5])])
-    (topic,) = (await client.hears(asked)).topics
+    requested = DescribeProducersRequest(topics=[TopicIndexes(name="t", partition_indexes=[0, 5])])
+    (topic,) = (await client.hears(requested)).topics
     (writing,) = topic.partitions[0].active_producers
     assert (writing.producer_id, writing.last_sequence) == (one.id, 1)
     assert writing.current_txn_start_offset == 0
@@ -53,8 +53,8 @@ async def test_a_tool_ends_what_hangs(stage: Stage) -> None:
         topics=[TopicIndexes(name="t", partition_indexes=[0, 5])],
         coordinator_epoch=0,
     )
-    (told,) = (await one.client.hears(WriteTxnMarkersRequest(markers=[marker]))).markers
-    codes = [part.error_code for part in told.topics[0].partitions]
+    (results,) = (await one.client.hears(WriteTxnMarkersRequest(markers=[marker]))).markers
+    codes = [part.error_code for part in results.topics[0].partitions]
     assert codes == [0, errors.UNKNOWN_TOPIC]
     part = await committed(one.client)
     assert part.last_stable_offset == part.high_watermark == 2
@@ -73,8 +73,8 @@ async def test_the_list_is_narrowed_by_state_producer_and_duration(stage: Stage)
             producer_id_filters=list(ids),
             duration_filter=duration_ms,
         )
-        heard = await one.client.hears(request)
-        return sorted(found.transactional_id for found in heard.transaction_states)
+        received = await one.client.hears(request)
+        return sorted(found.transactional_id for found in received.transaction_states)
 
     assert await listed() == ["a", "b"]
     assert await listed(states=("Ongoing",)) == ["a"]
@@ -89,16 +89,16 @@ async def test_a_transaction_that_is_over_has_neither_begin_nor_topics(stage: St
     one = await producer(stage)
     await one.add()
     await one.end(commit=True)
-    asked = DescribeTransactionsRequest(transactional_ids=["n"])
-    (told,) = (await one.client.hears(asked)).transaction_states
-    assert (told.transaction_state, told.transaction_start_time_ms) == ("CompleteCommit", -1)
-    assert told.topics == []
+    requested = DescribeTransactionsRequest(transactional_ids=["n"])
+    (results,) = (await one.client.hears(requested)).transaction_states
+    assert (results.transaction_state, results.transaction_start_time_ms) == ("CompleteCommit", -1)
+    assert results.topics == []
 
 
 async def test_a_producer_without_a_transaction_is_described(stage: Stage) -> None:
     one = await producer(stage)
     await one.write(b"a", attributes=0)
-    asked = DescribeProducersRequest(topics=[TopicIndexes(name="t", partition_indexes=[0])])
-    (topic,) = (await one.client.hears(asked)).topics
+    requested = DescribeProducersRequest(topics=[TopicIndexes(name="t", partition_indexes=[0])])
+    (topic,) = (await one.client.hears(requested)).topics
     (writer,) = topic.partitions[0].active_producers
     assert (writer.producer_id, writer.current_txn_start_offset) == (one.id, -1)

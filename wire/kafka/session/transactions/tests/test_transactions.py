@@ -41,10 +41,10 @@ class Producer:
         request = InitProducerIdRequest(
             transactional_id=self.name, transaction_timeout_ms=timeout_ms, **known
         )
-        told = await self.client.hears(request, version)
-        if told.error_code == 0:
-            self.id, self.epoch, self.sequence = told.producer_id, told.producer_epoch, 0
-        code: int = told.error_code
+        results = await self.client.hears(request, version)
+        if results.error_code == 0:
+            self.id, self.epoch, self.sequence = results.producer_id, results.producer_epoch, 0
+        code: int = results.error_code
         return code
 
     async def add(self, topic: str = "t", partition: int = 0) -> int:
@@ -54,16 +54,16 @@ class Producer:
             producer_epoch=self.epoch,
             topics=[AddTopic(name=topic, partitions=[partition])],
         )
-        told = await self.client.hears(request)
-        code: int = told.results_by_topic[0].results_by_partition[0].partition_error_code
+        results = await self.client.hears(request)
+        code: int = results.results_by_topic[0].results_by_partition[0].partition_error_code
         return code
 
     async def write(self, *values: bytes, topic: str = "t", attributes: int = TRANSACTIONAL) -> int:
         made = batch(*values, producer=(self.id, self.epoch, self.sequence), attributes=attributes)
-        told = await self.client.produce(topic, made)
-        if told.error_code == 0:
+        results = await self.client.produce(topic, made)
+        if results.error_code == 0:
             self.sequence += len(values)
-        return told.error_code
+        return results.error_code
 
     async def end(self, *, commit: bool) -> int:
         request = EndTxnRequest(
@@ -140,8 +140,8 @@ async def test_a_reader_waits_for_the_decision(stage: Stage) -> None:
     await one.write(b"a")
     assert reader.hear() == []
     await one.end(commit=True)
-    (heard,) = reader.hear()
-    assert values(heard.responses[0].partitions[0]) == [(0, b"a")]
+    (received,) = reader.hear()
+    assert values(received.responses[0].partitions[0]) == [(0, b"a")]
 
 
 async def test_who_takes_the_name_over_fences_and_aborts(stage: Stage) -> None:
@@ -218,8 +218,8 @@ async def test_partitions_that_are_not_there(stage: Stage) -> None:
         producer_epoch=one.epoch,
         topics=[AddTopic(name="t", partitions=[0, 9])],
     )
-    (told,) = (await one.client.hears(request)).results_by_topic
-    assert [part.partition_error_code for part in told.results_by_partition] == [
+    (results,) = (await one.client.hears(request)).results_by_topic
+    assert [part.partition_error_code for part in results.results_by_partition] == [
         errors.OPERATION_NOT_ATTEMPTED,
         errors.UNKNOWN_TOPIC,
     ]

@@ -49,8 +49,8 @@ async def promised(one: Producer, offset: int, **fields: Any) -> int:
         "topics": [TxnCommitTopic(name="t", partitions=[part])],
         **fields,
     }
-    told = await one.client.hears(TxnOffsetCommitRequest(**said), 3)
-    code: int = told.topics[0].partitions[0].error_code
+    results = await one.client.hears(TxnOffsetCommitRequest(**said), 3)
+    code: int = results.topics[0].partitions[0].error_code
     return code
 
 

@@ -28,9 +28,9 @@ async def test_a_question_waits_for_who_was_sent_away(stage: Stage, answer: str)
     await client.hears()
     await stage.broker.unload(T)
     assert kinds(await client.says(*QUESTIONS[answer])) == ["CLOSE_CONSUMER"]
-    heard = await client.says(peer.subscribe(6, 3, "t", "s"))
-    assert (heard[0].kind, heard[0].body.request_id) == ("SUCCESS", 6)
-    assert (heard[-1].kind, heard[-1].body.request_id) == (answer, 5)
+    received = await client.says(peer.subscribe(6, 3, "t", "s"))
+    assert (received[0].kind, received[0].body.request_id) == ("SUCCESS", 6)
+    assert (received[-1].kind, received[-1].body.request_id) == (answer, 5)
     assert len(client.session.consumers.absent) == (1 if answer == "SUCCESS" else 0), (
         "a seek sends away"
     )
@@ -65,8 +65,8 @@ async def test_a_topic_that_goes_while_it_is_asked(stage: Stage) -> None:
 
     topic.ledger.read = read_late  # type: ignore[method-assign, assignment]
     assert kinds(await client.says(peer.get_last_message_id(5, 3))) == ["CLOSE_CONSUMER"]
-    heard = await client.says(peer.subscribe(6, 3, "t", "s"))
-    assert kinds(heard) == ["SUCCESS", "GET_LAST_MESSAGE_ID_RESPONSE"]
+    received = await client.says(peer.subscribe(6, 3, "t", "s"))
+    assert kinds(received) == ["SUCCESS", "GET_LAST_MESSAGE_ID_RESPONSE"]
 
 
 async def test_nobody_waits_for_ever(stage: Stage, autojump_clock: MockClock) -> None:
@@ -90,20 +90,20 @@ async def test_who_closes_its_consumer_waits_no_more(stage: Stage) -> None:
 
 async def test_what_never_was_is_not_waited_for(stage: Stage) -> None:
     client = await stage.player()
-    heard = await client.says(
+    received = await client.says(
         peer.get_last_message_id(5, 99),
         peer.seek(6, 99, message_publish_time=1),
         peer.unsubscribe(7, 99),
     )
-    told = {each.body.request_id: (each.kind, each.body.error) for each in heard}
-    assert told == dict.fromkeys((5, 6, 7), ("ERROR", pb.ConsumerNotFound))
+    results = {each.body.request_id: (each.kind, each.body.error) for each in received}
+    assert results == dict.fromkeys((5, 6, 7), ("ERROR", pb.ConsumerNotFound))
 
 
 async def test_who_unsubscribes_does_not_come_back_first(stage: Stage) -> None:
     client = await consumer(stage)
     await stage.broker.unload(T)
-    heard = await client.says(peer.unsubscribe(5, 3))
-    assert kinds(heard) == ["CLOSE_CONSUMER", "SUCCESS"]
+    received = await client.says(peer.unsubscribe(5, 3))
+    assert kinds(received) == ["CLOSE_CONSUMER", "SUCCESS"]
     topic = stage.broker.topics[T.full]
     assert topic.subscriptions == {}
 
@@ -117,7 +117,7 @@ async def test_a_connection_remembers_so_many(
         await client.says(peer.subscribe(number, number, "t", f"s{number}"))
     await stage.broker.unload(T)
     assert len(client.session.consumers.absent) == 2
-    heard = await client.says(peer.get_last_message_id(5, 0))
-    assert heard[-1].body.error == pb.ConsumerNotFound
+    received = await client.says(peer.get_last_message_id(5, 0))
+    assert received[-1].body.error == pb.ConsumerNotFound
     client.session.closed("it went")
     assert len(client.session.consumers.absent) == 0

@@ -21,10 +21,10 @@ async def test_subscribe_flow_receive(stage: Stage) -> None:
     await published(stage, b"a", b"b", b"c")
     client = await consumer(stage, permits=0)
     assert await client.hears() == []
-    heard = await client.says(peer.flow(3, 2))
-    assert ids(heard) == [(0, 0), (0, 1)]
-    assert [peer.open_tail(each.tail).payload for each in heard] == [b"a", b"b"]
-    assert all(each.body.consumer_id == 3 for each in heard)
+    received = await client.says(peer.flow(3, 2))
+    assert ids(received) == [(0, 0), (0, 1)]
+    assert [peer.open_tail(each.tail).payload for each in received] == [b"a", b"b"]
+    assert all(each.body.consumer_id == 3 for each in received)
     assert ids(await client.says(peer.flow(3, 10))) == [(0, 2)]
 
 
@@ -36,12 +36,16 @@ async def test_a_receipt_for_an_acknowledgement_comes_after_storage(slow_stage: 
     await client.hears()
     await client.says_one(peer.subscribe(2, 3, "t", "s", initial_position=1))
     assert ids(await client.says(peer.flow(3, 10))) == [(0, 0)]
-    assert await client.says(peer.ack(3, (0, 0))) == [], "nobody asked"
+    assert await client.says(peer.ack(3, (0, 0))) == [], "nobody requested"
     assert await client.says(peer.ack(3, (0, 0), request_id=9)) == []
     slow_stage.stores.ledgers.sync()
-    (heard,) = await client.hears()
-    assert (heard.kind, heard.body.request_id, heard.body.consumer_id) == ("ACK_RESPONSE", 9, 3)
-    assert not heard.body.HasField("error")
+    (received,) = await client.hears()
+    assert (received.kind, received.body.request_id, received.body.consumer_id) == (
+        "ACK_RESPONSE",
+        9,
+        3,
+    )
+    assert not received.body.HasField("error")
 
 
 async def test_a_message_given_up_is_done_with_and_noted(
@@ -60,12 +64,12 @@ async def test_a_message_given_up_is_done_with_and_noted(
 
 
 async def test_messages_say_since_when_they_are_asked_for(stage: Stage) -> None:
-    """Java throws away what was on its way when it asked for everything again."""
+    """Java throws away what was on its way when it requested for everything again."""
     await published(stage, b"a", b"b")
     client = await consumer(stage, consumer_epoch=1)
 
-    def epochs(heard: list[peer.Heard]) -> list[int]:
-        return [each.body.consumer_epoch for each in heard if each.kind == "MESSAGE"]
+    def epochs(received: list[peer.ReceivedFrame]) -> list[int]:
+        return [each.body.consumer_epoch for each in received if each.kind == "MESSAGE"]
 
     assert epochs(await client.hears()) == [1, 1]
     again = await client.says(peer.redeliver(3, consumer_epoch=2), peer.flow(3, 10))
@@ -105,12 +109,12 @@ async def test_what_is_noted_with_a_position_is_stored_with_it(stage: Stage) -> 
 async def test_unknown_consumers(stage: Stage) -> None:
     client = await stage.player()
     assert await client.says(peer.flow(9, 1), peer.ack(9, (0, 0)), peer.redeliver(9)) == []
-    heard = await client.says_one(peer.ack(9, (0, 0), request_id=1))
-    assert (heard.kind, bool(heard.body.message)) == ("ACK_RESPONSE", True)
+    received = await client.says_one(peer.ack(9, (0, 0), request_id=1))
+    assert (received.kind, bool(received.body.message)) == ("ACK_RESPONSE", True)
     assert kinds(await client.says(peer.close_consumer(2, 9))) == ["SUCCESS"]
     for request in (peer.unsubscribe(3, 9), peer.seek(4, 9), peer.get_last_message_id(5, 9)):
-        heard = await client.says_one(request)
-        assert (heard.kind, heard.body.error) == ("ERROR", pb.ConsumerNotFound)
+        received = await client.says_one(request)
+        assert (received.kind, received.body.error) == ("ERROR", pb.ConsumerNotFound)
 
 
 async def test_a_flow_of_nothing_makes_no_sense(stage: Stage) -> None:
@@ -143,11 +147,11 @@ async def test_redelivery_is_counted_where_it_is_shared(stage: Stage) -> None:
     await published(stage, b"a", b"b")
     client = await consumer(stage, sub_type=SHARED)
     assert len(ids(await client.hears())) == 2
-    heard = await client.says(peer.redeliver(3, (0, 1)))
-    assert ids(heard) == [(0, 1)]
-    assert heard[0].body.redelivery_count == 1
-    heard = await client.says(peer.redeliver(3))
-    assert [each.body.redelivery_count for each in heard] == [1, 2]
+    received = await client.says(peer.redeliver(3, (0, 1)))
+    assert ids(received) == [(0, 1)]
+    assert received[0].body.redelivery_count == 1
+    received = await client.says(peer.redeliver(3))
+    assert [each.body.redelivery_count for each in received] == [1, 2]
 
 
 async def test_a_batch_acknowledged_in_part(stage: Stage) -> None:
@@ -157,8 +161,8 @@ async def test_a_batch_acknowledged_in_part(stage: Stage) -> None:
     await client.says_one(peer.subscribe(2, 3, "t", "s", initial_position=1, sub_type=SHARED))
     await client.says(peer.flow(3, 100))
     await client.says(peer.ack(3, peer.message_id(0, 0, ack_set=[0b101], batch_size=3)))
-    (heard,) = await client.says(peer.redeliver(3))
-    assert list(heard.body.ack_set) == [0b101]
+    (received,) = await client.says(peer.redeliver(3))
+    assert list(received.body.ack_set) == [0b101]
 
 
 async def test_the_end_of_a_topic_is_told_to_java_alone(stage: Stage) -> None:
@@ -203,24 +207,24 @@ async def test_a_topic_that_stores_nothing(stage: Stage) -> None:
     await client.says_one(peer.subscribe(1, 3, name, "s"))
     await client.says_one(peer.producer(2, 1, name))
     client.feed(peer.flow(3, 1))
-    heard = await client.says(peer.send(1, 0), peer.send(1, 1))
-    assert sorted(kinds(heard)) == ["MESSAGE", "SEND_RECEIPT", "SEND_RECEIPT"]
+    received = await client.says(peer.send(1, 0), peer.send(1, 1))
+    assert sorted(kinds(received)) == ["MESSAGE", "SEND_RECEIPT", "SEND_RECEIPT"]
     assert kinds(await client.says(peer.ack(3, (0, 0), request_id=5))) == ["ACK_RESPONSE"]
-    heard = await client.says_one(peer.seek(6, 3, message_publish_time=1))
-    assert heard.body.error == pb.NotAllowedError
+    received = await client.says_one(peer.seek(6, 3, message_publish_time=1))
+    assert received.body.error == pb.NotAllowedError
     assert kinds(await client.says(peer.unsubscribe(7, 3))) == ["SUCCESS"]
 
 
 async def test_index_and_broker_time_for_clients_that_ask(stage: Stage) -> None:
     """They are the broker's own part before the message; where it is allowed, it is left there."""
     await published(stage, b"a", b"b")
-    for allowed, asked in ((True, True), (True, False), (False, True)):
+    for allowed, requested in ((True, True), (True, False), (False, True)):
         client = stage.stranger(expose_broker_metadata=allowed)
-        flags = pb.FeatureFlags(supports_broker_entry_metadata=asked)
+        flags = pb.FeatureFlags(supports_broker_entry_metadata=requested)
         await client.says_one(peer.connect(feature_flags=flags))
-        await client.says(peer.subscribe(1, 3, "t", f"r{allowed}{asked}", initial_position=1))
-        heard = await client.says(peer.flow(3, 10))
-        assert len(heard) == 2
-        parts = [peer.open_tail(each.tail).broker for each in heard]
+        await client.says(peer.subscribe(1, 3, "t", f"r{allowed}{requested}", initial_position=1))
+        received = await client.says(peer.flow(3, 10))
+        assert len(received) == 2
+        parts = [peer.open_tail(each.tail).broker for each in received]
         indexes = [part.index for part in parts if part is not None]
-        assert indexes == ([0, 1] if allowed and asked else [])
+        assert indexes == ([0, 1] if allowed and requested else [])

@@ -13,18 +13,18 @@ async def test_seek_is_close_and_then_success(stage: Stage) -> None:
     client = await consumer(stage)
     assert len(ids(await client.hears())) == 3
     await client.says(peer.ack(3, (0, 2), cumulative=True))
-    heard = await client.says(peer.seek(5, 3, message_id=peer.message_id(0, 1)))
-    assert kinds(heard) == ["CLOSE_CONSUMER", "SUCCESS"]
-    assert (heard[0].body.consumer_id, heard[0].body.request_id) == (3, NOBODY)
-    assert heard[1].body.request_id == 5
+    received = await client.says(peer.seek(5, 3, message_id=peer.message_id(0, 1)))
+    assert kinds(received) == ["CLOSE_CONSUMER", "SUCCESS"]
+    assert (received[0].body.consumer_id, received[0].body.request_id) == (3, NOBODY)
+    assert received[1].body.request_id == 5
     assert kinds(await client.says(peer.subscribe(6, 3, "t", "s"))) == ["SUCCESS"]
     assert ids(await client.says(peer.flow(3, 10))) == [(0, 1), (0, 2)]
-    heard = await client.says(peer.seek(7, 3, message_publish_time=1))
-    assert kinds(heard) == ["CLOSE_CONSUMER", "SUCCESS"]
+    received = await client.says(peer.seek(7, 3, message_publish_time=1))
+    assert kinds(received) == ["CLOSE_CONSUMER", "SUCCESS"]
     await client.says(peer.subscribe(8, 3, "t", "s"))
     assert len(ids(await client.says(peer.flow(3, 10)))) == 3
-    heard = await client.says_one(peer.seek(9, 3))
-    assert heard.body.error == pb.MetadataError
+    received = await client.says_one(peer.seek(9, 3))
+    assert received.body.error == pb.MetadataError
 
 
 async def test_a_reader_keeps_its_place_over_its_own_seek(stage: Stage) -> None:
@@ -42,14 +42,14 @@ async def test_a_reader_keeps_its_place_over_its_own_seek(stage: Stage) -> None:
 
 async def test_the_last_message_id(stage: Stage) -> None:
     client = await consumer(stage)
-    heard = await client.says_one(peer.get_last_message_id(5, 3))
-    assert heard.body.last_message_id.ledger_id == peer.EARLIEST
+    received = await client.says_one(peer.get_last_message_id(5, 3))
+    assert received.body.last_message_id.ledger_id == peer.EARLIEST
     await client.says_one(peer.producer(6, 1, "t"))
-    heard = await client.says(peer.send_batch(1, 0, [b"x", b"y"]))
-    heard = await client.says_one(peer.get_last_message_id(7, 3))
-    last = heard.body.last_message_id
+    received = await client.says(peer.send_batch(1, 0, [b"x", b"y"]))
+    received = await client.says_one(peer.get_last_message_id(7, 3))
+    last = received.body.last_message_id
     assert (last.ledger_id, last.entry_id, last.batch_index) == (0, 0, 1)
-    assert heard.body.HasField("consumer_mark_delete_position")
+    assert received.body.HasField("consumer_mark_delete_position")
 
 
 async def test_the_last_message_may_have_been_trimmed(stage: Stage) -> None:
@@ -59,5 +59,5 @@ async def test_the_last_message_may_have_been_trimmed(stage: Stage) -> None:
     (topic,) = stage.broker.topics.values()
     await topic.ledger.roll()  # type: ignore[union-attr]  # it is persistent
     await topic.ledger.trim([0])  # type: ignore[union-attr]  # the same
-    heard = await client.says_one(peer.get_last_message_id(5, 3))
-    assert heard.body.last_message_id.ledger_id == peer.EARLIEST, "there is nothing to be read"
+    received = await client.says_one(peer.get_last_message_id(5, 3))
+    assert received.body.last_message_id.ledger_id == peer.EARLIEST, "there is nothing to be read"

@@ -29,18 +29,18 @@ async def test_a_reader_begins_with_the_entry_it_names(stage: Stage) -> None:
 
 async def test_failover_says_who_is_active(stage: Stage) -> None:
     a = await stage.player()
-    heard = await a.says(
+    received = await a.says(
         peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER, consumer_name="b")
     )
     # in this order: Go's client knows no consumer before, and drops what is said of it
-    assert kinds(heard) == ["SUCCESS", "ACTIVE_CONSUMER_CHANGE"]
-    assert heard[1].body.is_active
+    assert kinds(received) == ["SUCCESS", "ACTIVE_CONSUMER_CHANGE"]
+    assert received[1].body.is_active
     b = await stage.player()
-    heard = await b.says(
+    received = await b.says(
         peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER, consumer_name="a")
     )
-    assert kinds(heard) == ["SUCCESS", "ACTIVE_CONSUMER_CHANGE"]
-    assert heard[1].body.is_active
+    assert kinds(received) == ["SUCCESS", "ACTIVE_CONSUMER_CHANGE"]
+    assert received[1].body.is_active
     (heard_a,) = await a.hears()
     assert not heard_a.body.is_active
     b.session.closed("gone")
@@ -51,22 +51,22 @@ async def test_failover_says_who_is_active(stage: Stage) -> None:
 async def test_a_client_for_go_hears_so_with_its_first_permits(stage: Stage) -> None:
     """It reads on before it has noted the consumer, and drops what is said of it meanwhile."""
     client = await stage.player("Pulsar-Go-v0.19.0")
-    asked = peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER)
-    assert kinds(await client.says(asked)) == ["SUCCESS"]
-    (heard,) = await client.says(peer.flow(3, 10))
-    assert heard.body.is_active
+    requested = peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER)
+    assert kinds(await client.says(requested)) == ["SUCCESS"]
+    (received,) = await client.says(peer.flow(3, 10))
+    assert received.body.is_active
     assert await client.says(peer.flow(3, 10)) == []
 
 
 async def test_who_stands_by_hears_so_once_it_is_attached(stage: Stage) -> None:
     for topic in ("persistent://public/default/t-partition-0", "non-persistent://public/default/v"):
         a, b = await stage.player(), await stage.player()
-        asked = peer.subscribe(1, 3, topic, "s", sub_type=FAILOVER, consumer_name="a")
-        assert (await a.says(asked))[1].body.is_active
-        asked = peer.subscribe(1, 3, topic, "s", sub_type=FAILOVER, consumer_name="a")
-        heard = await b.says(asked)
-        assert kinds(heard) == ["SUCCESS", "ACTIVE_CONSUMER_CHANGE"]
-        assert not heard[1].body.is_active
+        requested = peer.subscribe(1, 3, topic, "s", sub_type=FAILOVER, consumer_name="a")
+        assert (await a.says(requested))[1].body.is_active
+        requested = peer.subscribe(1, 3, topic, "s", sub_type=FAILOVER, consumer_name="a")
+        received = await b.says(requested)
+        assert kinds(received) == ["SUCCESS", "ACTIVE_CONSUMER_CHANGE"]
+        assert not received[1].body.is_active
 
 
 async def test_only_exclusive_means_no_activity(stage: Stage) -> None:
@@ -76,15 +76,15 @@ async def test_only_exclusive_means_no_activity(stage: Stage) -> None:
     other.feed(peer.subscribe(1, 3, "t", "s"))
     assert kinds(await client.hears()) == ["PING"], "is it still there?"
     client.feed(peer.pong())
-    (heard,) = await other.hears()
-    assert heard.body.error == pb.ConsumerBusy
+    (received,) = await other.hears()
+    assert received.body.error == pb.ConsumerBusy
 
 
 async def test_unsubscribe(stage: Stage) -> None:
     a = await consumer(stage, sub_type=SHARED)
     b = await consumer(stage, sub_type=SHARED)
-    heard = await a.says_one(peer.unsubscribe(5, 3))
-    assert (heard.kind, heard.body.error) == ("ERROR", pb.MetadataError)
+    received = await a.says_one(peer.unsubscribe(5, 3))
+    assert (received.kind, received.body.error) == ("ERROR", pb.MetadataError)
     await b.says(peer.close_consumer(5, 3))
     assert kinds(await a.says(peer.unsubscribe(6, 3))) == ["SUCCESS"]
     (topic,) = stage.broker.topics.values()
@@ -105,8 +105,8 @@ async def test_a_reader_may_unsubscribe(stage: Stage) -> None:
 
 async def test_a_repeated_request_is_answered_again(stage: Stage) -> None:
     client = await stage.player()
-    heard = await client.says(peer.subscribe(1, 3, "t", "s"), peer.subscribe(2, 3, "t", "s"))
-    assert [(h.kind, h.body.request_id) for h in heard] == [("ERROR", 2), ("SUCCESS", 1)]
+    received = await client.says(peer.subscribe(1, 3, "t", "s"), peer.subscribe(2, 3, "t", "s"))
+    assert [(h.kind, h.body.request_id) for h in received] == [("ERROR", 2), ("SUCCESS", 1)]
     assert kinds(await client.says(peer.subscribe(4, 3, "t", "s"))) == ["SUCCESS"]
     (topic,) = stage.broker.topics.values()
     assert len(topic.subscriptions["s"].consumers) == 1
@@ -115,10 +115,10 @@ async def test_a_repeated_request_is_answered_again(stage: Stage) -> None:
 async def test_closed_while_it_is_being_attached(stage: Stage) -> None:
     """Once such a consumer stayed attached, and an exclusive subscription taken."""
     client = await stage.player()
-    heard = await client.says(
+    received = await client.says(
         peer.subscribe(1, 3, "t", "s", durable=False), peer.close_consumer(2, 3)
     )
-    assert kinds(heard) == ["SUCCESS"]
+    assert kinds(received) == ["SUCCESS"]
     assert not stage.broker.topics, "nothing was done for it"
     assert kinds(await client.says(peer.subscribe(4, 3, "t", "s"))) == ["SUCCESS"]
 
@@ -130,16 +130,18 @@ async def test_what_may_not_be_subscribed_to(stage: Stage) -> None:
     )
     stage.broker.policies_changed(TopicName.parse("t").namespace)
     client = await stage.player()
-    heard = await client.says_one(peer.subscribe(1, 3, "t", "s"))
-    assert heard.body.error == pb.SubscriptionNotFound
-    heard = await client.says_one(peer.subscribe(2, 3, "t", "r", durable=False))
-    assert heard.kind == "SUCCESS", "a reader creates nothing"
-    heard = await client.says_one(peer.subscribe(3, 4, "missing", "s", force_topic_creation=False))
-    assert heard.body.error == pb.TopicNotFound
-    heard = await client.says_one(
+    received = await client.says_one(peer.subscribe(1, 3, "t", "s"))
+    assert received.body.error == pb.SubscriptionNotFound
+    received = await client.says_one(peer.subscribe(2, 3, "t", "r", durable=False))
+    assert received.kind == "SUCCESS", "a reader creates nothing"
+    received = await client.says_one(
+        peer.subscribe(3, 4, "missing", "s", force_topic_creation=False)
+    )
+    assert received.body.error == pb.TopicNotFound
+    received = await client.says_one(
         peer.subscribe(5, 4, "t", "r2", durable=False, sub_type=SHARED, read_compacted=True)
     )
-    assert heard.body.error == pb.NotAllowedError
+    assert received.body.error == pb.NotAllowedError
 
 
 async def test_a_subscribe_of_a_connection_that_is_gone_attaches_nobody(stage: Stage) -> None:
@@ -199,8 +201,8 @@ async def test_whoever_gives_up_while_the_topic_is_unloaded_is_not_attached(
     await other.hears()
     client = await slow_stage.player()
     assert await client.says(peer.subscribe(1, 3, "t", "s")) == []
-    heard = await client.says_one(peer.close_consumer(2, 3))
-    assert (heard.kind, heard.body.request_id) == ("SUCCESS", 2)
+    received = await client.says_one(peer.close_consumer(2, 3))
+    assert (received.kind, received.body.request_id) == ("SUCCESS", 2)
     slow_stage.stores.ledgers.sync()
     assert await client.hears() == []
     (topic,) = slow_stage.broker.topics.values()

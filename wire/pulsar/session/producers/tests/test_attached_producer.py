@@ -22,7 +22,7 @@ async def writer(stage: Stage, request_id: int = 1) -> Player:
     return client
 
 
-def told(heard: list[peer.Heard]) -> list[tuple[str, int, bool]]:
+def results(received: list[peer.ReceivedFrame]) -> list[tuple[str, int, bool]]:
     """Of each answer: its kind, the sequence id, and whether it names a position."""
     return [
         (
@@ -30,7 +30,7 @@ def told(heard: list[peer.Heard]) -> list[tuple[str, int, bool]]:
             each.body.sequence_id,
             each.kind == "SEND_RECEIPT" and each.body.message_id.ledger_id != NOWHERE,
         )
-        for each in heard
+        for each in received
     ]
 
 
@@ -45,22 +45,22 @@ async def test_a_second_time_is_a_success_without_a_position(slow_stage: Stage) 
     assert await client.says(*[peer.send(7, number) for number in (0, 1, 1, 0, 2)]) == []
     slow_stage.stores.ledgers.sync()
     receipt = "SEND_RECEIPT"
-    assert told(await client.hears()) == [
+    assert results(await client.hears()) == [
         (receipt, 0, True),
         (receipt, 1, True),
         (receipt, 1, False),
         (receipt, 0, False),
         (receipt, 2, True),
     ], "in the order they were sent"
-    assert told(await client.says(peer.send(7, 2))) == [(receipt, 2, False)]
+    assert results(await client.says(peer.send(7, 2))) == [(receipt, 2, False)]
     assert entries(slow_stage) == 3
 
 
 async def test_a_batch_counts_with_its_last_message(stage: Stage) -> None:
     client = await writer(stage)
     await client.says(peer.send_batch(7, 10, [b"a", b"b", b"c"]))
-    heard = await client.says(peer.send(7, 11), peer.send(7, 12), peer.send(7, 13))
-    assert [position for _kind, _id, position in told(heard)] == [False, False, True]
+    received = await client.says(peer.send(7, 11), peer.send(7, 12), peer.send(7, 13))
+    assert [position for _kind, _id, position in results(received)] == [False, False, True]
     heard_one = await client.says_one(peer.send(7, 20, highest_sequence_id=19))
     assert (heard_one.kind, heard_one.body.error) == ("SEND_ERROR", pb.MetadataError)
 
@@ -74,8 +74,8 @@ async def test_parts_of_a_large_message_share_one_id(stage: Stage) -> None:
         return peer.frame("SEND", command, peer.tail(b"x", about))
 
     whole = [part(number) for number in range(3)]
-    assert all(position for _kind, _id, position in told(await client.says(*whole)))
-    again = told(await client.says(*whole))
+    assert all(position for _kind, _id, position in results(await client.says(*whole)))
+    again = results(await client.says(*whole))
     assert [position for _kind, _id, position in again] == [False] * 3
     assert entries(stage) == 3
 
@@ -85,8 +85,8 @@ async def test_who_comes_again_is_told_where_to_go_on(stage: Stage) -> None:
     await client.says(peer.send(7, 41))
     client.session.closed("the cable")
     client = await stage.player()
-    heard = await client.says_one(peer.producer(2, 7, "t", producer_name="p", epoch=2))
-    assert heard.body.last_sequence_id == 41
+    received = await client.says_one(peer.producer(2, 7, "t", producer_name="p", epoch=2))
+    assert received.body.last_sequence_id == 41
     other = await stage.player()
     assert (await other.says_one(peer.producer(1, 7, "t"))).body.last_sequence_id == -1
 
@@ -97,11 +97,15 @@ async def test_what_may_yet_fail_is_neither_new_nor_known(slow_stage: Stage) -> 
     await client.says(peer.send(7, 0))
     client.session.closed("the cable")
     again = await writer(slow_stage, 2)
-    heard = await again.says_one(peer.send(7, 0))
-    assert (heard.kind, heard.body.producer_id) == ("CLOSE_PRODUCER", 7)
+    received = await again.says_one(peer.send(7, 0))
+    assert (received.kind, received.body.producer_id) == ("CLOSE_PRODUCER", 7)
     slow_stage.stores.ledgers.sync()
     await again.says(peer.producer(3, 7, "t", producer_name="p", epoch=3))
-    assert told(await again.says(peer.send(7, 0), peer.send(7, 1)))[0] == ("SEND_RECEIPT", 0, False)
+    assert results(await again.says(peer.send(7, 0), peer.send(7, 1)))[0] == (
+        "SEND_RECEIPT",
+        0,
+        False,
+    )
     slow_stage.stores.ledgers.sync()
-    assert told(await again.hears()) == [("SEND_RECEIPT", 1, True)]
+    assert results(await again.hears()) == [("SEND_RECEIPT", 1, True)]
     assert entries(slow_stage) == 2

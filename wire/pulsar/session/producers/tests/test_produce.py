@@ -18,11 +18,11 @@ EXCLUSIVE, WAIT, FENCE = pb.EXCLUSIVE_ACCESS, pb.WAIT_FOR_EXCLUSIVE, pb.EXCLUSIV
 
 async def test_attach_and_publish(stage: Stage) -> None:
     client = await stage.player()
-    heard = await client.says_one(peer.producer(1, 7, "t"))
-    assert heard.kind == "PRODUCER_SUCCESS"
-    assert (heard.body.request_id, heard.body.producer_ready) == (1, True)
-    assert heard.body.producer_name.startswith("standalone-")
-    assert not heard.body.HasField("topic_epoch")
+    received = await client.says_one(peer.producer(1, 7, "t"))
+    assert received.kind == "PRODUCER_SUCCESS"
+    assert (received.body.request_id, received.body.producer_ready) == (1, True)
+    assert received.body.producer_name.startswith("standalone-")
+    assert not received.body.HasField("topic_epoch")
     first, second = await client.says(peer.send(7, 10), peer.send_batch(7, 11, [b"a", b"b"]))
     assert [(h.kind, h.body.producer_id) for h in (first, second)] == [("SEND_RECEIPT", 7)] * 2
     assert (first.body.sequence_id, second.body.sequence_id) == (10, 11)
@@ -54,30 +54,30 @@ async def test_a_repeated_request_is_answered_again(stage: Stage) -> None:
     again = await client.says_one(peer.producer(2, 7, "t", producer_access_mode=EXCLUSIVE))
     assert (first.body.topic_epoch, again.body.topic_epoch) == (0, 0)
     assert first.body.producer_name == again.body.producer_name
-    heard = await client.says(peer.producer(3, 8, "u"), peer.producer(4, 8, "u"))
-    assert kinds(heard) == ["ERROR", "PRODUCER_SUCCESS"]
-    assert (heard[0].body.request_id, heard[0].body.error) == (4, pb.ServiceNotReady)
+    received = await client.says(peer.producer(3, 8, "u"), peer.producer(4, 8, "u"))
+    assert kinds(received) == ["ERROR", "PRODUCER_SUCCESS"]
+    assert (received[0].body.request_id, received[0].body.error) == (4, pb.ServiceNotReady)
 
 
 async def test_the_exclusive_modes(stage: Stage) -> None:
     a, b, c = [await stage.player() for _ in range(3)]
-    heard = await a.says_one(peer.producer(1, 1, "t", producer_access_mode=EXCLUSIVE))
-    assert heard.body.topic_epoch == 0
-    heard = await b.says_one(peer.producer(1, 1, "t", producer_access_mode=EXCLUSIVE))
-    assert (heard.kind, heard.body.error) == ("ERROR", pb.ProducerFenced)
-    heard = await b.says_one(peer.producer(2, 1, "t"))
-    assert heard.body.error == pb.ProducerBusy
-    heard = await b.says_one(peer.producer(3, 1, "t", producer_access_mode=WAIT))
-    assert (heard.body.request_id, heard.body.producer_ready) == (3, False)
-    assert not heard.body.HasField("topic_epoch")
+    received = await a.says_one(peer.producer(1, 1, "t", producer_access_mode=EXCLUSIVE))
+    assert received.body.topic_epoch == 0
+    received = await b.says_one(peer.producer(1, 1, "t", producer_access_mode=EXCLUSIVE))
+    assert (received.kind, received.body.error) == ("ERROR", pb.ProducerFenced)
+    received = await b.says_one(peer.producer(2, 1, "t"))
+    assert received.body.error == pb.ProducerBusy
+    received = await b.says_one(peer.producer(3, 1, "t", producer_access_mode=WAIT))
+    assert (received.body.request_id, received.body.producer_ready) == (3, False)
+    assert not received.body.HasField("topic_epoch")
     again = await b.says_one(peer.producer(4, 1, "t", producer_access_mode=WAIT))
     assert not again.body.producer_ready, "it still waits, however often it asks"
     assert kinds(await a.says(peer.close_producer(2, 1))) == ["SUCCESS"]
     (granted,) = await b.hears()
     assert (granted.body.request_id, granted.body.producer_ready) == (3, True)
     assert granted.body.topic_epoch == 1
-    heard = await c.says_one(peer.producer(1, 1, "t", producer_access_mode=FENCE))
-    assert heard.body.topic_epoch == 2
+    received = await c.says_one(peer.producer(1, 1, "t", producer_access_mode=FENCE))
+    assert received.body.topic_epoch == 2
     assert kinds(await b.hears()) == ["CLOSE_PRODUCER"]
     assert await b.says(peer.send(1, 5)) == [], "it was on its way: no mistake"
     assert b.line.ending is None
@@ -104,13 +104,13 @@ async def test_who_gives_up_waiting_is_not_granted(stage: Stage) -> None:
 async def test_closed_while_it_is_being_attached(stage: Stage) -> None:
     """Once such a producer stayed attached, and its name busy."""
     client = await stage.player()
-    heard = await client.says(
+    received = await client.says(
         peer.producer(1, 7, "t", producer_name="mine"), peer.close_producer(2, 7)
     )
-    assert kinds(heard) == ["SUCCESS"]
+    assert kinds(received) == ["SUCCESS"]
     assert len(client.session.producers) == 0
-    heard = await client.says(peer.producer(3, 7, "t", producer_name="mine"))
-    assert kinds(heard) == ["PRODUCER_SUCCESS"]
+    received = await client.says(peer.producer(3, 7, "t", producer_name="mine"))
+    assert kinds(received) == ["PRODUCER_SUCCESS"]
 
 
 async def test_a_message_of_nobody_ends_the_connection(stage: Stage) -> None:
@@ -124,9 +124,9 @@ async def test_a_damaged_message_is_refused_and_the_next_is_not(stage: Stage) ->
     await client.says_one(peer.producer(1, 7, "t"))
     damaged = bytearray(peer.send(7, 1))
     damaged[-1] ^= 1
-    heard = await client.says(bytes(damaged), peer.send(7, 2))
-    assert kinds(heard) == ["SEND_ERROR", "SEND_RECEIPT"]
-    assert (heard[0].body.error, heard[0].body.sequence_id) == (pb.ChecksumError, 1)
+    received = await client.says(bytes(damaged), peer.send(7, 2))
+    assert kinds(received) == ["SEND_ERROR", "SEND_RECEIPT"]
+    assert (received[0].body.error, received[0].body.sequence_id) == (pb.ChecksumError, 1)
 
 
 async def test_a_terminated_topic(stage: Stage) -> None:
@@ -136,8 +136,8 @@ async def test_a_terminated_topic(stage: Stage) -> None:
     await topic.terminate()  # type: ignore[union-attr]  # it is persistent
     assert kinds(await client.hears()) == ["CLOSE_PRODUCER"]
     assert await client.says(peer.send(7, 1)) == [], "it was on its way"
-    heard = await client.says(peer.producer(2, 7, "t"))
-    assert heard[0].body.error == pb.TopicTerminatedError
+    received = await client.says(peer.producer(2, 7, "t"))
+    assert received[0].body.error == pb.TopicTerminatedError
 
 
 async def test_trouble_in_storage_refuses_once_and_lets_go(slow_stage: Stage) -> None:
@@ -146,9 +146,9 @@ async def test_trouble_in_storage_refuses_once_and_lets_go(slow_stage: Stage) ->
     await client.says(peer.send(7, 1))
     client.feed(peer.send(7, 2))
     slow_stage.stores.ledgers.ledgers[0].fail(StorageFailed("disk"))
-    heard = await client.hears()
-    assert kinds(heard) == ["SEND_ERROR"]
-    assert (heard[0].body.error, heard[0].body.sequence_id) == (pb.PersistenceError, 1)
+    received = await client.hears()
+    assert kinds(received) == ["SEND_ERROR"]
+    assert (received[0].body.error, received[0].body.sequence_id) == (pb.PersistenceError, 1)
     assert client.session.producers.limit.pending_messages == 0
     assert kinds(await client.says(peer.producer(2, 7, "t"))) == ["PRODUCER_SUCCESS"]
 
@@ -157,13 +157,13 @@ async def test_a_full_disk_refuses_with_a_code_that_clients_retry(stage: Stage) 
     client = await stage.player()
     await client.says_one(peer.producer(1, 7, "t"))
     stage.stores.ledgers.full = True
-    heard = await client.says_one(peer.producer(2, 8, "t"))
-    assert (heard.kind, heard.body.error) == ("ERROR", pb.PersistenceError)
-    assert "disk is full" in heard.body.message
-    heard = await client.says_one(peer.send(7, 1))
-    assert (heard.kind, heard.body.error) == ("SEND_ERROR", pb.PersistenceError)
-    heard = await client.says_one(peer.producer(3, 9, "non-persistent://public/default/n"))
-    assert heard.kind == "PRODUCER_SUCCESS", "that one stores nothing"
+    received = await client.says_one(peer.producer(2, 8, "t"))
+    assert (received.kind, received.body.error) == ("ERROR", pb.PersistenceError)
+    assert "disk is full" in received.body.message
+    received = await client.says_one(peer.send(7, 1))
+    assert (received.kind, received.body.error) == ("SEND_ERROR", pb.PersistenceError)
+    received = await client.says_one(peer.producer(3, 9, "non-persistent://public/default/n"))
+    assert received.kind == "PRODUCER_SUCCESS", "that one stores nothing"
     assert kinds(await client.says(peer.subscribe(4, 1, "t", "s"))) == ["SUCCESS"]
     stage.stores.ledgers.full = False
     assert kinds(await client.says(peer.producer(5, 7, "t"))) == ["PRODUCER_SUCCESS"]
@@ -174,8 +174,8 @@ async def test_an_unloaded_topic_closes_its_producers(stage: Stage) -> None:
     await client.says_one(peer.producer(1, 7, "t"))
     (topic,) = stage.broker.topics.values()
     await stage.broker.unload(topic.name)
-    (heard,) = await client.says(peer.send(7, 1))
-    assert (heard.kind, heard.body.request_id) == ("CLOSE_PRODUCER", (1 << 64) - 1)
+    (received,) = await client.says(peer.send(7, 1))
+    assert (received.kind, received.body.request_id) == ("CLOSE_PRODUCER", (1 << 64) - 1)
     assert client.line.ending is None
     assert kinds(await client.says(peer.producer(2, 7, "t"))) == ["PRODUCER_SUCCESS"]
 
@@ -199,9 +199,9 @@ async def test_a_topic_unloaded_under_a_producer_that_comes_is_loaded_again(stag
             return await type(topic).attach_producer(topic, producer)  # type: ignore[arg-type]
 
         topic.attach_producer = unloaded  # type: ignore[method-assign]
-        heard = await client.says(peer.producer(1, 7, "t"))
+        received = await client.says(peer.producer(1, 7, "t"))
         expected = ("SUCCESS", 2) if closes else ("PRODUCER_SUCCESS", 1)
-        assert [(each.kind, each.body.request_id) for each in heard] == [expected]
+        assert [(each.kind, each.body.request_id) for each in received] == [expected]
         (again,) = stage.broker.topics.values()
         assert again is not topic
         assert len(again.producers) == (0 if closes else 1)
@@ -224,8 +224,8 @@ async def test_a_topic_unloaded_while_an_epoch_is_stored_is_loaded_again(
 
     topic.ledger.set_property = unloaded  # type: ignore[method-assign]
     client = await stage.player()
-    heard = await client.says(peer.producer(1, 7, "t", producer_access_mode=EXCLUSIVE))
-    assert kinds(heard) == ["PRODUCER_SUCCESS"]
+    received = await client.says(peer.producer(1, 7, "t", producer_access_mode=EXCLUSIVE))
+    assert kinds(received) == ["PRODUCER_SUCCESS"]
     (again,) = stage.broker.topics.values()
     assert again is not topic
     assert len(again.producers) == 1
@@ -235,14 +235,14 @@ async def test_encryption_where_it_is_required(stage: Stage) -> None:
     policies = NamespacePolicies(encryption_required=True)
     await stage.broker.catalog.set_policies(NamespaceName.parse("public/default"), policies)
     client = await stage.player()
-    heard = await client.says_one(peer.producer(1, 7, "t"))
-    assert (heard.body.error, heard.body.message[:25]) == (
+    received = await client.says_one(peer.producer(1, 7, "t"))
+    assert (received.body.error, received.body.message[:25]) == (
         pb.MetadataError,
         "Encryption is required in",
     )
     await client.says_one(peer.producer(2, 7, "t", encrypted=True))
-    heard = await client.says_one(peer.send(7, 1))
-    assert (heard.kind, heard.body.message) == ("SEND_ERROR", "Messages must be encrypted")
+    received = await client.says_one(peer.send(7, 1))
+    assert (received.kind, received.body.message) == ("SEND_ERROR", "Messages must be encrypted")
 
 
 async def test_an_initial_subscription_holds_what_is_published(stage: Stage) -> None:
@@ -282,5 +282,5 @@ async def test_a_connection_that_is_gone_leaves_nothing_attached(slow_stage: Sta
 @pytest.mark.parametrize("name", ["", "a/b", "persistent://x"])
 async def test_names_that_may_not_exist(stage: Stage, name: str) -> None:
     client = await stage.player()
-    heard = await client.says_one(peer.producer(1, 7, name))
-    assert heard.body.error == pb.InvalidTopicName
+    received = await client.says_one(peer.producer(1, 7, name))
+    assert received.body.error == pb.InvalidTopicName
