@@ -42,10 +42,10 @@ class Raw:
 
     def introduce(self, **fields: Any) -> Self:
         self.say(peer.connect(**fields))
-        assert self.hear().kind == "CONNECTED"
+        assert self.receive().kind == "CONNECTED"
         return self
 
-    def hear(self) -> peer.ReceivedFrame:
+    def receive(self) -> peer.ReceivedFrame:
         """The next frame, whole."""
         while True:
             frame = self._take()
@@ -56,7 +56,7 @@ class Raw:
             self._heard += data
 
     def ask(self, data: bytes) -> peer.ReceivedFrame:
-        return self.say(data).hear()
+        return self.say(data).receive()
 
     def until_closed(self) -> list[peer.ReceivedFrame]:
         """What comes until the server closes, which it must before the deadline."""
@@ -78,4 +78,4 @@ class Raw:
         if len(self._heard) < 4 + size:
             return None
         frame, self._heard = self._heard[: 4 + size], self._heard[4 + size :]
-        return peer.hear(frame)[0]
+        return peer.parse_frames(frame)[0]

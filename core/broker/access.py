@@ -44,7 +44,7 @@ class Conversation(Protocol):
         """The authenticated name; empty until the exchange succeeds."""
         ...
 
-    def hear(self, said: bytes) -> bytes:
+    def respond(self, said: bytes) -> bytes:
         """Process bytes of the client and return the answer; raises `Unauthenticated`."""
         ...
 

@@ -260,6 +260,8 @@ class OwnedRecord(Generic[Value]):
                 raise self._lost()
             if found is not None and (version != self.version + 1 or self._tried_the_same()):
                 raise self._lost()
+            if self.version == ABSENT:
+                self.epoch = version
             self.version = version
             self.value = None if found is None else self._read(found.value)
         self.state, self._tried = RecordState.HELD, None

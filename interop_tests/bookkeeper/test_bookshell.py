@@ -143,7 +143,7 @@ def test_what_a_killed_server_left_behind(tmp_path, raw, topic):
             assert one.introduce().ask(peer.subscribe(1, 1, topic, "s")).kind == "SUCCESS"
             assert one.ask(peer.producer(2, 1, topic)).kind == "PRODUCER_SUCCESS"
             one.say(b"".join(peer.send(1, number) for number in range(500)))
-            receipts = [one.hear().body.message_id for _ in range(500)]
+            receipts = [one.receive().body.message_id for _ in range(500)]
             where = receipts[100].ledger_id, receipts[100].entry_id
             assert one.ask(peer.ack(1, where, request_id=3)).kind == "ACK_RESPONSE"
         server.kill()

@@ -110,7 +110,7 @@ def _after(one):
     one.say(peer.ping())
     found = []
     try:
-        while (frame := one.hear()).kind != "PONG":
+        while (frame := one.receive()).kind != "PONG":
             found.append(frame)
     except (AssertionError, ConnectionResetError):
         pass  # closed: that is an answer too
@@ -170,7 +170,7 @@ def test_far_away_positions(magnetar_module, bystander, raw, topic):
         assert one.ask(peer.producer(9, 9, topic)).kind == "PRODUCER_SUCCESS"
         assert one.ask(peer.send(9, 0, b"still heard")).kind == "SEND_RECEIPT"
         one.say(peer.flow(1, 10))
-        assert one.hear().kind == "MESSAGE"
+        assert one.receive().kind == "MESSAGE"
 
 
 def test_conversations_with_errors(magnetar_module, bystander, raw, topic):

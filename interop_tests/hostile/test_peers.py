@@ -142,10 +142,10 @@ def test_slow_speaker(magnetar_module, bystander, raw, topic):
             one.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         spell(speakers, lambda number: peer.connect() + peer.producer(1, 1, f"{topic}-{number}"))
         for one in speakers:
-            assert [one.hear().kind for _ in range(2)] == ["CONNECTED", "PRODUCER_SUCCESS"]
+            assert [one.receive().kind for _ in range(2)] == ["CONNECTED", "PRODUCER_SUCCESS"]
         spell(speakers, lambda _: peer.send(1, 0) + peer.send(1, 1))
         for one in speakers:
-            assert [one.hear().kind for _ in range(2)] == ["SEND_RECEIPT"] * 2
+            assert [one.receive().kind for _ in range(2)] == ["SEND_RECEIPT"] * 2
 
 
 def spell(speakers, words):
@@ -174,12 +174,12 @@ def test_flood_of_attachments(magnetar_module, bystander, raw, topic):
     """The same ids over and over: each is answered, one is attached."""
     with raw(magnetar_module) as one:
         one.introduce().say(b"".join(peer.producer(n, 1, topic) for n in range(500)))
-        kinds = {one.hear().kind for _ in range(500)}
+        kinds = {one.receive().kind for _ in range(500)}
         assert "PRODUCER_SUCCESS" in kinds
         assert kinds <= {"PRODUCER_SUCCESS", "ERROR"}
         requested = [peer.subscribe(n, 1, topic, "s") for n in range(500)]
         one.say(b"".join(requested))
-        kinds = {one.hear().kind for _ in range(500)}
+        kinds = {one.receive().kind for _ in range(500)}
         assert kinds <= {"SUCCESS", "ERROR"}
 
 
@@ -226,7 +226,7 @@ def test_who_answers_may_stay(strict, raw):
     with raw(strict) as one:
         one.introduce()
         for _ in range(4):
-            assert one.hear().kind == "PING"
+            assert one.receive().kind == "PING"
             one.say(peer.pong())
 
 
@@ -240,7 +240,7 @@ def test_no_more_than_there_is_room_for(strict, raw):
             assert [frame.body.error for frame in received] in ([], [pb.NotAllowedError])
         inside[0].socket.close()
         inside[1].say(peer.ping())
-        while inside[1].hear().kind != "PONG":
+        while inside[1].receive().kind != "PONG":
             pass
         with raw(strict) as one:
             one.introduce()

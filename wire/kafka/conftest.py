@@ -47,7 +47,7 @@ class Client:
         self._requests: list[tuple[type[Response], int, bool]] = []
 
     def ask(self, request: Request, version: int | None = None) -> None:
-        """Send a request; what is answered is for `hear`."""
+        """Send a request; what is answered is for `receive`."""
         version = request.VERSIONS[1] if version is None else version
         api = apis.APIS[request.KEY]
         self._requests.append((api.response, version, api.is_flexible(version)))
@@ -61,7 +61,7 @@ class Client:
         for event in self.wire.take_events():
             self.session.handle(event)
 
-    def hear(self) -> list[Any]:
+    def receive(self) -> list[Any]:
         """What was answered since the last time."""
         data, at, replies = b"".join(self.wire.take_outgoing()), 0, []
         while at < len(data):
@@ -74,11 +74,11 @@ class Client:
             at = end
         return replies
 
-    async def hears(self, request: Request, version: int | None = None) -> Any:
+    async def exchange(self, request: Request, version: int | None = None) -> Any:
         """Ask one thing, and hear the one answer."""
         self.ask(request, version)
         await settled()
-        (replies,) = self.hear()
+        (replies,) = self.receive()
         return replies
 
     async def produce(self, topic: str, *batches: bytes, acks: int = -1) -> ProducedPartition:
@@ -86,12 +86,12 @@ class Client:
         for batch in batches:
             self.ask(produce_request(topic, batch, acks=acks), 9)
         await settled()
-        part: ProducedPartition = self.hear()[-1].responses[0].partition_responses[0]
+        part: ProducedPartition = self.receive()[-1].responses[0].partition_responses[0]
         return part
 
     async def fetch(self, topic: str, offset: int, **more: Any) -> FetchedPartition:
         """From partition 0 of a topic, what is there now."""
-        replies = await self.hears(fetch_request(topic, offset, **more), 12)
+        replies = await self.exchange(fetch_request(topic, offset, **more), 12)
         part: FetchedPartition = replies.responses[0].partitions[0]
         return part
 
@@ -135,8 +135,8 @@ class Stage:
         made = Client(self.front, known=self.known, large=self.large)
         if topics:
             requested = [MetadataRequestTopic(name=name) for name in topics]
-            await made.hears(MetadataRequest(topics=requested), 9)
-            replies = await made.hears(MetadataRequest(topics=requested), 9)
+            await made.exchange(MetadataRequest(topics=requested), 9)
+            replies = await made.exchange(MetadataRequest(topics=requested), 9)
             assert [topic.error_code for topic in replies.topics] == [0] * len(topics)
         return made
 

@@ -77,7 +77,7 @@ def test_the_line_is_served_in_order(server, raw, topic):
         epochs = []
         for number, one in enumerate(line[:-1]):
             one.socket.close()
-            answer = line[number + 1].hear()
+            answer = line[number + 1].receive()
             assert (answer.kind, answer.body.request_id) == ("PRODUCER_SUCCESS", number + 1)
             assert answer.body.producer_ready
             epochs.append(answer.body.topic_epoch)

@@ -11,7 +11,7 @@ only while the cursor stands where the commit has put it.
 A pending commit of a transaction is carried out some time after its request, perhaps more than
 once. It is skipped if a later commit, or the commit itself, is stored already. The order is that of
 the requests, as in Kafka, where a pending offset applies only if its record is newer
-(`OffsetMetadataManager.java` of 4.2, `completeTransaction`).
+(`OffsetMetadataManager.replayEndTransactionMarker` of 4.2).
 
 Invariants: a commit is answered after it is stored; of several commits the one with the last turn
 wins.

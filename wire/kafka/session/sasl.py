@@ -64,7 +64,7 @@ class SaslHandlers:
             response.error_message = "SaslAuthenticate request received before a SaslHandshake"
             return response
         try:
-            response.auth_bytes = proof.hear(request.auth_bytes)
+            response.auth_bytes = proof.respond(request.auth_bytes)
         except Unauthenticated as error:
             context.caller.proof = None
             response.error_code, response.error_message = SASL_AUTHENTICATION_FAILED, str(error)

@@ -17,7 +17,7 @@ from magnetar.wire.pulsar.tests import peer
 
 
 class Player:
-    """One client: `hears` what the broker says after `says`-ing something."""
+    """One client: `receive` what the broker says after `says`-ing something."""
 
     def __init__(self, front: PulsarFront, name: str) -> None:
         self.line = Line(name)
@@ -28,19 +28,19 @@ class Player:
     async def says(self, *frames: bytes) -> list[peer.ReceivedFrame]:
         """Send frames; what the broker answers once everything has settled."""
         self.feed(*frames)
-        return await self.hears()
+        return await self.receive()
 
     def feed(self, *frames: bytes) -> None:
         self.wire.feed(b"".join(frames))
         for event in self.wire.take_events():
             self.session.handle(event)
 
-    async def hears(self) -> list[peer.ReceivedFrame]:
+    async def receive(self) -> list[peer.ReceivedFrame]:
         await settled()
         self.broker.dispatch()
         await settled()
         self.broker.dispatch()
-        return peer.hear(self.wire.take_outgoing())
+        return peer.parse_frames(self.wire.take_outgoing())
 
     async def says_one(self, *frames: bytes) -> peer.ReceivedFrame:
         """As `says`, where one answer is expected."""

@@ -195,7 +195,7 @@ class ReceivedFrame(NamedTuple):
     tail: bytes
 
 
-def hear(data: bytes | Sequence[bytes]) -> list[ReceivedFrame]:
+def parse_frames(data: bytes | Sequence[bytes]) -> list[ReceivedFrame]:
     """All frames in what a broker sent, which must end with a whole one."""
     return list(_frames(data if isinstance(data, bytes) else b"".join(data)))
 

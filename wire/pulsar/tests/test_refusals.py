@@ -9,7 +9,7 @@ from magnetar.wire.pulsar.tests import peer
 
 
 def received(frame: bytes) -> peer.ReceivedFrame:
-    (only,) = peer.hear(frame)
+    (only,) = peer.parse_frames(frame)
     assert only.tail == b""
     return only
 

@@ -10,7 +10,7 @@ NOBODY = (1 << 64) - 1
 
 
 def received(frame: bytes) -> peer.ReceivedFrame:
-    (only,) = peer.hear(frame)
+    (only,) = peer.parse_frames(frame)
     assert only.tail == b""
     return only
 

@@ -115,7 +115,7 @@ def test_after_an_error_nothing_is_heard_and_the_last_word_is_sent():
     wire.reply(replies.error(1, pb.UnknownError, "goodbye"))
     with pytest.raises(WireError, match="after the end"):
         wire.feed(peer.ping())
-    assert [each.kind for each in peer.hear(wire.take_outgoing())] == ["ERROR"]
+    assert [each.kind for each in peer.parse_frames(wire.take_outgoing())] == ["ERROR"]
     assert wire.take_outgoing() == []
 
 
@@ -129,7 +129,7 @@ def test_what_only_brokers_say_is_refused():
         replies.connected("x", 1, 1),
         replies.active_consumer_change(1, True),
     ):
-        assert peer.hear(said)[0].kind not in clients_say
+        assert peer.parse_frames(said)[0].kind not in clients_say
         with pytest.raises(WireError, match="not for clients"):
             connected().feed(said)
 
@@ -230,7 +230,7 @@ def test_replies_go_out_in_order():
     wire.messages(Recipient(5), entries(0, peer.tail(b"x")))
     wire.reply(replies.success(3))
     wire.ping()
-    kinds = [each.kind for each in peer.hear(wire.take_outgoing())]
+    kinds = [each.kind for each in peer.parse_frames(wire.take_outgoing())]
     assert kinds == ["PONG", "SEND_RECEIPT", "MESSAGE", "SUCCESS", "PING"]
 
 
@@ -243,7 +243,7 @@ def test_what_the_broker_noted_is_for_those_who_asked():
     wire.messages(Recipient(5), entries(0, stored))
     wire.exposes_broker_metadata = True
     wire.messages(Recipient(5), entries(0, stored))
-    hidden, shown = peer.hear(wire.take_outgoing())
+    hidden, shown = peer.parse_frames(wire.take_outgoing())
     assert (hidden.tail, shown.tail) == (stored[8:], stored)
     assert peer.open_tail(shown.tail).broker == pb.BrokerEntryMetadata(index=5)
 
@@ -257,7 +257,7 @@ def test_messages_with_all_their_fields():
         redelivery_counts=[0, 4],
         ack_sets=[None, 0b110],
     )
-    first, second = peer.hear(wire.take_outgoing())
+    first, second = peer.parse_frames(wire.take_outgoing())
     assert (first.tail, second.tail) == tuple(tails)
     assert first.body == pb.CommandMessage(
         consumer_id=5, message_id=peer.message_id(1, 10, partition=3), consumer_epoch=2
@@ -276,7 +276,7 @@ def test_ack_sets_alone_and_counts_alone():
     wire.messages(Recipient(5), entries(0, peer.tail(b"x")), ack_sets=[1])
     wire.messages(Recipient(5), entries(0, peer.tail(b"x")), redelivery_counts=[1])
     wire.messages(Recipient(5), entries(0))
-    masked, counted = peer.hear(wire.take_outgoing())
+    masked, counted = peer.parse_frames(wire.take_outgoing())
     assert (list(masked.body.ack_set), masked.body.redelivery_count) == ([1], 0)
     assert (list(counted.body.ack_set), counted.body.redelivery_count) == ([], 1)
 
@@ -284,6 +284,6 @@ def test_ack_sets_alone_and_counts_alone():
 def test_receipts_of_what_is_not_stored():
     wire = connected()
     wire.receipts_without_id(9, [b"\x07", b"\x08\x20\x09"])
-    bodies = [each.body for each in peer.hear(wire.take_outgoing())]
+    bodies = [each.body for each in peer.parse_frames(wire.take_outgoing())]
     assert [(each.sequence_id, each.highest_sequence_id) for each in bodies] == [(7, 0), (8, 9)]
     assert all(each.message_id == peer.message_id(-1, -1) for each in bodies)

@@ -15,7 +15,7 @@ PUT = b"PUT /admin/v2/tenants/t HTTP/1.1\r\nhost: a\r\n"
 CHUNKS = b"2\r\n{}\r\n0\r\n\r\n"
 
 
-async def hears(sent: bytes) -> tuple[int, dict[str, str], bytes]:
+async def exchange(sent: bytes) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of what is answered to it, until the server closes."""
     async with served() as dial, await dial() as stream:
         await stream.send_all(sent)
@@ -45,7 +45,7 @@ async def hears(sent: bytes) -> tuple[int, dict[str, str], bytes]:
     ],
 )
 async def test_what_is_not_understood_hears_why(status: int, sent: bytes) -> None:
-    answered, headers, body = await hears(sent)
+    answered, headers, body = await exchange(sent)
     assert answered == status
     assert headers["content-type"] == "application/json"
     assert headers["connection"] == "close"
@@ -56,7 +56,7 @@ async def test_nothing_is_smuggled_behind_an_ambiguous_length() -> None:
     """Who counts by Content-Length sees one request, who counts by chunks two."""
     inner = b"0\r\n\r\n" + HEAD + b"\r\n"
     head = b"transfer-encoding: chunked\r\ncontent-length: %d\r\n\r\n" % len(inner)
-    status, _, body = await hears(PUT + head + inner)
+    status, _, body = await exchange(PUT + head + inner)
     assert status == 400
     assert body.count(b"HTTP/1.1 ") == 0
 
@@ -71,7 +71,7 @@ async def test_nothing_is_smuggled_behind_an_ambiguous_length() -> None:
 )
 async def test_other_protocols_are_not_gone_over_to(upgrade: bytes) -> None:
     close = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
-    status, _, body = await hears(HEAD + upgrade + b"\r\n" + close)
+    status, _, body = await exchange(HEAD + upgrade + b"\r\n" + close)
     assert status == 200
     assert body.startswith(b"okHTTP/1.1 200")
 
@@ -90,7 +90,7 @@ async def test_a_target_in_absolute_form_says_whom_it_asks(
     status: int, target: bytes, host: bytes
 ) -> None:
     request = b"GET %b HTTP/1.1\r\nhost: %b\r\nconnection: close\r\n\r\n" % (target, host)
-    answered, _, _ = await hears(request)
+    answered, _, _ = await exchange(request)
     assert answered == status
 
 
@@ -98,7 +98,7 @@ async def test_a_target_in_absolute_form_says_whom_it_asks(
 async def test_a_connection_is_closed_behind_an_answer_in_pieces(version: bytes) -> None:
     request = b"GET /metrics HTTP/%b\r\nhost: localhost\r\nconnection: close\r\n\r\n" % version
     with trio.fail_after(10):
-        answered, _, body = await hears(request)
+        answered, _, body = await exchange(request)
     assert answered == 200
     assert b"magnetar_ready" in body
 

@@ -175,7 +175,7 @@ class ConsumerGroup:
         member = self._joined(beat) if beat.epoch == JOIN else self.members[beat.member_id]
         self.due = 0.0
         call_by = now + (beat.classic or self.timing).session_seconds
-        if member.hear(beat, call_by) or member.id not in self.targets:
+        if member.apply(beat, call_by) or member.id not in self.targets:
             self._turn()
         before = (set(member.assigned), set(member.revoking), member.epoch)
         self._reconcile(member, beat.owned, now)

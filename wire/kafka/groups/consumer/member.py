@@ -94,7 +94,7 @@ class ConsumerMember:
         """Ids of the existing topics to which it subscribes."""
         return topics.ids_of(self.names | topics.matches.get(self.pattern, frozenset()))
 
-    def hear(self, beat: Heartbeat, call_by: float) -> bool:
+    def apply(self, beat: Heartbeat, call_by: float) -> bool:
         """Apply the changes of a heartbeat; returns whether its subscription has changed."""
         self.call_by, self.answer_by = call_by, NEVER
         self.client_id, self.host = beat.client_id, beat.host

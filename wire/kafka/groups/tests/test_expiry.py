@@ -28,7 +28,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 async def leave(client: Client, joined: object) -> None:
     members = [LeaveMember(member_id=joined.member_id)]
-    await client.hears(LeaveGroupRequest(group_id="g", members=members))
+    await client.exchange(LeaveGroupRequest(group_id="g", members=members))
 
 
 async def go_on(stage: Stage, expiry: Expiry, minutes: float) -> None:
@@ -57,9 +57,9 @@ def test_when(commit: CommittedPosition, record: GroupRecord, when_ms: int) -> N
 
 async def test_of_somebody_who_only_commits(stage: Stage) -> None:
     client, expiry = await stage.client("t"), stage.front.services.expiry
-    await client.hears(commit(0), 9)
+    await client.exchange(commit(0), 9)
     await go_on(stage, expiry, 9)
-    await client.hears(commit(0), 9)
+    await client.exchange(commit(0), 9)
     await go_on(stage, expiry, 9)
     assert await committed(client) == (0, "")
     await go_on(stage, expiry, 1)
@@ -72,7 +72,7 @@ async def test_of_somebody_who_only_commits(stage: Stage) -> None:
 async def test_of_a_group_from_when_the_last_one_leaves(stage: Stage) -> None:
     client, expiry = await stage.client("t"), stage.front.services.expiry
     joined = await member(client)
-    await client.hears(commit(0, joined), 9)
+    await client.exchange(commit(0, joined), 9)
     for _ in range(100):
         await go_on(stage, expiry, 0.15)
         stage.front.services.groups.find("g").heartbeat(
@@ -89,7 +89,7 @@ async def test_of_a_group_from_when_the_last_one_leaves(stage: Stage) -> None:
 async def test_of_a_group_whose_members_do_not_come_back_after_a_restart(stage: Stage) -> None:
     client = await stage.client("t")
     joined = await member(client)
-    await client.hears(commit(0, joined), 9)
+    await client.exchange(commit(0, joined), 9)
     again = Stage(stage.stores, stage.broker, groups=stage.front.options.groups)
     await again.front.open()
     client, expiry = await again.client(), again.front.services.expiry
@@ -103,7 +103,7 @@ async def test_as_long_as_a_client_of_old_says(stage: Stage) -> None:
     client, expiry = await stage.client("t"), stage.front.services.expiry
     joined = await member(client)
     request = commit(0, joined)
-    await client.hears(
+    await client.exchange(
         OffsetCommitRequest(
             group_id="g",
             generation_id_or_member_epoch=joined.generation_id,
@@ -122,7 +122,7 @@ async def test_as_long_as_a_client_of_old_says(stage: Stage) -> None:
 
 async def test_what_no_member_wants(stage: Stage) -> None:
     client, expiry = await stage.client("t"), stage.front.services.expiry
-    await client.hears(commit(0), 9)
+    await client.exchange(commit(0), 9)
     stage.stores.clock.forward(11 * MINUTE)
     joined = await member(client)
     await expiry.expire_all()

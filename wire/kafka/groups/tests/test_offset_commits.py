@@ -81,7 +81,7 @@ async def test_offsets_of_a_deleted_topic_do_not_hold_a_transaction(
 ) -> None:
     one = await began(stage)
     assert await promised(one, 5) == 0
-    deleted = await one.client.hears(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1), 4)
+    deleted = await one.client.exchange(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1), 4)
     assert deleted.responses[0].error_code == 0
     assert await one.end(commit=True) == 0
     await trio.sleep(60)

@@ -52,7 +52,7 @@ async def compacted(stage: Stage) -> Client:
         assignments=[],
         configs=[ConfigValue(name="cleanup.policy", value="compact")],
     )
-    await client.hears(CreateTopicsRequest(topics=[expected_value]))
+    await client.exchange(CreateTopicsRequest(topics=[expected_value]))
     for number in range(22):
         await client.produce("t", keyed(b"k", b"%d" % (number // 4)))
     topic = await stage.broker.topic(T.partition(0), create=False)
@@ -115,10 +115,10 @@ async def test_what_is_at_hand_is_given_at_once(stage: Stage, written: bool) -> 
     found = batches(await client.fetch("t", 0, size=len(large)))
     assert [base for base, _, _ in found] == [0]
     client.ask(fetch_request("t", 20), 12)
-    assert client.hear() == [], "it has to be read"
+    assert client.receive() == [], "it has to be read"
     await settled()
-    assert len(client.hear()) == 1
+    assert len(client.receive()) == 1
     stage.stores.ledgers.at_hand = True
     client.ask(fetch_request("t", 20, size=2 * len(large) + 100), 12)
-    (received,) = client.hear()
+    (received,) = client.receive()
     assert [base for base, _, _ in batches(received.responses[0].partitions[0])] == [20, 40]

@@ -52,7 +52,7 @@ async def test_what_is_refused_ends_the_connection(stage: Stage) -> None:
     access.refuses = True
     client.ask(fetch_request("t", 0), 12)
     assert client.line.ending == "not for you"
-    assert client.hear() == []
+    assert client.receive() == []
 
 
 def test_groups_are_asked_about_as_groups() -> None:

@@ -15,7 +15,7 @@ class Password:
         self.who = ""
         self._asked = False
 
-    def hear(self, said: bytes) -> bytes:
+    def respond(self, said: bytes) -> bytes:
         if not self._asked:
             self._asked = True
             return b"word?"
@@ -27,19 +27,19 @@ class Password:
 
 async def test_there_is_none_and_clients_are_told(stage: Stage) -> None:
     client = await stage.client()
-    received = await client.hears(SaslHandshakeRequest(mechanism="PLAIN"))
+    received = await client.exchange(SaslHandshakeRequest(mechanism="PLAIN"))
     assert (received.error_code, received.mechanisms) == (errors.UNSUPPORTED_SASL_MECHANISM, [])
-    received = await client.hears(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"))
+    received = await client.exchange(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"))
     assert received.error_code == errors.ILLEGAL_SASL_STATE
 
 
 async def test_a_mechanism_is_carried_to_its_end(stage: Stage) -> None:
     stage.broker.access.mechanisms["WORD"] = Password
     client = await stage.client()
-    assert (await client.hears(SaslHandshakeRequest(mechanism="WORD"))).error_code == 0
-    assert (await client.hears(SaslAuthenticateRequest(auth_bytes=b""))).auth_bytes == b"word?"
+    assert (await client.exchange(SaslHandshakeRequest(mechanism="WORD"))).error_code == 0
+    assert (await client.exchange(SaslAuthenticateRequest(auth_bytes=b""))).auth_bytes == b"word?"
     assert client.session.caller.principal == ""
-    received = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
+    received = await client.exchange(SaslAuthenticateRequest(auth_bytes=b"sesame"))
     assert (received.error_code, received.auth_bytes) == (0, b"welcome")
     assert client.session.caller.principal == "ali"
 
@@ -47,11 +47,11 @@ async def test_a_mechanism_is_carried_to_its_end(stage: Stage) -> None:
 async def test_a_proof_that_fails(stage: Stage) -> None:
     stage.broker.access.mechanisms["WORD"] = Password
     client = await stage.client()
-    await client.hears(SaslHandshakeRequest(mechanism="WORD"))
-    await client.hears(SaslAuthenticateRequest(auth_bytes=b""))
-    received = await client.hears(SaslAuthenticateRequest(auth_bytes=b"open"))
+    await client.exchange(SaslHandshakeRequest(mechanism="WORD"))
+    await client.exchange(SaslAuthenticateRequest(auth_bytes=b""))
+    received = await client.exchange(SaslAuthenticateRequest(auth_bytes=b"open"))
     assert received.error_code == errors.SASL_AUTHENTICATION_FAILED
     assert received.error_message == "that is not the word"
     assert client.session.caller.principal == ""
-    again = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
+    again = await client.exchange(SaslAuthenticateRequest(auth_bytes=b"sesame"))
     assert again.error_code == errors.ILLEGAL_SASL_STATE

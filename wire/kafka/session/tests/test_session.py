@@ -42,7 +42,7 @@ async def test_a_request_sees_what_those_before_it_did(stage: Stage) -> None:
     ask_to_cut(client, 2)
     ask_offset(client, BEGINNING)
     await settled()
-    cut, listed = client.hear()
+    cut, listed = client.receive()
     assert cut.topics[0].partitions[0].low_watermark == 2
     assert listed.topics[0].partitions[0].offset == 2
 
@@ -54,16 +54,16 @@ async def test_produces_wait_for_no_produces_but_others_do(slow_stage: Stage) ->
     ask_offset(client, END)
     client.ask(produce_request("t", batch(b"c")), 9)
     await settled()
-    assert client.hear() == []
+    assert client.receive() == []
     slow_stage.stores.ledgers.sync()
     await settled()
-    first, second, listed = client.hear()
+    first, second, listed = client.receive()
     assert first.responses[0].partition_responses[0].base_offset == 0
     assert second.responses[0].partition_responses[0].base_offset == 1
     assert listed.topics[0].partitions[0].offset == 2
     slow_stage.stores.ledgers.sync()
     await settled()
-    (third,) = client.hear()
+    (third,) = client.receive()
     assert third.responses[0].partition_responses[0].base_offset == 2
 
 
@@ -78,7 +78,7 @@ async def test_thousands_at_once_take_one_task_and_end_the_reading(stage: Stage)
     other = await stage.client()
     await other.produce("t", batch(b"a"))
     await settled()
-    assert len(client.hear()) == 20 * WAITING_MAX
+    assert len(client.receive()) == 20 * WAITING_MAX
     assert not client.line.paused
 
 
@@ -90,7 +90,7 @@ async def test_a_thousand_that_are_refused_at_once_are_answered(stage: Stage) ->
     other = await stage.client()
     await other.produce("t", batch(b"a"))
     await settled()
-    assert len(client.hear()) == 2001
+    assert len(client.receive()) == 2001
 
 
 async def test_a_mistake_of_ours_in_one_that_waited_ends_the_connection(
@@ -107,7 +107,7 @@ async def test_a_mistake_of_ours_in_one_that_waited_ends_the_connection(
     monkeypatch.setattr(rights, "check", fail)
     await other.produce("t", batch(b"a"))
     assert client.line.ending == "this server failed"
-    assert len(client.hear()) == 1
+    assert len(client.receive()) == 1
     assert (await other.fetch("t", 0)).high_watermark == 1
 
 
@@ -121,7 +121,7 @@ async def test_a_mistake_of_ours_while_a_topic_is_loaded_ends_the_connection(
         client.ask(produce_request("t", batch(b"b")), 9)
         await settled()
     assert client.line.ending == "this server failed"
-    assert client.hear() == []
+    assert client.receive() == []
     assert (await other.produce("other", batch(b"a"))).base_offset == 0
 
 
@@ -150,12 +150,12 @@ async def test_produces_behind_a_fetch_do_not_count_as_on_their_way_to_storage(
 
 async def test_produces_behind_one_that_loads_its_topic_do(stage: Stage) -> None:
     client = Client(stage.front)
-    await (await stage.client("t")).hears(
+    await (await stage.client("t")).exchange(
         MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9
     )
     for _ in range(3):
         client.ask(produce_request("t", batch(bytes(100_000))), 9)
     assert client.line.storing_bytes > 300_000
     await settled()
-    assert len(client.hear()) == 3
+    assert len(client.receive()) == 3
     assert client.line.storing_bytes == 0

@@ -90,10 +90,10 @@ async def test_offsets_are_stored_by_one(stages: Stages) -> None:
     one, other = [await stage.client("t") for stage in stages]
     for value in (b"a", b"b", b"c"):
         await one.produce("t", batch(value))
-    assert (await one.hears(commit(1), 9)).topics[0].partitions[0].error_code == 0
+    assert (await one.exchange(commit(1), 9)).topics[0].partitions[0].error_code == 0
     assert await committed(other) == (1, "")
-    assert (await other.hears(commit(3), 9)).topics[0].partitions[0].error_code == 0
-    code = (await one.hears(commit(2), 9)).topics[0].partitions[0].error_code
+    assert (await other.exchange(commit(3), 9)).topics[0].partitions[0].error_code == 0
+    code = (await one.exchange(commit(2), 9)).topics[0].partitions[0].error_code
     assert code == errors.COORDINATOR_LOAD_IN_PROGRESS, "clients try it again"
     assert await committed(other) == (3, "")
     assert (await one.produce("t", batch(b"x"))).error_code == errors.NOT_LEADER
@@ -104,8 +104,8 @@ async def test_a_group_goes_on_with_its_new_coordinator(stages: Stages) -> None:
     one, other = [await stage.client("t") for stage in stages]
     joined = await member(one)
     beat = heartbeat(joined.member_id, joined.generation_id)
-    assert (await other.hears(beat)).error_code == 0, "its member is known by what is stored"
-    rejoined = await other.hears(join(joined.member_id))
+    assert (await other.exchange(beat)).error_code == 0, "its member is known by what is stored"
+    rejoined = await other.exchange(join(joined.member_id))
     assert (rejoined.error_code, rejoined.generation_id) == (0, joined.generation_id + 1)
     task = SyncAssignment(member_id=joined.member_id, assignment=b"all, again")
     sync = SyncGroupRequest(
@@ -114,9 +114,9 @@ async def test_a_group_goes_on_with_its_new_coordinator(stages: Stages) -> None:
         member_id=joined.member_id,
         assignments=[task],
     )
-    assert (await other.hears(sync)).assignment == b"all, again"
+    assert (await other.exchange(sync)).assignment == b"all, again"
     # the former coordinator leads a member on until it has something to store
-    stale = await one.hears(join(joined.member_id))
+    stale = await one.exchange(join(joined.member_id))
     assert stale.error_code == 0
     late = SyncGroupRequest(
         group_id="g",
@@ -124,11 +124,11 @@ async def test_a_group_goes_on_with_its_new_coordinator(stages: Stages) -> None:
         member_id=joined.member_id,
         assignments=[SyncAssignment(member_id=joined.member_id, assignment=b"stale")],
     )
-    assert (await one.hears(late)).error_code == errors.NOT_COORDINATOR
+    assert (await one.exchange(late)).error_code == errors.NOT_COORDINATOR
     assert one.front.services.groups.all() == []
     beat = heartbeat(joined.member_id, rejoined.generation_id)
-    assert (await other.hears(beat)).error_code == 0
-    assert (await one.hears(beat)).error_code == 0, "loaded anew, as the other one stored it"
+    assert (await other.exchange(beat)).error_code == 0
+    assert (await one.exchange(beat)).error_code == 0, "loaded anew, as the other one stored it"
 
 
 async def test_a_group_of_the_newer_protocol_has_one_coordinator(stages: Stages) -> None:
@@ -141,13 +141,13 @@ async def test_a_group_of_the_newer_protocol_has_one_coordinator(stages: Stages)
         subscribed_topic_names=["t"],
         topic_partitions=[],
     )
-    first = await one.hears(enter)
+    first = await one.exchange(enter)
     assert (first.error_code, first.member_epoch) == (0, 1)
     enter.member_id = "n"
-    second = await other.hears(enter)
+    second = await other.exchange(enter)
     assert (second.error_code, second.member_epoch) == (0, 2)
     enter.member_id = "late"
-    assert (await one.hears(enter)).error_code == errors.NOT_COORDINATOR
+    assert (await one.exchange(enter)).error_code == errors.NOT_COORDINATOR
     group = other.front.services.groups.consumer("g")
     assert group is not None
     assert set(group.members) == {"m", "n"}
@@ -157,7 +157,7 @@ async def test_the_record_of_a_group_has_one_writer(stages: Stages) -> None:
     one, other = [await stage.client("t") for stage in stages]
     await one.produce("t", batch(b"a"))
     joined = await member(one)
-    await one.hears(commit(1, joined), 9)
+    await one.exchange(commit(1, joined), 9)
     await one.front.services.groups.tick()
     await other.front.services.group_records.note("g", "classic", "consumer", 5)
     group = one.front.services.groups.find("g")
@@ -177,9 +177,9 @@ async def test_a_replaced_coordinator_deletes_no_group(stages: Stages) -> None:
     assert await code(one, commit(1)) == 0
     assert await code(other, commit(2)) == 0
     delete = DeleteGroupsRequest(groups_names=["g"])
-    assert (await one.hears(delete, 2)).results[0].error_code == errors.NOT_COORDINATOR
+    assert (await one.exchange(delete, 2)).results[0].error_code == errors.NOT_COORDINATOR
     assert await committed(other) == (2, "")
-    assert (await other.hears(delete, 2)).results[0].error_code == 0
+    assert (await other.exchange(delete, 2)).results[0].error_code == 0
     assert await committed(other) == (-1, "")
 
 
@@ -190,7 +190,7 @@ async def test_a_replaced_coordinator_deletes_no_offset(stages: Stages) -> None:
     assert await code(one, commit(1)) == 0
     assert await code(other, commit(2)) == 0
     topic = DeleteOffsetsTopic(name="t", partitions=[DeleteOffsetsPartition(partition_index=0)])
-    deleted = await one.hears(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
+    deleted = await one.exchange(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
     assert deleted.topics[0].partitions[0].error_code == errors.NOT_COORDINATOR
     assert await committed(other) == (2, "")
 
@@ -222,7 +222,7 @@ async def test_groups_are_listed_by_their_coordinator(stores: Stores) -> None:
         for group in ("ours", "theirs"):
             assert await code(client, replace(commit(1), group_id=group)) == 0
         table.groups["theirs"] = peer
-        listed = await client.hears(ListGroupsRequest(), 4)
+        listed = await client.exchange(ListGroupsRequest(), 4)
         assert [group.group_id for group in listed.groups] == ["ours"]
 
 
@@ -261,4 +261,4 @@ async def test_a_start_loads_no_group_of_a_peer(stores: Stores) -> None:
             )
         assert stores.metadata._values == before
         beat = heartbeat(joined.member_id, joined.generation_id)
-        assert (await client.hears(beat)).error_code == 0
+        assert (await client.exchange(beat)).error_code == 0

@@ -16,7 +16,7 @@ async def test_what_is_served(stage: Stage, version: int) -> None:
     request = ApiVersionsRequest(
         client_software_name="apache-kafka-java", client_software_version="4.3.1"
     )
-    received = await client.hears(request, version)
+    received = await client.exchange(request, version)
     assert received.error_code == 0
     found = {one.api_key: (one.min_version, one.max_version) for one in received.api_keys}
     assert found == SERVED
@@ -26,5 +26,5 @@ async def test_what_is_served(stage: Stage, version: int) -> None:
 async def test_clients_have_names(stage: Stage, name: str) -> None:
     client = await stage.client()
     request = ApiVersionsRequest(client_software_name=name, client_software_version="1")
-    assert (await client.hears(request, 3)).error_code == errors.INVALID_REQUEST
-    assert (await client.hears(request, 2)).error_code == 0
+    assert (await client.exchange(request, 3)).error_code == errors.INVALID_REQUEST
+    assert (await client.exchange(request, 2)).error_code == 0

@@ -39,7 +39,7 @@ def check(frame, consumer_id, position, fields, payload):
 @given(UNSIGNED, NUMBERS, NUMBERS, PAYLOADS, SUFFIXES)
 def test_entries_that_differ_in_their_ids_only(consumer_id, ledger_id, first, payloads, fields):
     packed = messages(consumer_id, ledger_id, first, payloads, suffix_of(**fields))
-    frames = peer.hear(packed)
+    frames = peer.parse_frames(packed)
     assert len(frames) == len(payloads)
     for index, (frame, payload) in enumerate(zip(frames, payloads, strict=True)):
         check(frame, consumer_id, (ledger_id, first + index), fields, payload)
@@ -49,7 +49,7 @@ def test_entries_that_differ_in_their_ids_only(consumer_id, ledger_id, first, pa
 def test_entries_each_with_fields_of_its_own(consumer_id, ledger_id, first, entries):
     payloads = [some[0] for _, some in entries]
     suffixes = [suffix_of(**fields) for fields, _ in entries]
-    frames = peer.hear(messages(consumer_id, ledger_id, first, payloads, suffixes))
+    frames = peer.parse_frames(messages(consumer_id, ledger_id, first, payloads, suffixes))
     assert len(frames) == len(entries)
     for index, (frame, (fields, some)) in enumerate(zip(frames, entries, strict=True)):
         check(frame, consumer_id, (ledger_id, first + index), fields, some[0])

@@ -14,7 +14,7 @@ SEQUENCES = st.lists(st.tuples(UNSIGNED, st.one_of(st.none(), UNSIGNED)), min_si
 @given(UNSIGNED, SEQUENCES, NUMBERS, NUMBERS)
 def test_receipts(producer_id, sequences, ledger_id, first_entry_id):
     echoes = [echo_of(*each) for each in sequences]
-    frames = peer.hear(receipts(producer_id, echoes, ledger_id, first_entry_id))
+    frames = peer.parse_frames(receipts(producer_id, echoes, ledger_id, first_entry_id))
     assert len(frames) == len(sequences)
     for index, ((kind, receipt, tail), (sequence_id, highest)) in enumerate(
         zip(frames, sequences, strict=True)
@@ -30,7 +30,7 @@ def test_receipts(producer_id, sequences, ledger_id, first_entry_id):
 @given(UNSIGNED, st.integers(0, 1 << 40), st.integers(1, 400), NUMBERS, NUMBERS)
 def test_receipts_of_consecutive_messages(producer_id, first, count, ledger_id, first_entry_id):
     echoes = [echo_of(first + index, None) for index in range(count)]
-    frames = peer.hear(receipts(producer_id, echoes, ledger_id, first_entry_id))
+    frames = peer.parse_frames(receipts(producer_id, echoes, ledger_id, first_entry_id))
     assert [each.body.sequence_id for each in frames] == list(range(first, first + count))
     assert [each.body.message_id for each in frames] == [
         peer.message_id(ledger_id, first_entry_id + index) for index in range(count)
@@ -40,7 +40,7 @@ def test_receipts_of_consecutive_messages(producer_id, first, count, ledger_id, 
 @given(UNSIGNED, SEQUENCES)
 def test_receipts_without_id(producer_id, sequences):
     echoes = [echo_of(*each) for each in sequences]
-    frames = peer.hear(receipts_without_id(producer_id, echoes))
+    frames = peer.parse_frames(receipts_without_id(producer_id, echoes))
     assert [each.body.sequence_id for each in frames] == [each[0] for each in sequences]
     assert all(each.body.message_id == peer.message_id(-1, -1) for each in frames)
 

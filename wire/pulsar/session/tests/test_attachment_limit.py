@@ -41,7 +41,7 @@ async def test_nothing_is_left_to_the_garbage_collector(stage: Stage, topic: str
         )
         assert attached_here() == before + 3
         client.session.closed("it went")
-        await client.hears()
+        await client.receive()
         assert attached_here() == before
     finally:
         gc.enable()

@@ -18,7 +18,7 @@ def client_of(player: Player) -> PulsarClient:
 async def test_a_refusal_is_of_the_type_that_the_request_asks_for(stage: Stage) -> None:
     player = await stage.player()
     client_of(player).refuse(events.GetLastMessageId(7, 1), NotAllowed("no"))
-    (received,) = await player.hears()
+    (received,) = await player.receive()
     assert (received.kind, received.body.request_id) == ("ERROR", 7)
     assert player.line.ending is None
 
@@ -29,7 +29,7 @@ async def test_what_cannot_be_answered_ends_the_connection_if_it_is_wrong(stage:
     assert player.line.ending is None
     client_of(player).refuse(events.Flow(1, 0), Invalid("no permits"))
     assert player.line.ending == "no permits"
-    assert await player.hears() == []
+    assert await player.receive() == []
 
 
 async def test_a_client_is_reassured_once_in_a_while(stage: Stage) -> None:
@@ -37,7 +37,7 @@ async def test_a_client_is_reassured_once_in_a_while(stage: Stage) -> None:
     now = stage.broker.clock.monotonic()
     for later in (REASSURE_SECONDS - 0.1, REASSURE_SECONDS, REASSURE_SECONDS + 1):
         assert client_of(player).reassure(now + later)
-    assert kinds(await player.hears()) == ["PONG"]
+    assert kinds(await player.receive()) == ["PONG"]
     player.session.closed("gone")
     assert not client_of(player).reassure(now + 100)
 

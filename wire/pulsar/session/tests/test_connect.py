@@ -32,7 +32,7 @@ async def test_a_connection_too_many_is_refused_in_the_protocols_words(stage: St
 async def test_a_quiet_peer_is_asked_and_a_stranger_is_not(stage: Stage) -> None:
     client = await stage.player()
     client.session.quiet()
-    assert [each.kind for each in await client.hears()] == ["PING"]
+    assert [each.kind for each in await client.receive()] == ["PING"]
     assert await client.says(peer.pong()) == []
     assert [each.kind for each in await client.says(peer.ping())] == ["PONG"]
     stranger = stage.stranger()

@@ -47,7 +47,7 @@ async def test_a_publish_rate_slows_down_and_refuses_nothing(
     assert not client.line.paused
     client.feed(*sends(9, 21))
     assert client.line.paused == PAUSE_RATE, "it owes two seconds"
-    assert kinds(await client.hears()) == ["SEND_RECEIPT"] * 21
+    assert kinds(await client.receive()) == ["SEND_RECEIPT"] * 21
     other.feed(*sends(0, 9))
     assert not other.line.paused, "each topic has a rate of its own"
     stage.stores.clock.forward(1)
@@ -71,15 +71,15 @@ async def test_who_pays_for_long_hears_that_the_server_lives(
     for _ in range(5):
         stage.stores.clock.forward(10)
         await trio.sleep(10)
-        results += [(each.kind, client.line.paused) for each in await client.hears()]
+        results += [(each.kind, client.line.paused) for each in await client.receive()]
     assert results == [("PONG", PAUSE_RATE)] * 2, "after 20 s, and after 40"
     stage.stores.clock.forward(1)
     await trio.sleep(20)
-    assert (kinds(await client.hears()), client.line.paused) == ([], 0)
+    assert (kinds(await client.receive()), client.line.paused) == ([], 0)
     client.feed(*sends(51, 1))
     stage.stores.clock.forward(20)
     client.feed(*sends(52, 30))
-    assert kinds(await client.hears())[0] == "PONG", "many short waits are as bad as a long one"
+    assert kinds(await client.receive())[0] == "PONG", "many short waits are as bad as a long one"
 
 
 async def test_connections_share_the_rate_of_a_topic(
@@ -104,7 +104,7 @@ async def test_what_a_topic_refuses_comes_in_its_place(slow_stage: Stage) -> Non
     run = [peer.send(7, i, large if i in (1, 2, 4) else small) for i in range(5)]
     assert await client.says(*run) == [], "nothing overtakes what is on its way to storage"
     slow_stage.stores.ledgers.sync()
-    received = await client.hears()
+    received = await client.receive()
     results = [(each.kind, each.body.sequence_id) for each in received]
     receipt, refusal = "SEND_RECEIPT", "SEND_ERROR"
     assert results == [(receipt, 0), (refusal, 1), (refusal, 2), (receipt, 3), (refusal, 4)]

@@ -33,7 +33,7 @@ async def test_who_answers_keeps_its_place(stage: Stage, place: str) -> None:
     first, second = await holder(stage, place), await stage.player()
     assert await second.says(TAKE[place]) == [], "the holder is asked first"
     assert kinds(await first.says(peer.pong())) == ["PING"]
-    (received,) = await second.hears()
+    (received,) = await second.receive()
     assert received.body.error == BUSY[place]
     assert first.line.ending is None
 
@@ -46,7 +46,7 @@ async def test_who_does_not_answer_loses_it(
     first, second = await holder(stage, place), await stage.player()
     second.feed(TAKE[place])
     await trio.sleep(6)
-    assert [each for each in kinds(await second.hears()) if each in TAKEN]
+    assert [each for each in kinds(await second.receive()) if each in TAKEN]
     assert first.line.ending is not None
     first.session.closed("the link has noticed")
     (topic,) = stage.broker.topics.values()
@@ -98,7 +98,7 @@ async def test_who_takes_what_waited_for_it_is_alive(
     first.line.outbox_bytes, first.line.taken_bytes = 900_000, 100_000
     await trio.sleep(6)
     assert first.line.ending is None
-    assert (await second.hears())[-1].body.error == pb.ProducerBusy
+    assert (await second.receive())[-1].body.error == pb.ProducerBusy
 
 
 async def test_a_holder_that_has_much_to_say_is_alive(
@@ -113,4 +113,4 @@ async def test_a_holder_that_has_much_to_say_is_alive(
     first.line.resume(PAUSE_STORAGE)
     await trio.sleep(6)
     assert first.line.ending is None
-    assert (await second.hears())[-1].body.error == pb.ProducerBusy
+    assert (await second.receive())[-1].body.error == pb.ProducerBusy

@@ -8,7 +8,7 @@ from magnetar.wire.pulsar.tests import peer
 async def test_how_a_consumer_is_doing(stage: Stage) -> None:
     await published(stage, b"a", b"b")
     client = await consumer(stage, permits=5)
-    await client.hears()
+    await client.receive()
     received = await client.says_one(peer.consumer_stats(9, 3))
     assert (received.kind, received.body.request_id) == ("CONSUMER_STATS_RESPONSE", 9)
     assert received.body.connected_since == "2023-11-14T22:13:20.000+00:00"

@@ -44,7 +44,7 @@ async def test_a_connection_that_asks_too_much_is_not_read(stage: Stage) -> None
     assert not client.line.paused
     client.feed(*lookups(1))
     assert client.line.paused == PAUSE_REQUESTS
-    await client.hears()
+    await client.receive()
     assert not client.line.paused
 
 
@@ -60,13 +60,13 @@ async def test_it_is_read_again_when_half_is_answered(
 
     for number in range(REQUESTS_MAX):
         client.session.requests.add(answer, events.GetSchema(number, "t", None))
-    await client.hears()
+    await client.receive()
     for gate in gates[: REQUESTS_MAX // 2 - 1]:
         gate.set()
-    await client.hears()
+    await client.receive()
     assert client.line.paused == PAUSE_REQUESTS
     gates[-1].set()
-    await client.hears()
+    await client.receive()
     assert not client.line.paused
     client.session.closed("it went")
     for gate in gates:
@@ -88,7 +88,7 @@ async def test_nothing_is_done_for_a_connection_that_has_gone(stage: Stage) -> N
         *lookups(100),
     )
     client.session.closed("it went")
-    assert await client.hears() == []
+    assert await client.receive() == []
     assert not stage.broker.topics
     assert len(client.session.requests) == 0
 
@@ -126,7 +126,7 @@ async def test_who_takes_no_answers_gets_no_more(stage: Stage) -> None:
     assert await client.says(*lookups(5)) == []
     client.line.takes_too_little = False
     client.session.relieved()
-    assert len(await client.hears()) == 5
+    assert len(await client.receive()) == 5
 
 
 async def test_connections_take_turns(stage: Stage) -> None:
@@ -137,7 +137,7 @@ async def test_connections_take_turns(stage: Stage) -> None:
         each.wire.reply = lambda frame, each=each: order.append(each)  # type: ignore[method-assign]
     many.feed(*lookups(1_000))
     one.feed(*lookups(1))
-    await one.hears()
+    await one.receive()
     assert len(order) == 1_001
     assert order.index(one) <= 2 * requests.BEGIN_MAX
 
@@ -154,11 +154,11 @@ async def test_requests_that_take_long_delay_nobody_for_ever(
 
     for number in range(5):
         many.session.requests.add(answer, events.GetSchema(number, "t", None))
-    await many.hears()
+    await many.receive()
     assert many.session.requests.under_way == 2
     assert len(await one.says(*lookups(3))) == 3
     gate.set()
-    await many.hears()
+    await many.receive()
     assert len(many.session.requests) == 0
 
 
@@ -188,7 +188,7 @@ async def test_lists_are_made_one_at_a_time(stage: Stage) -> None:
     assert kinds(await other.says(asks[0])) == ["GET_TOPICS_OF_NAMESPACE_RESPONSE"]
     client.line.congested = False
     client.session.relieved()
-    assert len(await client.hears()) == 4
+    assert len(await client.receive()) == 4
     assert client.line.packed_bytes > 0, "they count at once"
 
 

@@ -38,7 +38,7 @@ class Reader:
         self.names = NAMES[0]
         self.says_all = True
 
-    def hear(self, results) -> None:
+    def apply(self, results) -> None:
         if results.error_code in (errors.UNKNOWN_MEMBER_ID, errors.FENCED_MEMBER_EPOCH):
             self.epoch, self.reads, self.results, self.says_all = 0, set(), frozenset(), True
             return
@@ -82,7 +82,7 @@ class Readers(RuleBasedStateMachine):
         if lost:
             reader.says_all = True
         else:
-            reader.hear(results)
+            reader.apply(results)
 
     def _heard(self, reader: Reader, epoch: int) -> HeartbeatResult:
         said = reader.says_all or epoch == JOIN

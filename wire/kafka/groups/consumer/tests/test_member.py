@@ -9,17 +9,17 @@ A = (b"a", 0)
 def test_what_is_left_out_has_not_changed() -> None:
     member = ConsumerMember("m", None)
     first = Heartbeat("m", 0, None, "rack", 60.0, frozenset("t"), "p", "range", frozenset())
-    assert member.hear(first, 1.0)
-    assert not member.hear(Heartbeat("m", 1), 2.0)
+    assert member.apply(first, 1.0)
+    assert not member.apply(Heartbeat("m", 1), 2.0)
     assert (member.names, member.pattern, member.assignor) == (frozenset("t"), "p", "range")
     assert (member.rack_id, member.rebalance_seconds, member.call_by) == ("rack", 60.0, 2.0)
-    assert not member.hear(Heartbeat("m", 1, names=frozenset("t")), 3.0)
-    assert member.hear(Heartbeat("m", 1, pattern=""), 3.0), "it wants no pattern any more"
+    assert not member.apply(Heartbeat("m", 1, names=frozenset("t")), 3.0)
+    assert member.apply(Heartbeat("m", 1, pattern=""), 3.0), "it wants no pattern any more"
 
 
 def test_wishes_by_name_and_by_pattern() -> None:
     member = ConsumerMember("m", None)
-    member.hear(Heartbeat("m", 0, names=frozenset({"a", "gone"}), pattern="b.*"), 0.0)
+    member.apply(Heartbeat("m", 0, names=frozenset({"a", "gone"}), pattern="b.*"), 0.0)
     topics = Topics({"a": b"A", "b": b"B", "c": b"C"}, {}, {"b.*": frozenset("b")})
     assert member.wants(topics) == {b"A", b"B"}
 

@@ -21,7 +21,7 @@ ANY = {"principal_filter": None, "host_filter": None, "operation": 1, "permissio
 async def test_security_is_off(stage: Stage, version: int) -> None:
     client = await stage.client()
     requested = DescribeAclsRequest(resource_type_filter=1, resource_name_filter=None, **ANY)
-    outcomes = await client.hears(requested, version)
+    outcomes = await client.exchange(requested, version)
     assert (outcomes.error_code, outcomes.resources) == (SECURITY_DISABLED, [])
     assert outcomes.error_message == "No Authorizer is configured."
     rule = AclCreation(
@@ -32,8 +32,8 @@ async def test_security_is_off(stage: Stage, version: int) -> None:
         operation=3,
         permission_type=3,
     )
-    outcomes = await client.hears(CreateAclsRequest(creations=[rule, rule]), version)
+    outcomes = await client.exchange(CreateAclsRequest(creations=[rule, rule]), version)
     assert [one.error_code for one in outcomes.results] == [SECURITY_DISABLED] * 2
     whatever = DeleteAclsFilter(resource_type_filter=1, resource_name_filter=None, **ANY)
-    outcomes = await client.hears(DeleteAclsRequest(filters=[whatever]), version)
+    outcomes = await client.exchange(DeleteAclsRequest(filters=[whatever]), version)
     assert [one.error_code for one in outcomes.filter_results] == [SECURITY_DISABLED]

@@ -32,7 +32,7 @@ async def described(
 ) -> DescribedResource:
     expected = DescribeResource(resource_type=kind, resource_name=name, configuration_keys=keys)
     (outcomes,) = (
-        await client.hears(DescribeConfigsRequest(resources=[expected], **more), 4)
+        await client.exchange(DescribeConfigsRequest(resources=[expected], **more), 4)
     ).results
     found: DescribedResource = outcomes
     return found
@@ -57,7 +57,7 @@ async def changed(
     request = IncrementalAlterConfigsRequest(
         resources=[resource], validate_only=more.get("validate_only", False)
     )
-    (outcomes,) = (await client.hears(request)).responses
+    (outcomes,) = (await client.exchange(request)).responses
     code: int = outcomes.error_code
     return code
 
@@ -208,7 +208,7 @@ async def test_all_anew(stage: Stage) -> None:
         resource_name="t",
         configs=[ConfigValue(name="retention.ms", value="7")],
     )
-    received = await client.hears(AlterConfigsRequest(resources=[resource], validate_only=False))
+    received = await client.exchange(AlterConfigsRequest(resources=[resource], validate_only=False))
     assert received.responses[0].error_code == 0
     assert await value_of(client, "retention.ms") == ("7", 1)
     assert (await value_of(client, "segment.ms"))[1] == 5
@@ -216,7 +216,7 @@ async def test_all_anew(stage: Stage) -> None:
 
 async def listed(client: Client, *kinds: int, version: int = 1) -> list[tuple[int, str]]:
     request = ListConfigResourcesRequest(resource_types=list(kinds))
-    outcomes = await client.hears(request, version)
+    outcomes = await client.exchange(request, version)
     assert outcomes.error_code == errors.NONE
     return [(one.resource_type, one.resource_name) for one in outcomes.config_resources]
 
@@ -235,7 +235,7 @@ async def test_what_has_configs(stage: Stage) -> None:
 @pytest.mark.parametrize("kind", [0, 1, 64, -1])
 async def test_kinds_that_nobody_knows(stage: Stage, kind: int) -> None:
     request = ListConfigResourcesRequest(resource_types=[2, kind])
-    outcomes = await (await stage.client("t")).hears(request)
+    outcomes = await (await stage.client("t")).exchange(request)
     assert (outcomes.error_code, outcomes.config_resources) == (errors.UNSUPPORTED_VERSION, [])
 
 
@@ -245,7 +245,7 @@ async def test_a_refusal_that_quotes_a_long_name_can_be_written(stage: Stage) ->
     name = "n" * 32_760
     resource = AlterResource(resource_type=ConfigResourceType.TOPIC, resource_name=name, configs=[])
     request = AlterConfigsRequest(resources=[resource] * 2, validate_only=False)
-    outcomes = (await client.hears(request, 1)).responses
+    outcomes = (await client.exchange(request, 1)).responses
     assert [one.error_code for one in outcomes] == [errors.INVALID_REQUEST] * 2
     assert len(outcomes[0].error_message or "") == errors.REASON_CHARACTERS_MAX
 
@@ -260,14 +260,14 @@ async def test_long_lists_of_configs_are_made_one_at_a_time(stage: Stage) -> Non
     client.line.congested = True
     client.ask(DescribeConfigsRequest(resources=many), 4)
     await settled()
-    assert client.hear() == []
-    received = await other.hears(DescribeConfigsRequest(resources=many), 4)
+    assert client.receive() == []
+    received = await other.exchange(DescribeConfigsRequest(resources=many), 4)
     assert len(received.results) == len(many)
     async with stage.front.services.lists.lock:
         client.line.congested = False
         client.session.relieved()
         await settled()
-        assert client.hear() == []
+        assert client.receive() == []
     await settled()
-    (received,) = client.hear()
+    (received,) = client.receive()
     assert len(received.results) == len(many)

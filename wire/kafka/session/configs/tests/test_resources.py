@@ -66,7 +66,7 @@ async def test_all_anew(stage: Stage) -> None:
         resource = AlterResource(
             resource_type=ConfigResourceType.GROUP, resource_name="g", configs=[own]
         )
-        received = await client.hears(
+        received = await client.exchange(
             AlterConfigsRequest(resources=[resource], validate_only=False)
         )
         assert received.responses[0].error_code == code
@@ -131,7 +131,7 @@ async def test_they_outlast_a_restart_and_the_group(stage: Stage) -> None:
     assert (await reader.beat()).heartbeat_interval_ms == 7000
     reader.epoch = -1
     await reader.beat()
-    received = await client.hears(DeleteGroupsRequest(groups_names=["g"]))
+    received = await client.exchange(DeleteGroupsRequest(groups_names=["g"]))
     assert received.results[0].error_code == errors.NONE
     assert (await shown(client))[HEARTBEAT_MS] == ("7000", 8)
 
@@ -143,12 +143,12 @@ async def test_what_is_named_twice_or_too_often_is_refused(stage: Stage) -> None
         AlterResource(resource_type=ConfigResourceType.GROUP, resource_name=name, configs=own)
         for name in "ggh"
     ]
-    received = await client.hears(AlterConfigsRequest(resources=twice, validate_only=True))
+    received = await client.exchange(AlterConfigsRequest(resources=twice, validate_only=True))
     refused = errors.INVALID_REQUEST
     assert [one.error_code for one in received.responses] == [refused, refused, errors.NONE]
     many = [
         AlterResource(resource_type=ConfigResourceType.GROUP, resource_name=f"{number}", configs=[])
         for number in range(RESOURCES_MAX + 1)
     ]
-    received = await client.hears(AlterConfigsRequest(resources=many, validate_only=True))
+    received = await client.exchange(AlterConfigsRequest(resources=many, validate_only=True))
     assert [one.error_code for one in received.responses[-2:]] == [errors.NONE, refused]

@@ -25,7 +25,7 @@ async def deleted(client: Client, offset: int, topic: str = "t") -> tuple[int, i
     requested = DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=topic, partitions=[part])], timeout_ms=1000
     )
-    results = (await client.hears(requested)).topics[0].partitions[0]
+    results = (await client.exchange(requested)).topics[0].partitions[0]
     return results.error_code, results.low_watermark
 
 
@@ -96,5 +96,5 @@ async def test_what_is_refused(stage: Stage) -> None:
         assignments=[],
         configs=[ConfigValue(name="cleanup.policy", value="compact")],
     )
-    await client.hears(CreateTopicsRequest(topics=[expected], timeout_ms=1000))
+    await client.exchange(CreateTopicsRequest(topics=[expected], timeout_ms=1000))
     assert await deleted(client, 0, "c") == (errors.POLICY_VIOLATION, -1)

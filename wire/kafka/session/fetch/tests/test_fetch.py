@@ -61,9 +61,9 @@ async def test_news_end_the_wait_and_nothing_behind_it_waits(stage: Stage) -> No
     client, other = await stage.client("t"), await stage.client()
     client.ask(fetch_request("t", 0, wait_ms=60_000, min_bytes=1), 12)
     await settled()
-    assert client.hear() == []
+    assert client.receive() == []
     await other.produce("t", batch(b"a"))
-    (received,) = client.hear()
+    (received,) = client.receive()
     assert given(received.responses[0].partitions[0]) == [(0, 1)]
 
 
@@ -86,12 +86,12 @@ async def test_nothing_is_gathered_for_who_takes_nothing(stage: Stage) -> None:
     for _ in range(3):
         client.ask(fetch_request("t", 0), 12)
     await settled()
-    assert client.hear() == []
+    assert client.receive() == []
     assert given(await other.fetch("t", 0)) == [(0, 60)]
     client.line.congested = False
     client.session.relieved()
     await settled()
-    assert len(client.hear()) == 3
+    assert len(client.receive()) == 3
 
 
 async def test_who_waits_for_room_goes_with_the_connection(stage: Stage) -> None:
@@ -111,7 +111,7 @@ def heard_at_once(client: Client, *offsets: int, **more: Any) -> list[list[tuple
     """What is given of partition 0 from each offset before any task has run."""
     for offset in offsets:
         client.ask(fetch_request("t", offset, **more), 12)
-    return [given(one.responses[0].partitions[0]) for one in client.hear()]
+    return [given(one.responses[0].partitions[0]) for one in client.receive()]
 
 
 async def test_who_reads_behind_the_writers_is_answered_at_once(stage: Stage) -> None:
@@ -132,7 +132,7 @@ async def wait_for_news(client: Client, offset: int) -> None:
     """Who has waited once is taken for somebody who reads along."""
     client.ask(fetch_request("t", offset, wait_ms=60_000, min_bytes=1), 12)
     await settled()
-    assert client.hear() == []
+    assert client.receive() == []
 
 
 async def test_who_asks_for_much_takes_the_long_way(stage: Stage) -> None:
@@ -142,9 +142,9 @@ async def test_who_asks_for_much_takes_the_long_way(stage: Stage) -> None:
     request = fetch_request("t", 0)
     request.topics *= AT_ONCE_PARTITIONS_MAX + 1
     client.ask(request, 12)
-    assert client.hear() == []
+    assert client.receive() == []
     await settled()
-    (received,) = client.hear()
+    (received,) = client.receive()
     assert len(received.responses) == AT_ONCE_PARTITIONS_MAX + 1
 
 
@@ -188,7 +188,7 @@ async def test_of_damage_it_is_told_at_the_end_of_the_time(stage: Stage) -> None
     assert given(await client.fetch("t", 0)) == [(0, 1)]
     client.ask(fetch_request("t", 1, wait_ms=200, min_bytes=1), 12)
     await settled()
-    assert client.hear() == []
+    assert client.receive() == []
     await trio.sleep(0.5)
-    (received,) = client.hear()
+    (received,) = client.receive()
     assert received.responses[0].partitions[0].error_code == errors.CORRUPT_MESSAGE

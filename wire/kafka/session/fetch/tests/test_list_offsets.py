@@ -24,7 +24,7 @@ async def results(client: Client, timestamp: int, version: int = 10, **more: int
     requested = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[part])]
     )
-    received = (await client.hears(requested, version)).topics[0].partitions[0]
+    received = (await client.exchange(requested, version)).topics[0].partitions[0]
     return received.error_code, received.offset, received.timestamp, received.leader_epoch
 
 
@@ -33,7 +33,7 @@ async def listed(client: Client, timestamp: int, topic: str = "t") -> tuple[int,
     requested = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[part])]
     )
-    received = (await client.hears(requested, 7)).topics[0].partitions[0]
+    received = (await client.exchange(requested, 7)).topics[0].partitions[0]
     return received.error_code, received.offset
 
 
@@ -93,7 +93,7 @@ async def test_no_epoch_ever_ends(stage: Stage) -> None:
         requested = OffsetForLeaderEpochRequest(
             topics=[EndEpochTopic(topic="t", partitions=[part])]
         )
-        results = (await client.hears(requested)).topics[0].partitions[0]
+        results = (await client.exchange(requested)).topics[0].partitions[0]
         return results.error_code, results.leader_epoch, results.end_offset
 
     assert await ended(0) == await ended(5) == (0, 0, 2)

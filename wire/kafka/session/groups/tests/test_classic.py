@@ -50,11 +50,11 @@ def join(
 
 async def member(client: Client, metadata: bytes = WANTS_T) -> Any:
     """Join with the id that was asked for, and take everything on."""
-    outcomes = await client.hears(join(metadata=metadata))
+    outcomes = await client.exchange(join(metadata=metadata))
     assert outcomes.error_code == errors.MEMBER_ID_REQUIRED
-    joined = await client.hears(join(outcomes.member_id, metadata=metadata))
+    joined = await client.exchange(join(outcomes.member_id, metadata=metadata))
     assert (joined.error_code, joined.leader) == (0, joined.member_id)
-    synced = await client.hears(
+    synced = await client.exchange(
         SyncGroupRequest(
             group_id="g",
             generation_id=joined.generation_id,
@@ -79,39 +79,39 @@ def commit(offset: int, joined: Any = None, metadata: str = "") -> OffsetCommitR
 async def committed(client: Client, group: str = "g") -> tuple[int, str | None]:
     topics = [FetchOffsetsTopic(name="t", partition_indexes=[0])]
     requested = OffsetFetchRequest(groups=[FetchOffsetsGroup(group_id=group, topics=topics)])
-    part = (await client.hears(requested, 8)).groups[0].topics[0].partitions[0]
+    part = (await client.exchange(requested, 8)).groups[0].topics[0].partitions[0]
     assert part.error_code == 0
     return part.committed_offset, part.metadata
 
 
 async def test_a_member_from_joining_to_leaving(stage: Stage) -> None:
     client = await stage.client()
-    found = await client.hears(FindCoordinatorRequest(coordinator_keys=["g"]))
+    found = await client.exchange(FindCoordinatorRequest(coordinator_keys=["g"]))
     assert found.coordinators[0].port == 9092
     joined = await member(client)
     beat = HeartbeatRequest(
         group_id="g", generation_id=joined.generation_id, member_id=joined.member_id
     )
-    assert (await client.hears(beat)).error_code == 0
+    assert (await client.exchange(beat)).error_code == 0
     leaving = LeaveGroupRequest(group_id="g", members=[LeaveMember(member_id=joined.member_id)])
-    assert [one.error_code for one in (await client.hears(leaving)).members] == [0]
-    assert (await client.hears(beat)).error_code == errors.UNKNOWN_MEMBER_ID
+    assert [one.error_code for one in (await client.exchange(leaving)).members] == [0]
+    assert (await client.exchange(beat)).error_code == errors.UNKNOWN_MEMBER_ID
 
 
 async def test_what_cannot_be_joined(stage: Stage) -> None:
     client = await stage.client()
-    assert (await client.hears(join(session_ms=1))).error_code == errors.INVALID_SESSION_TIMEOUT
-    assert (await client.hears(join(group=""))).error_code == errors.INVALID_GROUP_ID
+    assert (await client.exchange(join(session_ms=1))).error_code == errors.INVALID_SESSION_TIMEOUT
+    assert (await client.exchange(join(group=""))).error_code == errors.INVALID_GROUP_ID
     beat = HeartbeatRequest(group_id="none", generation_id=1, member_id="m")
-    assert (await client.hears(beat)).error_code == errors.UNKNOWN_MEMBER_ID
+    assert (await client.exchange(beat)).error_code == errors.UNKNOWN_MEMBER_ID
     beat = HeartbeatRequest(group_id="", generation_id=1, member_id="m")
-    assert (await client.hears(beat)).error_code == errors.INVALID_GROUP_ID
+    assert (await client.exchange(beat)).error_code == errors.INVALID_GROUP_ID
     sync = SyncGroupRequest(group_id="", generation_id=1, member_id="m", assignments=[])
-    assert (await client.hears(sync)).error_code == errors.INVALID_GROUP_ID
-    assert (await client.hears(LeaveGroupRequest(group_id=""))).error_code == (
+    assert (await client.exchange(sync)).error_code == errors.INVALID_GROUP_ID
+    assert (await client.exchange(LeaveGroupRequest(group_id=""))).error_code == (
         errors.INVALID_GROUP_ID
     )
-    assert (await client.hears(join("unheard-of"))).error_code == errors.UNKNOWN_MEMBER_ID
+    assert (await client.exchange(join("unheard-of"))).error_code == errors.UNKNOWN_MEMBER_ID
     assert stage.front.services.groups.all() == []
 
 
@@ -119,33 +119,33 @@ async def test_who_coordinates(stage: Stage) -> None:
     client = await stage.client()
     for kind, code in ((0, 0), (1, 0), (2, errors.INVALID_REQUEST)):
         requested = FindCoordinatorRequest(key_type=kind, coordinator_keys=["g", "h"])
-        found = await client.hears(requested)
+        found = await client.exchange(requested)
         assert [(one.key, one.error_code) for one in found.coordinators] == [
             ("g", code),
             ("h", code),
         ]
         assert (
-            await client.hears(FindCoordinatorRequest(key="g", key_type=kind), 2)
+            await client.exchange(FindCoordinatorRequest(key="g", key_type=kind), 2)
         ).error_code == code
 
 
 async def test_more_than_anybody_needs_in_one_request(stage: Stage) -> None:
     client = await stage.client()
-    found = await client.hears(FindCoordinatorRequest(coordinator_keys=[""] * 10_001))
+    found = await client.exchange(FindCoordinatorRequest(coordinator_keys=[""] * 10_001))
     assert [one.error_code for one in found.coordinators] == [errors.INVALID_REQUEST]
     many = LeaveGroupRequest(group_id="g", members=[LeaveMember(member_id="m")] * 10_001)
-    assert (await client.hears(many)).error_code == errors.INVALID_REQUEST
-    assert (await client.hears(DescribeGroupsRequest(groups=["g"] * 10_001))).groups == []
-    assert (await client.hears(DeleteGroupsRequest(groups_names=["g"] * 10_001))).results == []
+    assert (await client.exchange(many)).error_code == errors.INVALID_REQUEST
+    assert (await client.exchange(DescribeGroupsRequest(groups=["g"] * 10_001))).groups == []
+    assert (await client.exchange(DeleteGroupsRequest(groups_names=["g"] * 10_001))).results == []
 
 
 async def test_leaving_in_each_version(stage: Stage) -> None:
     client = await stage.client()
     joined = await member(client)
-    assert (await client.hears(LeaveGroupRequest(group_id="g", members=[]))).error_code == 0
+    assert (await client.exchange(LeaveGroupRequest(group_id="g", members=[]))).error_code == 0
     leaving = LeaveGroupRequest(group_id="g", member_id=joined.member_id)
-    assert (await client.hears(leaving, 2)).error_code == 0
-    assert (await client.hears(leaving, 2)).error_code == errors.UNKNOWN_MEMBER_ID
+    assert (await client.exchange(leaving, 2)).error_code == 0
+    assert (await client.exchange(leaving, 2)).error_code == errors.UNKNOWN_MEMBER_ID
 
 
 async def test_workers_of_kafka_connect(stage: Stage) -> None:
@@ -163,11 +163,11 @@ async def test_workers_of_kafka_connect(stage: Stage) -> None:
             protocols=protocols,
         )
 
-    ids = [(await client.hears(joins(""))).member_id for client in clients]
+    ids = [(await client.exchange(joins(""))).member_id for client in clients]
     for client, member_id in zip(clients, ids, strict=True):
         client.ask(joins(member_id))
     await settled()
-    joined = [client.hear()[0] for client in clients]
+    joined = [client.receive()[0] for client in clients]
     assert {(one.protocol_type, one.protocol_name) for one in joined} == {("connect", "sessioned")}
     leader = next(place for place, one in enumerate(joined) if one.leader == one.member_id)
     assert {one.metadata for one in joined[leader].members} == {b"sessioned"}
@@ -186,9 +186,9 @@ async def test_workers_of_kafka_connect(stage: Stage) -> None:
     clients[1 - leader].ask(syncs(1 - leader))
     clients[leader].ask(syncs(leader, *tasks))
     await settled()
-    received = [client.hear()[0].assignment.decode() for client in clients]
+    received = [client.receive()[0].assignment.decode() for client in clients]
     assert received == ids
-    (shown,) = (await clients[0].hears(DescribeGroupsRequest(groups=["c"]))).groups
+    (shown,) = (await clients[0].exchange(DescribeGroupsRequest(groups=["c"]))).groups
     assert (shown.group_state, shown.protocol_type) == ("Stable", "connect")
 
 
@@ -197,7 +197,7 @@ async def test_a_group_that_is_over_leaves_nothing(stage: Stage) -> None:
     joined = await member(client)
     await groups.tick()
     leaving = LeaveGroupRequest(group_id="g", members=[LeaveMember(member_id=joined.member_id)])
-    await client.hears(leaving)
+    await client.exchange(leaving)
     for _ in range(3):
         await groups.tick()
     assert groups.all() == []
@@ -207,11 +207,11 @@ async def test_a_group_that_is_over_leaves_nothing(stage: Stage) -> None:
 async def test_a_round_is_awaited_without_holding_anybody_up(stage: Stage) -> None:
     first, second = await stage.client(), await stage.client()
     joined = await member(first)
-    outcomes = await second.hears(join())
+    outcomes = await second.exchange(join())
     second.ask(join(outcomes.member_id))
     await settled()
-    assert second.hear() == []
-    again = await first.hears(join(joined.member_id))
-    (other,) = second.hear()
+    assert second.receive() == []
+    again = await first.exchange(join(joined.member_id))
+    (other,) = second.receive()
     assert again.generation_id == other.generation_id == 2
     assert {one.member_id for one in again.members} == {joined.member_id, outcomes.member_id}

@@ -47,7 +47,7 @@ class Older:
                 protocol_type="consumer",
                 protocols=[JoinProtocol(name="range", metadata=said)],
             )
-            results = await self.client.hears(request, 9)
+            results = await self.client.exchange(request, 9)
             self.id = results.member_id or self.id
             if results.error_code != errors.MEMBER_ID_REQUIRED:
                 break
@@ -64,7 +64,7 @@ class Older:
             protocol_name="range",
             assignments=[SyncAssignment(member_id=m, assignment=t) for m, t in tasks.items()],
         )
-        results = await self.client.hears(request, 5)
+        results = await self.client.exchange(request, 5)
         task = consumer_protocol.assignment_in(results.assignment)
         if task is not None:
             self.reads = {one.topic: one.partitions for one in task.assigned_partitions}
@@ -77,12 +77,12 @@ class Older:
             member_id=self.id,
             group_instance_id=self.instance,
         )
-        code: int = (await self.client.hears(request, 4)).error_code
+        code: int = (await self.client.exchange(request, 4)).error_code
         return code
 
     async def leave(self) -> int:
         one = LeaveMember(member_id=self.id, group_instance_id=self.instance)
-        results = await self.client.hears(LeaveGroupRequest(group_id="g", members=[one]), 4)
+        results = await self.client.exchange(LeaveGroupRequest(group_id="g", members=[one]), 4)
         code: int = results.members[0].error_code
         return code
 
@@ -105,7 +105,7 @@ async def alone(stage: Stage) -> Older:
 async def kind(stage: Stage) -> tuple[str, str]:
     for _ in range(3):
         await stage.front.services.groups.tick()
-    (one,) = (await (await stage.client()).hears(ListGroupsRequest())).groups
+    (one,) = (await (await stage.client()).exchange(ListGroupsRequest())).groups
     return one.group_type, one.group_state
 
 
@@ -154,15 +154,15 @@ async def test_who_waits_for_the_others_is_told_to_come_again(stage: Stage) -> N
     """A round of the classic protocol is under way when the first new one comes."""
     await made(stage, "t", 4)
     first, second = await alone(stage), await stage.client()
-    results = await second.hears(join())
+    results = await second.exchange(join())
     second.ask(join(results.member_id))
     await settled()
     assert await first.live() == errors.REBALANCE_IN_PROGRESS
     newer = Reader(await stage.client(), "a")
     await newer.join("t")
-    (results,) = second.hear()
+    (results,) = second.receive()
     assert results.error_code == errors.REBALANCE_IN_PROGRESS
-    assert (await second.hears(join(results.member_id))).error_code == errors.NONE
+    assert (await second.exchange(join(results.member_id))).error_code == errors.NONE
     await first.settles()
     await newer.beat()
     assert len(first.reads["t"]) + newer.count in (2, 3), "the second has not come again yet"
@@ -194,7 +194,7 @@ async def test_commits_of_a_classic_member(stage: Stage) -> None:
         request = commit(0)
         request.member_id = older.id
         request.generation_id_or_member_epoch = older.generation + late
-        results = await older.client.hears(request, version)
+        results = await older.client.exchange(request, version)
         found: int = results.topics[0].partitions[0].error_code
         return found
 
@@ -269,4 +269,4 @@ async def test_what_is_too_much(stage: Stage) -> None:
         JoinProtocol(name=str(n), metadata=consumer_protocol.subscription({"t"}, 0))
         for n in range(PROTOCOLS_MAX + 1)
     ]
-    assert (await other.hears(request)).error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+    assert (await other.exchange(request)).error_code == errors.INCONSISTENT_GROUP_PROTOCOL

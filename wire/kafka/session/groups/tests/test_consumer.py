@@ -60,7 +60,7 @@ class Reader:
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group, member_id=self.id, member_epoch=self.epoch, **more
         )
-        results = await self.client.hears(request, version)
+        results = await self.client.exchange(request, version)
         if results.error_code == errors.NONE:
             self.epoch = results.member_epoch
             if results.assignment is not None:
@@ -81,7 +81,7 @@ async def made(stage: Stage, name: str, partitions: int) -> bytes:
 
 async def describe(client: Client, group: str = "g") -> Any:
     requested = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=True)
-    (results,) = (await client.hears(requested)).groups
+    (results,) = (await client.exchange(requested)).groups
     return results
 
 
@@ -165,7 +165,7 @@ async def test_what_no_member_would_say(
         "subscribed_topic_names": ["t"],
         "topic_partitions": [],
     }
-    results = await client.hears(ConsumerGroupHeartbeatRequest(**(fields | change)), version)
+    results = await client.exchange(ConsumerGroupHeartbeatRequest(**(fields | change)), version)
     assert results.error_code == code
     if code == errors.NONE:
         assert results.member_id
@@ -190,7 +190,7 @@ async def test_commits_with_epochs_and_ids(stage: Stage) -> None:
             member_id=reader.id,
             topics=[CommitTopic(name="t", topic_id=topic_id, partitions=[part])],
         )
-        (results,) = (await client.hears(request, version)).topics
+        (results,) = (await client.exchange(request, version)).topics
         assert results.topic_id == (topic_id if version == 10 else bytes(16))
         found: int = results.partitions[0].error_code
         return found
@@ -199,19 +199,19 @@ async def test_commits_with_epochs_and_ids(stage: Stage) -> None:
     assert await code(2, 9) == errors.STALE_MEMBER_EPOCH
     assert await code(1, 8) == errors.UNSUPPORTED_VERSION
     assert await code(1, 10, b"x" * 16) == errors.UNKNOWN_TOPIC_ID
-    results = (await client.hears(commit(0), 9)).topics[0].partitions[0]
+    results = (await client.exchange(commit(0), 9)).topics[0].partitions[0]
     assert results.error_code == errors.UNKNOWN_MEMBER_ID, "somebody is in"
 
 
 async def test_fetching_with_epochs_and_ids(stage: Stage) -> None:
     topic = await made(stage, "t", 1)
     reader = Reader(await stage.client(), "a")
-    await reader.client.hears(commit(0), 9)
+    await reader.client.exchange(commit(0), 9)
     await reader.join("t")
 
     async def fetched(topics: Any, **more: Any) -> Any:
         groups = [FetchOffsetsGroup(group_id="g", topics=topics, **more)]
-        return (await reader.client.hears(OffsetFetchRequest(groups=groups), 10)).groups[0]
+        return (await reader.client.exchange(OffsetFetchRequest(groups=groups), 10)).groups[0]
 
     for topics in (None, [FetchOffsetsTopic(topic_id=topic, partition_indexes=[0])]):
         results = await fetched(topics, member_id="a", member_epoch=1)
@@ -249,11 +249,11 @@ async def test_describing(stage: Stage) -> None:
     for assignment in (only.assignment, only.target_assignment):
         (held,) = assignment.topic_partitions
         assert (held.topic_id, held.topic_name, held.partitions) == (topic, "t", [0, 1])
-    listed = (await reader.client.hears(ListGroupsRequest())).groups
+    listed = (await reader.client.exchange(ListGroupsRequest())).groups
     assert [(one.group_id, one.group_type, one.protocol_type) for one in listed] == [
         ("g", "consumer", "consumer")
     ]
-    (older,) = (await reader.client.hears(DescribeGroupsRequest(groups=["g"]), 6)).groups
+    (older,) = (await reader.client.exchange(DescribeGroupsRequest(groups=["g"]), 6)).groups
     assert older.error_code == errors.GROUP_ID_NOT_FOUND
 
 
@@ -271,7 +271,7 @@ async def test_a_group_that_is_over(stage: Stage) -> None:
     await reader.join("t")
     await leave()
     assert (await describe(reader.client)).error_code == errors.GROUP_ID_NOT_FOUND
-    await reader.client.hears(commit(0), 9)
+    await reader.client.exchange(commit(0), 9)
     await reader.join("t")
     await leave()
     results = await describe(reader.client)
@@ -283,10 +283,10 @@ async def test_who_says_nothing_of_topics_does_not_mix(stage: Stage) -> None:
     await made(stage, "t", 1)
     reader, other = Reader(await stage.client(), "a"), await stage.client()
     await reader.join("t")
-    results = await other.hears(join("m", metadata=b"?"))
+    results = await other.exchange(join("m", metadata=b"?"))
     assert results.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
     beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="a")
-    assert (await other.hears(beat)).error_code == errors.UNKNOWN_MEMBER_ID
+    assert (await other.exchange(beat)).error_code == errors.UNKNOWN_MEMBER_ID
     reader.epoch = -1
     await reader.beat()
     joined = await member(other, b"?")
@@ -294,7 +294,7 @@ async def test_who_says_nothing_of_topics_does_not_mix(stage: Stage) -> None:
     reader.epoch = 1
     assert (await reader.beat()).error_code == errors.GROUP_ID_NOT_FOUND
     beat = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
-    assert (await other.hears(beat)).error_code == errors.NONE
+    assert (await other.exchange(beat)).error_code == errors.NONE
 
 
 async def look_meanwhile(stage: Stage, meanwhile: Callable[[], Awaitable[object]]) -> None:
@@ -349,7 +349,7 @@ async def test_classic_members_that_come_first_after_all_go_over_too(stage: Stag
     await member(older)
     go_on.set()
     await settled()
-    (results,) = newer.hear()
+    (results,) = newer.receive()
     assert results.error_code == errors.NONE
     assert len((await describe(older)).members) == 2
 
@@ -380,11 +380,11 @@ async def test_after_a_restart_members_go_on(stage: Stage) -> None:
     owned = [FetchOffsetsGroup(group_id="g", topics=None, member_id="b", member_epoch=2)]
     for reader in readers:
         reader.client = await again.client()
-    (fetched,) = (await readers[1].client.hears(OffsetFetchRequest(groups=owned), 10)).groups
+    (fetched,) = (await readers[1].client.exchange(OffsetFetchRequest(groups=owned), 10)).groups
     assert fetched.error_code == errors.NONE
     for reader in (*readers, *readers):
         assert (await reader.beat()).error_code == errors.NONE
         assert reader.count == 1, "nothing has changed hands"
     owned[0].member_id = "c"
-    (fetched,) = (await readers[1].client.hears(OffsetFetchRequest(groups=owned), 10)).groups
+    (fetched,) = (await readers[1].client.exchange(OffsetFetchRequest(groups=owned), 10)).groups
     assert fetched.error_code == errors.UNKNOWN_MEMBER_ID

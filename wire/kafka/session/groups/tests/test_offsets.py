@@ -32,7 +32,7 @@ def loaded(stage: Stage) -> PersistentTopic:
 
 
 async def code(client: Client, request: OffsetCommitRequest, version: int = 9) -> int:
-    answer: int = (await client.hears(request, version)).topics[0].partitions[0].error_code
+    answer: int = (await client.exchange(request, version)).topics[0].partitions[0].error_code
     return answer
 
 
@@ -41,7 +41,7 @@ async def test_commits_are_kept_and_are_a_subscription(stage: Stage) -> None:
     await client.produce("t", batch(b"a", b"b"), batch(b"c"), batch(b"d"))
     joined = await member(client)
     assert await committed(client) == (-1, "")
-    done = await client.hears(commit(3, joined, "mine"), 9)
+    done = await client.exchange(commit(3, joined, "mine"), 9)
     assert done.topics[0].partitions[0].error_code == 0
     assert await committed(client) == (3, "mine")
     (topic,) = stage.broker.topics.values()
@@ -54,7 +54,7 @@ async def test_an_earlier_offset_may_be_committed(stage: Stage) -> None:
     client = await stage.client("t")
     await client.produce("t", batch(b"a"), batch(b"b"), batch(b"c"))
     for offset in (3, 1, 2, 0):
-        await client.hears(commit(offset), 9)
+        await client.exchange(commit(offset), 9)
         assert await committed(client) == (offset, "")
 
 
@@ -62,7 +62,7 @@ async def test_who_may_commit(stage: Stage) -> None:
     client = await stage.client("t")
 
     async def code(request: OffsetCommitRequest) -> int:
-        answer: int = (await client.hears(request, 9)).topics[0].partitions[0].error_code
+        answer: int = (await client.exchange(request, 9)).topics[0].partitions[0].error_code
         return answer
 
     stranger = commit(0)
@@ -94,7 +94,7 @@ async def test_those_of_one_connection_are_done_in_order(stage: Stage) -> None:
         client.ask(commit(1), 9)
         client.ask(commit(2), 9)
         await settled()
-        assert len(client.hear()) == 2
+        assert len(client.receive()) == 2
         assert await committed(client) == (2, "")
 
 
@@ -103,10 +103,10 @@ async def test_nothing_is_answered_before_it_is_stored(slow_stage: Stage) -> Non
     client = await stage.client("t")
     client.ask(commit(0), 9)
     await settled()
-    assert client.hear() == []
+    assert client.receive() == []
     stage.stores.ledgers.sync()
     await settled()
-    assert client.hear()[0].topics[0].partitions[0].error_code == 0
+    assert client.receive()[0].topics[0].partitions[0].error_code == 0
 
 
 async def test_many_partitions_wait_for_storage_together(slow_stage: Stage) -> None:
@@ -119,7 +119,7 @@ async def test_many_partitions_wait_for_storage_together(slow_stage: Stage) -> N
     await settled()
     stage.stores.ledgers.sync()
     await settled()
-    (received,) = client.hear()
+    (received,) = client.receive()
     codes = {topic.name: topic.partitions[0].error_code for topic in received.topics}
     assert codes.pop("none") == errors.UNKNOWN_TOPIC
     assert codes == dict.fromkeys(names, 0)
@@ -157,7 +157,7 @@ async def test_classic_members_may_say_their_generation(stage: Stage, version: i
         requested = FetchOffsetsGroup(
             group_id="g", member_id=member_id, member_epoch=generation, topics=[part]
         )
-        (group,) = (await client.hears(OffsetFetchRequest(groups=[requested]), version)).groups
+        (group,) = (await client.exchange(OffsetFetchRequest(groups=[requested]), version)).groups
         return group.error_code, group.topics[0].partitions[0].committed_offset
 
     assert await results("forgotten", 4) == (0, 1), "nobody is in"
@@ -178,7 +178,7 @@ async def test_storage_that_fails_is_worth_another_try(stage: Stage) -> None:
     stage.broker.catalog._cache.clear()
     part = FetchOffsetsTopic(name="t", partition_indexes=[0])
     groups = [FetchOffsetsGroup(group_id="g", topics=[part])]
-    received = await client.hears(OffsetFetchRequest(groups=groups), 8)
+    received = await client.exchange(OffsetFetchRequest(groups=groups), 8)
     assert received.groups[0].error_code == errors.COORDINATOR_NOT_AVAILABLE
     assert await code(client, commit(0)) == errors.COORDINATOR_NOT_AVAILABLE
     stage.stores.metadata.get = get
@@ -193,10 +193,10 @@ async def test_asking_in_each_version(stage: Stage, version: int) -> None:
     topics = [FetchOffsetsTopic(name="t", partition_indexes=[0, 7])]
     if version >= 8:
         groups = [FetchOffsetsGroup(group_id="g", topics=topics)]
-        found = (await client.hears(OffsetFetchRequest(groups=groups), version)).groups[0].topics
+        found = (await client.exchange(OffsetFetchRequest(groups=groups), version)).groups[0].topics
     else:
         requested = OffsetFetchRequest(group_id="g", topics=topics)
-        found = (await client.hears(requested, version)).topics
+        found = (await client.exchange(requested, version)).topics
     results = [
         (part.committed_offset, part.metadata, part.error_code) for part in found[0].partitions
     ]
@@ -222,7 +222,7 @@ async def test_a_subscription_of_pulsars_is_a_group(stage: Stage) -> None:
 async def test_what_pulsar_acknowledges_outdates_a_commit(stage: Stage) -> None:
     client = await stage.client("t")
     await client.produce("t", batch(b"a", b"b"), batch(b"c"), batch(b"d"))
-    await client.hears(commit(1, metadata="in a batch"), 9)
+    await client.exchange(commit(1, metadata="in a batch"), 9)
     assert await committed(client) == (1, "in a batch")
     cursor = loaded(stage).subscriptions["g"].cursor
     ledger_id, entry_id = loaded(stage).ledger.chain.first

@@ -19,7 +19,7 @@ async def test_a_batch_that_was_not_stored_may_come_again(slow_stage: Stage) -> 
         await settled()
         slow_stage.stores.ledgers.sync()
         await settled()
-        parts = [each.responses[0].partition_responses[0] for each in client.hear()]
+        parts = [each.responses[0].partition_responses[0] for each in client.receive()]
         return [(part.error_code, part.base_offset) for part in parts]
 
     for one in sent:
@@ -28,7 +28,7 @@ async def test_a_batch_that_was_not_stored_may_come_again(slow_stage: Stage) -> 
     for ledger in slow_stage.stores.ledgers.ledgers.values():
         ledger.fail(StorageFailed("no"))
     await settled()
-    assert all(each.responses[0].partition_responses[0].error_code for each in client.hear())
+    assert all(each.responses[0].partition_responses[0].error_code for each in client.receive())
     first = await stored()
     assert [code for code, _ in first] == [0, 0, 0]
     assert await stored() == first, "these were taken for what they are"

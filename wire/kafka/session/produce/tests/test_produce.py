@@ -54,10 +54,10 @@ async def test_nothing_is_said_before_it_is_stored(slow_stage: Stage) -> None:
     client.ask(produce_request("t", batch(b"a")), 9)
     client.ask(produce_request("t", batch(b"b", b"c")), 9)
     await settled()
-    assert client.hear() == []
+    assert client.receive() == []
     slow_stage.stores.ledgers.sync()
     await settled()
-    replies = [each.responses[0].partition_responses[0].base_offset for each in client.hear()]
+    replies = [each.responses[0].partition_responses[0].base_offset for each in client.receive()]
     assert replies == [0, 1]
 
 
@@ -72,7 +72,7 @@ async def test_a_bad_batch_spares_the_others(stage: Stage) -> None:
 async def test_topics_and_partitions_that_are_not_there(stage: Stage) -> None:
     client = await stage.client("t")
     assert (await client.produce("unknown", batch(b"a"))).error_code == errors.UNKNOWN_TOPIC
-    replies = await client.hears(produce_request("t", batch(b"a"), index=7), 9)
+    replies = await client.exchange(produce_request("t", batch(b"a"), index=7), 9)
     results = replies.responses[0].partition_responses[0]
     assert (results.index, results.error_code) == (7, errors.UNKNOWN_TOPIC)
 
@@ -83,7 +83,7 @@ async def test_without_acks_nothing_is_said_and_order_is_kept(stage: Stage) -> N
     assert (await client.produce("t", batch(b"b"))).base_offset == 1
     client.ask(produce_request("t", b"nonsense", acks=0), 9)
     await settled()
-    assert client.hear() == []
+    assert client.receive() == []
     assert client.line.ending is not None
 
 
@@ -95,7 +95,7 @@ async def test_what_comes_while_a_topic_is_loaded_waits_for_it(stage: Stage) -> 
     for place in range(5):
         client.ask(produce_request("t", batch(b"%d" % place)), 9)
     await settled()
-    offsets = [each.responses[0].partition_responses[0].base_offset for each in client.hear()]
+    offsets = [each.responses[0].partition_responses[0].base_offset for each in client.receive()]
     assert offsets == [1, 2, 3, 4, 5]
 
 
@@ -121,7 +121,7 @@ async def test_storage_that_refuses(slow_stage: Stage) -> None:
     for ledger in slow_stage.stores.ledgers.ledgers.values():
         ledger.fail(StorageFailed("no"))
     await settled()
-    (replies,) = client.hear()
+    (replies,) = client.receive()
     assert replies.responses[0].partition_responses[0].error_code != 0
 
 
@@ -166,7 +166,7 @@ async def answered(client: Client) -> list[ProducedPartition]:
     """What all that it asked came to, threads and all."""
     while client.wire.waiting:
         await trio.lowlevel.checkpoint()
-    return [each.responses[0].partition_responses[0] for each in client.hear()]
+    return [each.responses[0].partition_responses[0] for each in client.receive()]
 
 
 async def test_batches_are_compressed_as_the_topic_has_it(stage: Stage) -> None:
@@ -253,7 +253,7 @@ async def test_topics_by_their_ids(stage: Stage) -> None:
             timeout_ms=1000,
             topic_data=[ProduceTopic(topic_id=expected, partition_data=[part])],
         )
-        (results,) = (await client.hears(request, 13)).responses
+        (results,) = (await client.exchange(request, 13)).responses
         assert results.topic_id == expected
         code: int = results.partition_responses[0].error_code
         return code
@@ -277,7 +277,7 @@ async def test_who_is_too_fast_is_told_and_not_read(stage: Stage) -> None:
     await settled()
     client.ask(produce_request("t", batch(b"a", b"b")), 9)
     await settled()
-    (replies,) = client.hear()
+    (replies,) = client.receive()
     assert replies.throttle_time_ms > 0
     assert replies.responses[0].partition_responses[0].error_code == 0
     assert client.line.paused

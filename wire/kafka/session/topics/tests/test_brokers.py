@@ -84,7 +84,7 @@ async def unloaded(broker: Broker) -> None:
 
 async def test_metadata_names_the_owner_of_each_partition(client: Client) -> None:
     expected = [MetadataRequestTopic(name=name) for name in (OURS, THEIRS, NOBODYS, "mixed")]
-    received = await client.hears(MetadataRequest(topics=expected), 9)
+    received = await client.exchange(MetadataRequest(topics=expected), 9)
     here, there = received.brokers
     assert (here.node_id, here.port) == (0, 9092)
     assert (there.node_id, there.host, there.port) == (7, "::1", 1234)
@@ -101,12 +101,12 @@ async def test_metadata_names_the_owner_of_each_partition(client: Client) -> Non
 
 
 async def test_tools_are_told_the_same(client: Client) -> None:
-    received = await client.hears(
+    received = await client.exchange(
         DescribeClusterRequest(include_cluster_authorized_operations=False)
     )
     assert [(one.broker_id, one.port) for one in received.brokers] == [(0, 9092), (7, 1234)]
     requested = DescribeTopicPartitionsRequest(topics=[DescribeTopic(name=THEIRS)])
-    received = await client.hears(requested)
+    received = await client.exchange(requested)
     (part,) = received.topics[0].partitions
     assert (part.error_code, part.leader_id) == (NONE, 7)
 
@@ -114,14 +114,14 @@ async def test_tools_are_told_the_same(client: Client) -> None:
 @pytest.mark.parametrize("key_type", [0, 1])
 async def test_a_coordinator_is_found_where_it_is(client: Client, key_type: int) -> None:
     requested = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[OURS, THEIRS, NOBODYS])
-    received = await client.hears(requested, 4)
+    received = await client.exchange(requested, 4)
     found = [(one.key, one.error_code, one.node_id, one.port) for one in received.coordinators]
     assert found == [
         (OURS, NONE, 0, 9092),
         (THEIRS, NONE, 7, 1234),
         (NOBODYS, COORDINATOR_NOT_AVAILABLE, -1, -1),
     ]
-    received = await client.hears(FindCoordinatorRequest(key=THEIRS, key_type=key_type), 3)
+    received = await client.exchange(FindCoordinatorRequest(key=THEIRS, key_type=key_type), 3)
     assert (received.error_code, received.node_id, received.host, received.port) == (
         NONE,
         7,
@@ -149,42 +149,42 @@ async def test_a_group_of_a_peer_is_not_coordinated_here(client: Client) -> None
     beat = HeartbeatRequest(group_id=THEIRS, generation_id=1, member_id="m")
     sync = SyncGroupRequest(group_id=THEIRS, generation_id=1, member_id="m", assignments=[])
     for request in (join, beat, sync):
-        assert (await client.hears(request, 3)).error_code == NOT_COORDINATOR
+        assert (await client.exchange(request, 3)).error_code == NOT_COORDINATOR
     part = CommitPartition(partition_index=0, committed_offset=0, committed_metadata=None)
     topics = [CommitTopic(name=OURS, partitions=[part])]
     commit = OffsetCommitRequest(group_id=THEIRS, member_id="", topics=topics)
     leave = LeaveGroupRequest(group_id=THEIRS, members=[LeaveMember(member_id="m")])
-    assert (await client.hears(leave)).error_code == NOT_COORDINATOR
-    received = await client.hears(commit, 8)
+    assert (await client.exchange(leave)).error_code == NOT_COORDINATOR
+    received = await client.exchange(commit, 8)
     assert received.topics[0].partitions[0].error_code == NOT_COORDINATOR
     fetch = OffsetFetchRequest(groups=[FetchOffsetsGroup(group_id=THEIRS, topics=None)])
-    assert (await client.hears(fetch, 8)).groups[0].error_code == NOT_COORDINATOR
+    assert (await client.exchange(fetch, 8)).groups[0].error_code == NOT_COORDINATOR
     newer = ConsumerGroupHeartbeatRequest(group_id=THEIRS, member_id="m", member_epoch=1)
-    assert (await client.hears(newer)).error_code == NOT_COORDINATOR
-    received = await client.hears(DescribeGroupsRequest(groups=[THEIRS, "never"]), 6)
+    assert (await client.exchange(newer)).error_code == NOT_COORDINATOR
+    received = await client.exchange(DescribeGroupsRequest(groups=[THEIRS, "never"]), 6)
     assert [one.error_code for one in received.groups] == [NOT_COORDINATOR, GROUP_ID_NOT_FOUND]
     requested = ConsumerGroupDescribeRequest(
         group_ids=[THEIRS], include_authorized_operations=False
     )
-    received = await client.hears(requested)
+    received = await client.exchange(requested)
     assert received.groups[0].error_code == NOT_COORDINATOR
-    received = await client.hears(DeleteGroupsRequest(groups_names=[THEIRS]))
+    received = await client.exchange(DeleteGroupsRequest(groups_names=[THEIRS]))
     assert received.results[0].error_code == NOT_COORDINATOR
-    received = await client.hears(OffsetDeleteRequest(group_id=THEIRS, topics=[]))
+    received = await client.exchange(OffsetDeleteRequest(group_id=THEIRS, topics=[]))
     assert received.error_code == NOT_COORDINATOR
     assert client.front.services.groups.all() == []
     ours = HeartbeatRequest(group_id=OURS, generation_id=1, member_id="m")
-    assert (await client.hears(ours, 3)).error_code == UNKNOWN_MEMBER_ID
+    assert (await client.exchange(ours, 3)).error_code == UNKNOWN_MEMBER_ID
 
 
 async def test_a_transaction_of_a_peer_is_not_coordinated_here(client: Client) -> None:
     begin = InitProducerIdRequest(transactional_id=THEIRS, transaction_timeout_ms=1000)
-    received = await client.hears(begin)
+    received = await client.exchange(begin)
     assert (received.error_code, received.producer_epoch) == (NOT_COORDINATOR, -1)
     add = AddOffsetsToTxnRequest(
         transactional_id=THEIRS, producer_id=1, producer_epoch=0, group_id="g"
     )
-    assert (await client.hears(add)).error_code == NOT_COORDINATOR
+    assert (await client.exchange(add)).error_code == NOT_COORDINATOR
     assert list(client.front.services.transactions.all()) == []
     begin = InitProducerIdRequest(transactional_id=OURS, transaction_timeout_ms=1000)
-    assert (await client.hears(begin)).error_code == NONE
+    assert (await client.exchange(begin)).error_code == NONE

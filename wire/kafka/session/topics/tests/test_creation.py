@@ -27,7 +27,7 @@ async def test_what_a_topic_is_made_with_is_told_and_kept(stage: Stage) -> None:
     topic = CreateTopic(
         name="t", num_partitions=1, replication_factor=1, assignments=[], configs=expected
     )
-    (results,) = (await client.hears(CreateTopicsRequest(topics=[topic]), 7)).topics
+    (results,) = (await client.exchange(CreateTopicsRequest(topics=[topic]), 7)).topics
     assert {one.name: (one.value, one.config_source) for one in results.configs}[
         "retention.ms"
     ] == (

@@ -23,7 +23,7 @@ from magnetar.wire.kafka.tests.batch import batch
 
 async def sizes(client: Client, topics: list[TopicPartitions] | None = None) -> dict[str, int]:
     """Of the partitions of the one directory."""
-    (found,) = (await client.hears(DescribeLogDirsRequest(topics=topics))).results
+    (found,) = (await client.exchange(DescribeLogDirsRequest(topics=topics))).results
     assert found.error_code == 0
     return {
         f"{topic.name}-{part.partition_index}": part.partition_size
@@ -60,7 +60,7 @@ async def test_nothing_is_loaded_to_be_measured(stage: Stage) -> None:
 async def test_the_disk(stage: Stage) -> None:
     async with running(stage.stores) as broker:
         outcomes = Stage(stage.stores, broker, data_dir="/there", room=lambda: (10, 3))
-        received = await (await outcomes.client()).hears(DescribeLogDirsRequest(topics=[]))
+        received = await (await outcomes.client()).exchange(DescribeLogDirsRequest(topics=[]))
         assert received.results == [
             DescribedLogDir(
                 error_code=0, log_dir="/there", topics=[], total_bytes=10, usable_bytes=3
@@ -74,7 +74,7 @@ async def test_whoever_leads_stays(stage: Stage) -> None:
         TopicPartitions(topic="a", partitions=[0, 1]),
         TopicPartitions(topic="u", partitions=[0]),
     ]
-    received = await client.hears(ElectLeadersRequest(topic_partitions=expected))
+    received = await client.exchange(ElectLeadersRequest(topic_partitions=expected))
     assert [
         [(part.partition_id, part.error_code) for part in topic.partition_result]
         for topic in received.replica_election_results
@@ -82,13 +82,13 @@ async def test_whoever_leads_stays(stage: Stage) -> None:
         [(0, errors.ELECTION_NOT_NEEDED), (1, errors.UNKNOWN_TOPIC)],
         [(0, errors.UNKNOWN_TOPIC)],
     ]
-    everything = await client.hears(ElectLeadersRequest(topic_partitions=None))
+    everything = await client.exchange(ElectLeadersRequest(topic_partitions=None))
     assert (everything.error_code, everything.replica_election_results) == (0, [])
 
 
 async def test_nothing_is_on_its_way(stage: Stage) -> None:
     client = await stage.client("a")
-    received = await client.hears(ListPartitionReassignmentsRequest())
+    received = await client.exchange(ListPartitionReassignmentsRequest())
     assert (received.error_code, received.topics) == (0, [])
 
 
@@ -109,7 +109,7 @@ async def test_partitions_may_be_moved_to_where_they_are(stage: Stage) -> None:
         )
         for name, index, replicas in wishes
     ]
-    outcomes = await client.hears(AlterPartitionReassignmentsRequest(topics=topics))
+    outcomes = await client.exchange(AlterPartitionReassignmentsRequest(topics=topics))
     assert (outcomes.error_code, outcomes.error_message) == (0, None)
     wrong = errors.INVALID_REPLICA_ASSIGNMENT
     assert [topic.partitions[0].error_code for topic in outcomes.responses] == [
@@ -133,7 +133,7 @@ async def test_the_directory_is_what_it_is(stage: Stage) -> None:
         AlteredDirTopic(name="unknown", partitions=[0]),
     ]
     dirs = [AlteredDir(path=path, topics=topics) for path in ("/there", "/elsewhere")]
-    outcomes = await client.hears(AlterReplicaLogDirsRequest(dirs=dirs))
+    outcomes = await client.exchange(AlterReplicaLogDirsRequest(dirs=dirs))
     unknown = errors.UNKNOWN_TOPIC
     assert [[part.error_code for part in one.partitions] for one in outcomes.results] == [
         [0, unknown],

@@ -23,24 +23,24 @@ from magnetar.wire.kafka.tests.batch import batch
 async def test_topics_by_their_ids(stage: Stage) -> None:
     client = await stage.client("t")
     (found,) = (
-        await client.hears(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+        await client.exchange(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
     ).topics
     assert found.topic_id != NO_UUID
     by_id = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=found.topic_id)])
-    (again,) = (await client.hears(by_id, 12)).topics
+    (again,) = (await client.exchange(by_id, 12)).topics
     assert (again.name, again.topic_id, again.error_code) == ("t", found.topic_id, 0)
     expected = [DeleteTopic(topic_id=found.topic_id), DeleteTopic(topic_id=b"x" * 16)]
-    received = await client.hears(DeleteTopicsRequest(topics=expected, timeout_ms=1), 6)
+    received = await client.exchange(DeleteTopicsRequest(topics=expected, timeout_ms=1), 6)
     assert [(one.name, one.error_code) for one in received.responses] == [
         ("t", 0),
         (None, errors.UNKNOWN_TOPIC_ID),
     ]
-    (gone,) = (await client.hears(by_id, 12)).topics
+    (gone,) = (await client.exchange(by_id, 12)).topics
     assert gone.error_code == errors.UNKNOWN_TOPIC_ID
     by_name = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    (not_yet,) = (await client.hears(by_name, 12)).topics
+    (not_yet,) = (await client.exchange(by_name, 12)).topics
     assert (not_yet.error_code, not_yet.partitions) == (errors.UNKNOWN_TOPIC, [])
-    (new,) = (await client.hears(by_name, 12)).topics
+    (new,) = (await client.exchange(by_name, 12)).topics
     assert new.topic_id not in (found.topic_id, NO_UUID)
 
 
@@ -53,11 +53,11 @@ async def test_what_may_not_be_made_is_not_made_by_asking(stage: Stage, name: st
         requested = MetadataRequest(
             topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=may
         )
-        (results,) = (await client.hears(requested, version)).topics
+        (results,) = (await client.exchange(requested, version)).topics
         assert results.error_code == errors.INVALID_TOPIC
     results = await client.produce(name, batch(b"a"))
     assert results.error_code in (errors.UNKNOWN_TOPIC, errors.INVALID_TOPIC)
-    assert (await client.hears(MetadataRequest(topics=None), 9)).topics == []
+    assert (await client.exchange(MetadataRequest(topics=None), 9)).topics == []
 
 
 async def test_topics_described_some_partitions_at_a_time(stage: Stage) -> None:
@@ -70,7 +70,7 @@ async def test_topics_described_some_partitions_at_a_time(stage: Stage) -> None:
             response_partition_limit=2,
             cursor=cursor,
         )
-        received = await client.hears(request)
+        received = await client.exchange(request)
         for topic in received.topics:
             seen += [(topic.name, part.partition_index) for part in topic.partitions]
             assert (topic.error_code == 0) == (topic.name != "none")
@@ -83,7 +83,7 @@ async def test_topics_described_some_partitions_at_a_time(stage: Stage) -> None:
 async def test_the_cluster_is_this_server(stage: Stage) -> None:
     client = await stage.client()
     requested = DescribeClusterRequest(include_cluster_authorized_operations=False)
-    received = await client.hears(requested)
+    received = await client.exchange(requested)
     assert [one.broker_id for one in received.brokers] == [received.controller_id]
 
 
@@ -98,7 +98,7 @@ async def test_metadata_by_id_is_refused_where_ids_mean_nothing_yet(
         MetadataRequestTopic(name="u", topic_id=b"\1" * 16),
     ):
         requested = MetadataRequest(topics=[MetadataRequestTopic(name="t"), unnamed])
-        results = (await client.hears(requested, version)).topics
+        results = (await client.exchange(requested, version)).topics
         assert [one.error_code for one in results] == [errors.INVALID_REQUEST] * 2
         assert [one.name for one in results] == ["t", unnamed.name or ""]
 
@@ -111,13 +111,13 @@ async def test_all_topics_are_asked_for_in_each_versions_way(stage: Stage) -> No
         (MetadataRequest(topics=[]), 1, []),
         (MetadataRequest(topics=None), 1, ["a", "b"]),
     ):
-        assert [one.name for one in (await client.hears(requested, version)).topics] == names
+        assert [one.name for one in (await client.exchange(requested, version)).topics] == names
 
 
 async def test_what_may_be_done_is_told_only_if_asked_for(stage: Stage) -> None:
     client = await stage.client("t")
     for requested in (True, False):
-        received = await client.hears(
+        received = await client.exchange(
             MetadataRequest(
                 topics=[MetadataRequestTopic(name="t")],
                 include_topic_authorized_operations=requested,
@@ -140,5 +140,5 @@ async def test_a_topic_is_not_made_by_asking_where_it_may_not(stage: Stage) -> N
         topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False
     )
     for _ in range(2):
-        (results,) = (await client.hears(requested, 9)).topics
+        (results,) = (await client.exchange(requested, 9)).topics
         assert results.error_code == errors.UNKNOWN_TOPIC

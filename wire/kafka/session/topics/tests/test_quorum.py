@@ -18,7 +18,7 @@ from magnetar.wire.kafka.messages.quorum import (
 async def requested(client: Client, name: str, index: int, version: int = 2) -> tuple[Any, Any]:
     part = DescribeQuorumPartition(partition_index=index)
     topic = DescribeQuorumTopic(topic_name=name, partitions=[part])
-    results = await client.hears(DescribeQuorumRequest(topics=[topic]), version)
+    results = await client.exchange(DescribeQuorumRequest(topics=[topic]), version)
     assert results.error_code == 0
     return results.topics[0].partitions[0], results.nodes
 

@@ -36,7 +36,7 @@ async def create(client: Client, *, validate_only: bool = False, **fields: Any) 
     request = CreateTopicsRequest(
         topics=[CreateTopic(**said)], timeout_ms=1000, validate_only=validate_only
     )
-    (outcomes,) = (await client.hears(request, 6)).topics
+    (outcomes,) = (await client.exchange(request, 6)).topics
     return outcomes.error_code, outcomes.num_partitions
 
 
@@ -44,7 +44,7 @@ async def partitions(client: Client, name: str = "t") -> tuple[int, int]:
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
     )
-    (topic,) = (await client.hears(request, 9)).topics
+    (topic,) = (await client.exchange(request, 9)).topics
     return topic.error_code, len(topic.partitions)
 
 
@@ -59,14 +59,14 @@ async def test_a_topic_is_made_enlarged_and_deleted(stage: Stage) -> None:
     assert (await create(client, validate_only=True))[0] == errors.TOPIC_ALREADY_EXISTS
     for count, code in ((3, errors.INVALID_PARTITIONS), (5, 0)):
         expected = CreatePartitionsTopic(name="t", count=count, assignments=None)
-        received = await client.hears(
+        received = await client.exchange(
             CreatePartitionsRequest(topics=[expected], timeout_ms=1000, validate_only=False)
         )
         assert received.results[0].error_code == code
     assert await partitions(client) == (0, 5)
     await client.produce("t", batch(b"a"))
     deleting = DeleteTopicsRequest(topic_names=["t", "unknown"], timeout_ms=1000)
-    received = await client.hears(deleting, 5)
+    received = await client.exchange(deleting, 5)
     assert [one.error_code for one in received.responses] == [0, errors.UNKNOWN_TOPIC]
     assert await partitions(client) == (errors.UNKNOWN_TOPIC, 0)
     assert (await client.produce("t", batch(b"a"))).error_code == errors.UNKNOWN_TOPIC
@@ -118,7 +118,7 @@ async def test_a_topic_is_made_enlarged_and_deleted(stage: Stage) -> None:
 async def test_what_cannot_be_is_refused(stage: Stage, fields: dict[str, Any], code: int) -> None:
     client = await stage.client()
     assert (await create(client, **fields))[0] == code
-    assert (await client.hears(MetadataRequest(topics=None), 9)).topics == []
+    assert (await client.exchange(MetadataRequest(topics=None), 9)).topics == []
 
 
 async def test_partitions_may_be_put_on_this_broker(stage: Stage) -> None:
@@ -136,6 +136,6 @@ async def test_a_topic_that_is_named_twice_is_not_made(stage: Stage) -> None:
     plain = CreateTopic(
         name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[]
     )
-    received = await client.hears(CreateTopicsRequest(topics=[plain, plain]), 7)
+    received = await client.exchange(CreateTopicsRequest(topics=[plain, plain]), 7)
     assert [one.error_code for one in received.topics] == [errors.INVALID_REQUEST]
     assert await partitions(client) == (errors.UNKNOWN_TOPIC, 0)

@@ -21,12 +21,12 @@ async def test_tools_see_what_goes_on(stage: Stage) -> None:
     await one.write(b"a", b"b")
     client = one.client
     everything = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
-    (listed,) = (await client.hears(everything)).transaction_states
+    (listed,) = (await client.exchange(everything)).transaction_states
     assert (listed.transactional_id, listed.transaction_state) == ("n", "Ongoing")
     filtered = ListTransactionsRequest(state_filters=["Empty", "Odd"], producer_id_filters=[])
-    received = await client.hears(filtered)
+    received = await client.exchange(filtered)
     assert (received.transaction_states, received.unknown_state_filters) == ([], ["Odd"])
-    both = await client.hears(DescribeTransactionsRequest(transactional_ids=["n", "none"]))
+    both = await client.exchange(DescribeTransactionsRequest(transactional_ids=["n", "none"]))
     known, unknown = both.transaction_states
     assert (known.transaction_state, known.topics[0].topic, known.topics[0].partitions) == (
         "Ongoing",
@@ -35,7 +35,7 @@ async def test_tools_see_what_goes_on(stage: Stage) -> None:
     )
     assert unknown.error_code == errors.TRANSACTIONAL_ID_NOT_FOUND
     requested = DescribeProducersRequest(topics=[TopicIndexes(name="t", partition_indexes=[0, 5])])
-    (topic,) = (await client.hears(requested)).topics
+    (topic,) = (await client.exchange(requested)).topics
     (writing,) = topic.partitions[0].active_producers
     assert (writing.producer_id, writing.last_sequence) == (one.id, 1)
     assert writing.current_txn_start_offset == 0
@@ -53,7 +53,7 @@ async def test_a_tool_ends_what_hangs(stage: Stage) -> None:
         topics=[TopicIndexes(name="t", partition_indexes=[0, 5])],
         coordinator_epoch=0,
     )
-    (results,) = (await one.client.hears(WriteTxnMarkersRequest(markers=[marker]))).markers
+    (results,) = (await one.client.exchange(WriteTxnMarkersRequest(markers=[marker]))).markers
     codes = [part.error_code for part in results.topics[0].partitions]
     assert codes == [0, errors.UNKNOWN_TOPIC]
     part = await committed(one.client)
@@ -73,7 +73,7 @@ async def test_the_list_is_narrowed_by_state_producer_and_duration(stage: Stage)
             producer_id_filters=list(ids),
             duration_filter=duration_ms,
         )
-        received = await one.client.hears(request)
+        received = await one.client.exchange(request)
         return sorted(found.transactional_id for found in received.transaction_states)
 
     assert await listed() == ["a", "b"]
@@ -90,7 +90,7 @@ async def test_a_transaction_that_is_over_has_neither_begin_nor_topics(stage: St
     await one.add()
     await one.end(commit=True)
     requested = DescribeTransactionsRequest(transactional_ids=["n"])
-    (results,) = (await one.client.hears(requested)).transaction_states
+    (results,) = (await one.client.exchange(requested)).transaction_states
     assert (results.transaction_state, results.transaction_start_time_ms) == ("CompleteCommit", -1)
     assert results.topics == []
 
@@ -99,6 +99,6 @@ async def test_a_producer_without_a_transaction_is_described(stage: Stage) -> No
     one = await producer(stage)
     await one.write(b"a", attributes=0)
     requested = DescribeProducersRequest(topics=[TopicIndexes(name="t", partition_indexes=[0])])
-    (topic,) = (await one.client.hears(requested)).topics
+    (topic,) = (await one.client.exchange(requested)).topics
     (writer,) = topic.partitions[0].active_producers
     assert (writer.producer_id, writer.current_txn_start_offset) == (one.id, -1)

@@ -41,7 +41,7 @@ class Producer:
         request = InitProducerIdRequest(
             transactional_id=self.name, transaction_timeout_ms=timeout_ms, **known
         )
-        results = await self.client.hears(request, version)
+        results = await self.client.exchange(request, version)
         if results.error_code == 0:
             self.id, self.epoch, self.sequence = results.producer_id, results.producer_epoch, 0
         code: int = results.error_code
@@ -54,7 +54,7 @@ class Producer:
             producer_epoch=self.epoch,
             topics=[AddTopic(name=topic, partitions=[partition])],
         )
-        results = await self.client.hears(request)
+        results = await self.client.exchange(request)
         code: int = results.results_by_topic[0].results_by_partition[0].partition_error_code
         return code
 
@@ -72,7 +72,7 @@ class Producer:
             producer_epoch=self.epoch,
             committed=commit,
         )
-        code: int = (await self.client.hears(request, 4)).error_code
+        code: int = (await self.client.exchange(request, 4)).error_code
         await settled()
         return code
 
@@ -86,7 +86,7 @@ async def producer(stage: Stage, name: str = "n") -> Producer:
 async def committed(client: Client, offset: int = 0) -> FetchedPartition:
     request = fetch_request("t", offset)
     request.isolation_level = 1
-    found: FetchedPartition = (await client.hears(request, 12)).responses[0].partitions[0]
+    found: FetchedPartition = (await client.exchange(request, 12)).responses[0].partitions[0]
     return found
 
 
@@ -138,9 +138,9 @@ async def test_a_reader_waits_for_the_decision(stage: Stage) -> None:
     request.isolation_level = 1
     reader.ask(request, 12)
     await one.write(b"a")
-    assert reader.hear() == []
+    assert reader.receive() == []
     await one.end(commit=True)
-    (received,) = reader.hear()
+    (received,) = reader.receive()
     assert values(received.responses[0].partitions[0]) == [(0, b"a")]
 
 
@@ -218,7 +218,7 @@ async def test_partitions_that_are_not_there(stage: Stage) -> None:
         producer_epoch=one.epoch,
         topics=[AddTopic(name="t", partitions=[0, 9])],
     )
-    (results,) = (await one.client.hears(request)).results_by_topic
+    (results,) = (await one.client.exchange(request)).results_by_topic
     assert [part.partition_error_code for part in results.results_by_partition] == [
         errors.OPERATION_NOT_ATTEMPTED,
         errors.UNKNOWN_TOPIC,
@@ -249,7 +249,7 @@ async def test_offsets_are_added_by_group(stage: Stage) -> None:
     request = AddOffsetsToTxnRequest(
         transactional_id="n", producer_id=one.id, producer_epoch=one.epoch, group_id="g"
     )
-    assert (await one.client.hears(request)).error_code == 0
+    assert (await one.client.exchange(request)).error_code == 0
     found = stage.front.services.transactions.find("n")
     assert found is not None
     assert found.participants == ("g",)
@@ -265,7 +265,7 @@ async def test_where_it_is_decided_that_a_log_ends(stage: Stage) -> None:
         part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         topics = [ListOffsetsTopic(name="t", partitions=[part])]
         request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
-        offset: int = (await one.client.hears(request, 7)).topics[0].partitions[0].offset
+        offset: int = (await one.client.exchange(request, 7)).topics[0].partitions[0].offset
         return offset
 
     assert [await listed(-1, isolation) for isolation in (0, 1)] == [2, 1]

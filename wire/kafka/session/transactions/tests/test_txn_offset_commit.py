@@ -33,7 +33,7 @@ async def began(stage: Stage) -> Producer:
     request = AddOffsetsToTxnRequest(
         transactional_id="n", producer_id=made.id, producer_epoch=made.epoch, group_id="g"
     )
-    assert (await made.client.hears(request)).error_code == 0
+    assert (await made.client.exchange(request)).error_code == 0
     return made
 
 
@@ -49,7 +49,7 @@ async def promised(one: Producer, offset: int, **fields: Any) -> int:
         "topics": [TxnCommitTopic(name="t", partitions=[part])],
         **fields,
     }
-    results = await one.client.hears(TxnOffsetCommitRequest(**said), 3)
+    results = await one.client.exchange(TxnOffsetCommitRequest(**said), 3)
     code: int = results.topics[0].partitions[0].error_code
     return code
 
@@ -60,7 +60,7 @@ async def committed(client: Client, *, stable: bool = False) -> tuple[int, int]:
         topics=[FetchOffsetsTopic(name="t", partition_indexes=[0])],
         require_stable=stable,
     )
-    part = (await client.hears(request, 7)).topics[0].partitions[0]
+    part = (await client.exchange(request, 7)).topics[0].partitions[0]
     return part.error_code, part.committed_offset
 
 

@@ -25,7 +25,7 @@ QUESTIONS = {
 async def test_a_question_waits_for_who_was_sent_away(stage: Stage, answer: str) -> None:
     await published(stage, b"a", b"b")
     client = await consumer(stage)
-    await client.hears()
+    await client.receive()
     await stage.broker.unload(T)
     assert kinds(await client.says(*QUESTIONS[answer])) == ["CLOSE_CONSUMER"]
     received = await client.says(peer.subscribe(6, 3, "t", "s"))
@@ -43,11 +43,11 @@ async def test_a_question_in_the_middle_of_an_unload(slow_stage: Stage) -> None:
     await writer.says_one(peer.producer(1, 1, "t"))
     await writer.says(peer.send(1, 0, b"x"))
     slow_stage.broker.spawn(slow_stage.broker.unload, T)
-    assert kinds(await client.hears()) == ["CLOSE_CONSUMER"]
+    assert kinds(await client.receive()) == ["CLOSE_CONSUMER"]
     again = peer.subscribe(6, 3, "t", "s")
     assert await client.says(peer.get_last_message_id(5, 3), again) == []
     slow_stage.stores.ledgers.sync()
-    success, last = await client.hears()
+    success, last = await client.receive()
     assert success.kind == "SUCCESS"
     assert (last.body.last_message_id.ledger_id, last.body.last_message_id.entry_id) == (0, 0)
 
@@ -75,7 +75,7 @@ async def test_nobody_waits_for_ever(stage: Stage, autojump_clock: MockClock) ->
     begun = trio.current_time()
     client.feed(peer.get_last_message_id(5, 3))
     await trio.sleep(ATTACH_SECONDS + 1)
-    closed, refused = await client.hears()
+    closed, refused = await client.receive()
     assert (closed.kind, refused.body.error) == ("CLOSE_CONSUMER", pb.ServiceNotReady)
     assert trio.current_time() - begun < ATTACH_SECONDS + 2
 

@@ -20,7 +20,7 @@ NOBODY = (1 << 64) - 1
 async def test_subscribe_flow_receive(stage: Stage) -> None:
     await published(stage, b"a", b"b", b"c")
     client = await consumer(stage, permits=0)
-    assert await client.hears() == []
+    assert await client.receive() == []
     received = await client.says(peer.flow(3, 2))
     assert ids(received) == [(0, 0), (0, 1)]
     assert [peer.open_tail(each.tail).payload for each in received] == [b"a", b"b"]
@@ -33,13 +33,13 @@ async def test_a_receipt_for_an_acknowledgement_comes_after_storage(slow_stage: 
     await client.says_one(peer.producer(1, 1, "t"))
     await client.says(peer.send(1, 1))
     slow_stage.stores.ledgers.sync()
-    await client.hears()
+    await client.receive()
     await client.says_one(peer.subscribe(2, 3, "t", "s", initial_position=1))
     assert ids(await client.says(peer.flow(3, 10))) == [(0, 0)]
     assert await client.says(peer.ack(3, (0, 0))) == [], "nobody requested"
     assert await client.says(peer.ack(3, (0, 0), request_id=9)) == []
     slow_stage.stores.ledgers.sync()
-    (received,) = await client.hears()
+    (received,) = await client.receive()
     assert (received.kind, received.body.request_id, received.body.consumer_id) == (
         "ACK_RESPONSE",
         9,
@@ -53,7 +53,7 @@ async def test_a_message_given_up_is_done_with_and_noted(
 ) -> None:
     await published(stage, b"a", b"b")
     client = await consumer(stage)
-    await client.hears()
+    await client.receive()
     for entry_id in range(2):
         await client.says(
             peer.ack(3, (0, entry_id), validation_error=pb.CommandAck.DECRYPTION_ERROR)
@@ -71,12 +71,12 @@ async def test_messages_say_since_when_they_are_asked_for(stage: Stage) -> None:
     def epochs(received: list[peer.ReceivedFrame]) -> list[int]:
         return [each.body.consumer_epoch for each in received if each.kind == "MESSAGE"]
 
-    assert epochs(await client.hears()) == [1, 1]
+    assert epochs(await client.receive()) == [1, 1]
     again = await client.says(peer.redeliver(3, consumer_epoch=2), peer.flow(3, 10))
     assert epochs(again) == [2, 2]
     await client.says(peer.close_consumer(9, 3))
     plain = await consumer(stage)
-    assert not any(each.body.HasField("consumer_epoch") for each in await plain.hears())
+    assert not any(each.body.HasField("consumer_epoch") for each in await plain.receive())
 
 
 async def test_what_is_noted_with_a_position_is_stored_with_it(stage: Stage) -> None:
@@ -135,18 +135,18 @@ async def test_consumers_of_one_stalled_connection_do_not_each_pack_their_fill(
             peer.subscribe(consumer_id, consumer_id, "t", subscription, initial_position=1)
         )
     client.feed(*[peer.flow(consumer_id, 1_000) for consumer_id in range(1, 9)])
-    assert len(ids(await client.hears())) < 8
+    assert len(ids(await client.receive())) < 8
     assert 2**20 < client.line.packed_bytes <= 2 * 2**20, "one turn of one consumer, not of eight"
     client.line.packed_bytes = 0
     client.line.congested = False
     client.session.relieved()
-    assert ids(await client.hears()) != [], "and the others have their turn then"
+    assert ids(await client.receive()) != [], "and the others have their turn then"
 
 
 async def test_redelivery_is_counted_where_it_is_shared(stage: Stage) -> None:
     await published(stage, b"a", b"b")
     client = await consumer(stage, sub_type=SHARED)
-    assert len(ids(await client.hears())) == 2
+    assert len(ids(await client.receive())) == 2
     received = await client.says(peer.redeliver(3, (0, 1)))
     assert ids(received) == [(0, 1)]
     assert received[0].body.redelivery_count == 1
@@ -181,24 +181,24 @@ async def test_the_end_of_a_topic_is_told_to_java_alone(stage: Stage) -> None:
 async def test_a_congested_peer_is_delivered_to_again_once_it_is_relieved(stage: Stage) -> None:
     """Once it was not, if it had permits left and nothing to acknowledge."""
     client = await consumer(stage)
-    await client.hears()
+    await client.receive()
     client.line.congested = True
     await published(stage, b"a")
-    assert ids(await client.hears()) == []
+    assert ids(await client.receive()) == []
     client.line.congested = False
     client.session.relieved()
-    assert ids(await client.hears()) == [(0, 0)]
+    assert ids(await client.receive()) == [(0, 0)]
 
 
 async def test_a_connection_that_is_gone_gives_everything_back(stage: Stage) -> None:
     await published(stage, b"a", b"b")
     a = await consumer(stage, sub_type=SHARED)
-    assert len(ids(await a.hears())) == 2
+    assert len(ids(await a.receive())) == 2
     b = await consumer(stage, sub_type=SHARED)
-    assert ids(await b.hears()) == []
+    assert ids(await b.receive()) == []
     a.session.closed("gone")
-    assert ids(await b.hears()) == [(0, 0), (0, 1)]
-    assert await a.hears() == []
+    assert ids(await b.receive()) == [(0, 0), (0, 1)]
+    assert await a.receive() == []
 
 
 async def test_a_topic_that_stores_nothing(stage: Stage) -> None:

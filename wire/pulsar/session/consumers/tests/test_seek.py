@@ -11,7 +11,7 @@ NOBODY = (1 << 64) - 1
 async def test_seek_is_close_and_then_success(stage: Stage) -> None:
     await published(stage, b"a", b"b", b"c")
     client = await consumer(stage)
-    assert len(ids(await client.hears())) == 3
+    assert len(ids(await client.receive())) == 3
     await client.says(peer.ack(3, (0, 2), cumulative=True))
     received = await client.says(peer.seek(5, 3, message_id=peer.message_id(0, 1)))
     assert kinds(received) == ["CLOSE_CONSUMER", "SUCCESS"]
@@ -31,7 +31,7 @@ async def test_a_reader_keeps_its_place_over_its_own_seek(stage: Stage) -> None:
     await published(stage, b"a", b"b", b"c")
     start = peer.message_id(-1, -1)
     client = await consumer(stage, durable=False, start_message_id=start)
-    assert len(ids(await client.hears())) == 3
+    assert len(ids(await client.receive())) == 3
     await client.says(peer.seek(5, 3, message_id=peer.message_id(0, 2)))
     await client.says_one(peer.subscribe(6, 3, "t", "s", durable=False, start_message_id=start))
     assert ids(await client.says(peer.flow(3, 10))) == [(0, 2)]

@@ -20,7 +20,7 @@ NOBODY = (1 << 64) - 1
 async def test_a_reader_begins_with_the_entry_it_names(stage: Stage) -> None:
     await published(stage, b"a", b"b", b"c")
     client = await consumer(stage, durable=False, start_message_id=peer.message_id(0, 1))
-    assert ids(await client.hears()) == [(0, 1), (0, 2)]
+    assert ids(await client.receive()) == [(0, 1), (0, 2)]
     client = await stage.player()
     latest = peer.message_id((1 << 63) - 1, (1 << 48) - 1)
     await client.says_one(peer.subscribe(1, 3, "t", "r", durable=False, start_message_id=latest))
@@ -41,10 +41,10 @@ async def test_failover_says_who_is_active(stage: Stage) -> None:
     )
     assert kinds(received) == ["SUCCESS", "ACTIVE_CONSUMER_CHANGE"]
     assert received[1].body.is_active
-    (heard_a,) = await a.hears()
+    (heard_a,) = await a.receive()
     assert not heard_a.body.is_active
     b.session.closed("gone")
-    (heard_a,) = await a.hears()
+    (heard_a,) = await a.receive()
     assert heard_a.body.is_active
 
 
@@ -74,9 +74,9 @@ async def test_only_exclusive_means_no_activity(stage: Stage) -> None:
     assert kinds(await client.says(peer.subscribe(1, 3, "t", "s"))) == ["SUCCESS"]
     other = await stage.player()
     other.feed(peer.subscribe(1, 3, "t", "s"))
-    assert kinds(await client.hears()) == ["PING"], "is it still there?"
+    assert kinds(await client.receive()) == ["PING"], "is it still there?"
     client.feed(peer.pong())
-    (received,) = await other.hears()
+    (received,) = await other.receive()
     assert received.body.error == pb.ConsumerBusy
 
 
@@ -95,7 +95,7 @@ async def test_unsubscribe_by_force_sends_the_others_away(stage: Stage) -> None:
     a = await consumer(stage, sub_type=SHARED)
     b = await consumer(stage, sub_type=SHARED)
     assert kinds(await a.says(peer.unsubscribe(5, 3, force=True))) == ["SUCCESS"]
-    assert kinds(await b.hears()) == ["CLOSE_CONSUMER"]
+    assert kinds(await b.receive()) == ["CLOSE_CONSUMER"]
 
 
 async def test_a_reader_may_unsubscribe(stage: Stage) -> None:
@@ -148,7 +148,7 @@ async def test_a_subscribe_of_a_connection_that_is_gone_attaches_nobody(stage: S
     client = await stage.player()
     client.feed(peer.subscribe(1, 3, "t", "s", durable=False))
     client.session.closed("gone")
-    await client.hears()
+    await client.receive()
     assert not stage.broker.topics, "nothing was done for it"
 
 
@@ -162,11 +162,11 @@ async def test_a_subscribe_during_an_unload_is_answered_when_it_is_over(
     other.feed(peer.send(7, 0))
     (old,) = slow_stage.broker.topics.values()
     slow_stage.broker.spawn(slow_stage.broker.unload, old.name)
-    await other.hears()
+    await other.receive()
     client = await slow_stage.player()
     assert await client.says(peer.subscribe(1, 3, "t", "s", durable=durable)) == []
     slow_stage.stores.ledgers.sync()
-    assert kinds(await client.hears()) == ["SUCCESS"]
+    assert kinds(await client.receive()) == ["SUCCESS"]
     (topic,) = slow_stage.broker.topics.values()
     assert topic is not old
     assert len(topic.subscriptions["s"].consumers) == 1
@@ -198,13 +198,13 @@ async def test_whoever_gives_up_while_the_topic_is_unloaded_is_not_attached(
     other.feed(peer.send(7, 0))
     (old,) = slow_stage.broker.topics.values()
     slow_stage.broker.spawn(slow_stage.broker.unload, old.name)
-    await other.hears()
+    await other.receive()
     client = await slow_stage.player()
     assert await client.says(peer.subscribe(1, 3, "t", "s")) == []
     received = await client.says_one(peer.close_consumer(2, 3))
     assert (received.kind, received.body.request_id) == ("SUCCESS", 2)
     slow_stage.stores.ledgers.sync()
-    assert await client.hears() == []
+    assert await client.receive() == []
     (topic,) = slow_stage.broker.topics.values()
     assert topic.subscriptions == {}
 

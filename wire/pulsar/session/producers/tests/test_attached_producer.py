@@ -45,7 +45,7 @@ async def test_a_second_time_is_a_success_without_a_position(slow_stage: Stage) 
     assert await client.says(*[peer.send(7, number) for number in (0, 1, 1, 0, 2)]) == []
     slow_stage.stores.ledgers.sync()
     receipt = "SEND_RECEIPT"
-    assert results(await client.hears()) == [
+    assert results(await client.receive()) == [
         (receipt, 0, True),
         (receipt, 1, True),
         (receipt, 1, False),
@@ -107,5 +107,5 @@ async def test_what_may_yet_fail_is_neither_new_nor_known(slow_stage: Stage) -> 
         False,
     )
     slow_stage.stores.ledgers.sync()
-    assert results(await again.hears()) == [("SEND_RECEIPT", 1, True)]
+    assert results(await again.receive()) == [("SEND_RECEIPT", 1, True)]
     assert entries(slow_stage) == 2

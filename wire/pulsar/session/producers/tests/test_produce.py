@@ -36,7 +36,7 @@ async def test_receipts_come_after_storage(slow_stage: Stage) -> None:
     await client.says_one(peer.producer(1, 7, "t"))
     assert await client.says(peer.send(7, 1), peer.send(7, 2)) == []
     slow_stage.stores.ledgers.sync()
-    assert kinds(await client.hears()) == ["SEND_RECEIPT"] * 2
+    assert kinds(await client.receive()) == ["SEND_RECEIPT"] * 2
 
 
 async def test_a_producer_is_closed_when_all_it_sent_is_stored(slow_stage: Stage) -> None:
@@ -44,7 +44,7 @@ async def test_a_producer_is_closed_when_all_it_sent_is_stored(slow_stage: Stage
     await client.says_one(peer.producer(1, 7, "t"))
     assert await client.says(peer.send(7, 1), peer.close_producer(2, 7)) == []
     slow_stage.stores.ledgers.sync()
-    assert kinds(await client.hears()) == ["SEND_RECEIPT", "SUCCESS"]
+    assert kinds(await client.receive()) == ["SEND_RECEIPT", "SUCCESS"]
     assert kinds(await client.says(peer.close_producer(3, 7))) == ["SUCCESS"]
 
 
@@ -73,12 +73,12 @@ async def test_the_exclusive_modes(stage: Stage) -> None:
     again = await b.says_one(peer.producer(4, 1, "t", producer_access_mode=WAIT))
     assert not again.body.producer_ready, "it still waits, however often it asks"
     assert kinds(await a.says(peer.close_producer(2, 1))) == ["SUCCESS"]
-    (granted,) = await b.hears()
+    (granted,) = await b.receive()
     assert (granted.body.request_id, granted.body.producer_ready) == (3, True)
     assert granted.body.topic_epoch == 1
     received = await c.says_one(peer.producer(1, 1, "t", producer_access_mode=FENCE))
     assert received.body.topic_epoch == 2
-    assert kinds(await b.hears()) == ["CLOSE_PRODUCER"]
+    assert kinds(await b.receive()) == ["CLOSE_PRODUCER"]
     assert await b.says(peer.send(1, 5)) == [], "it was on its way: no mistake"
     assert b.line.ending is None
 
@@ -97,7 +97,7 @@ async def test_who_gives_up_waiting_is_not_granted(stage: Stage) -> None:
     await b.says_one(peer.producer(1, 1, "t", producer_access_mode=WAIT))
     assert kinds(await b.says(peer.close_producer(2, 1))) == ["SUCCESS"]
     await a.says_one(peer.close_producer(2, 1))
-    assert await b.hears() == []
+    assert await b.receive() == []
     await a.says_one(peer.producer(3, 1, "t", producer_access_mode=EXCLUSIVE))
 
 
@@ -134,7 +134,7 @@ async def test_a_terminated_topic(stage: Stage) -> None:
     await client.says_one(peer.producer(1, 7, "t"))
     (topic,) = stage.broker.topics.values()
     await topic.terminate()  # type: ignore[union-attr]  # it is persistent
-    assert kinds(await client.hears()) == ["CLOSE_PRODUCER"]
+    assert kinds(await client.receive()) == ["CLOSE_PRODUCER"]
     assert await client.says(peer.send(7, 1)) == [], "it was on its way"
     received = await client.says(peer.producer(2, 7, "t"))
     assert received[0].body.error == pb.TopicTerminatedError
@@ -146,7 +146,7 @@ async def test_trouble_in_storage_refuses_once_and_lets_go(slow_stage: Stage) ->
     await client.says(peer.send(7, 1))
     client.feed(peer.send(7, 2))
     slow_stage.stores.ledgers.ledgers[0].fail(StorageFailed("disk"))
-    received = await client.hears()
+    received = await client.receive()
     assert kinds(received) == ["SEND_ERROR"]
     assert (received[0].body.error, received[0].body.sequence_id) == (pb.PersistenceError, 1)
     assert client.session.producers.limit.pending_messages == 0
@@ -263,7 +263,7 @@ async def test_too_much_on_its_way_pauses_reading_until_half_of_it_is_stored(
     await client.says(peer.send(7, 3))
     assert client.line.paused == PAUSE_PUBLISHES
     slow_stage.stores.ledgers.sync()
-    await client.hears()
+    await client.receive()
     assert not client.line.paused
 
 
@@ -274,7 +274,7 @@ async def test_a_connection_that_is_gone_leaves_nothing_attached(slow_stage: Sta
     client.feed(peer.producer(2, 8, "t"))
     client.session.closed("gone")
     slow_stage.stores.ledgers.sync()
-    assert await client.hears() == []
+    assert await client.receive() == []
     (topic,) = slow_stage.broker.topics.values()
     assert len(topic.producers) == 0
 
