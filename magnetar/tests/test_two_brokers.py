@@ -5,7 +5,7 @@ As `core/cluster/tests/test_two_brokers.py`, on the real storage tier: fencing, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,13 +15,17 @@ import trio
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.broker.broker import Broker, BrokerSettings
+from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import Fenced, NotReady
+from magnetar.core.kernel.errors import Fenced, NotCoordinator, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.transactions.coordinator import TransactionCoordinator
+from magnetar.core.transactions.transaction import PendingCommit, Transaction, TransactionState
+from magnetar.wire.kafka.groups.group_records import GroupRecord, GroupRecords
 
 T = TopicName.parse("t")
 TRIES_MAX = 5
@@ -95,3 +99,55 @@ async def test_nothing_that_was_answered_is_lost(tmp_path: Path) -> None:
         async with two_brokers(tmp_path) as brokers:
             assert await entries(brokers[0]) == answered
             assert (await loaded(brokers[0])).subscriptions["s"].cursor.backlog == 0
+
+
+async def no_commits(pending: Iterable[PendingCommit]) -> None:
+    assert not list(pending)
+
+
+async def test_a_transaction_has_one_coordinator(tmp_path: Path) -> None:
+    with trio.fail_after(60):
+        async with two_brokers(tmp_path) as brokers:
+            ours, theirs = (
+                TransactionCoordinator(broker, "/transactions", form, no_commits)
+                for broker in brokers
+            )
+            topic = await loaded(brokers[1])
+            await topic.begin_transactions()
+            async with ours.alone_with("n", settled=True) as slot:
+                await ours.store(slot, Transaction("n", 7, 0, 1000))
+                await ours.extend(slot, logs=[T.full])
+            async with theirs.alone_with("n", settled=True) as slot:
+                await theirs.decide(slot, commit=True)
+            async with theirs.alone_with("n", settled=True) as slot:
+                assert slot.transaction is not None
+                assert slot.transaction.state is TransactionState.COMMITTED
+            async with ours.alone_with("n", settled=True) as slot:
+                with pytest.raises(NotCoordinator):
+                    await ours.decide(slot, commit=False)
+            assert len(await entries(brokers[1])) == 1, "one marker"
+        async with two_brokers(tmp_path) as brokers:
+            coordinator = TransactionCoordinator(brokers[0], "/transactions", form, no_commits)
+            await coordinator.open()
+            found = coordinator.find("n")
+            assert found is not None
+            assert found.state is TransactionState.COMMITTED
+            assert len(await entries(brokers[0])) == 1
+
+
+async def test_a_group_has_one_coordinator(tmp_path: Path) -> None:
+    with trio.fail_after(60):
+        async with two_brokers(tmp_path) as brokers:
+            ours, theirs = (GroupRecords(broker.metadata) for broker in brokers)
+            await ours.ensure("g", GroupRecord("consumer"))
+            await theirs.note("g", "classic", "consumer", 5)
+            with pytest.raises(NotCoordinator):
+                await ours.note("g", "classic", "consumer", 7)
+            await theirs.verify("g")
+            await ours.note("g", "classic", "consumer", 9)
+            with pytest.raises(NotCoordinator):
+                await theirs.verify("g")
+        async with two_brokers(tmp_path) as brokers:
+            found = await GroupRecords(brokers[0].metadata).find("g")
+            assert found is not None
+            assert found.empty_since_ms == 9
