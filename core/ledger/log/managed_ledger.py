@@ -196,7 +196,8 @@ class ManagedLedger:
         self._sparse.clear()
 
     def _enter(self, state: LogState) -> None:
-        assert state in LEAVES[self.state], f"a log that is {self.state.name} becomes no {state}"
+        if state not in LEAVES[self.state]:
+            raise RuntimeError(f"a log that is {self.state.name} does not become {state.name}")
         self.state = state
 
     def _end(self, state: LogState, reason: BrokerError) -> None:

@@ -49,7 +49,6 @@ VALID_PREVIOUS: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupState]]] 
 
 def following(previous: ClassicGroupState, state: ClassicGroupState) -> ClassicGroupState:
     """Return `state`; an invalid transition is a defect of ours, and raises."""
-    assert previous in VALID_PREVIOUS[state], (
-        f"a group that is {previous.value} does not become {state.value}"
-    )
+    if previous not in VALID_PREVIOUS[state]:
+        raise RuntimeError(f"a group that is {previous.value} does not become {state.value}")
     return state
