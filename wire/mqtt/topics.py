@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.wire.mqtt.codec.fields import STRING_BYTES_MAX
-
 SHARE: Final = "$share/"
+TOPIC_BYTES_MAX: Final = 65_535
+"""The length of a string has two bytes (1.5.4) [MQTT-4.7.3-3]."""
 LEVELS_MAX: Final = 128
 """Levels of a valid topic: the cost of matching must be bounded. Devices use about ten; mosquitto
 has 200 (`TOPIC_HIERARCHY_LIMIT`, 2.0)."""
@@ -30,7 +30,7 @@ def is_name(topic: str) -> bool:
 
 
 def _is_short(text: str) -> bool:
-    return text.count("/") < LEVELS_MAX and len(text.encode()) <= STRING_BYTES_MAX
+    return text.count("/") < LEVELS_MAX and len(text.encode()) <= TOPIC_BYTES_MAX
 
 
 def is_filter(text: str) -> bool:

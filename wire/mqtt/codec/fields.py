@@ -13,7 +13,6 @@ from magnetar.wire.mqtt.errors import MalformedPacket
 
 VARINT_MAX: Final = 268_435_455
 VARINT_BYTES_MAX: Final = 4
-STRING_BYTES_MAX: Final = 65_535
 _U16: Final = Layout(">H")
 _U32: Final = Layout(">I")
 
