@@ -88,7 +88,7 @@ def count(tree: Path, load: Load, messages: int) -> Count:
             "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
             str(tree / ".venv/bin/python"), "-m", "magnetar", "standalone",
             "--data-dir", str(here / "data"), "--ready-file", str(ready),
-            "--pulsar-port", "0", "--kafka-port", "0", "--http-port", "0",
+            "--pulsar-port", "0", "--kafka-port", "0", "--mqtt-port", "0", "--http-port", "0",
         ]  # fmt: skip
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         with log.open("w", encoding="utf-8") as out:

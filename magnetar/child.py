@@ -117,6 +117,14 @@ class Standalone:
         return str(self._ready["kafka_tls"])
 
     @property
+    def mqtt_url(self) -> str:
+        return f"mqtt://{self._ready['mqtt']}"
+
+    @property
+    def mqtt_tls_url(self) -> str:
+        return f"mqtts://{self._ready['mqtt_tls']}"
+
+    @property
     def https_url(self) -> str:
         return f"https://{self._ready['https']}"
 

@@ -28,6 +28,7 @@ from magnetar.settings import Settings
 from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.kafka.front import KafkaFront
+from magnetar.wire.mqtt.front import MqttFront
 from magnetar.wire.pulsar.session.front import PulsarFront
 
 
@@ -64,6 +65,10 @@ def _pulsar(parts: Parts, doors: Sequence[Door]) -> Front:
 def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
     options = part_settings.kafka_options(parts.settings, partial(_room, parts.settings))
     return KafkaFront(parts.broker, options, doors, parts.lend)
+
+
+def _mqtt(parts: Parts, doors: Sequence[Door]) -> Front:
+    return MqttFront(parts.broker, part_settings.mqtt_options(parts.settings), doors)
 
 
 def _room(settings: Settings) -> tuple[int, int]:
@@ -109,6 +114,15 @@ FRONTS: Final = (
             ),
         ),
         _kafka,
+    ),
+    FrontPlan(
+        (
+            DoorPlan("mqtt", lambda listen: listen.mqtt_port),
+            DoorPlan(
+                "mqtt_tls", lambda listen: listen.mqtt_tls_port, lambda tls: tls.mqtt_client_auth
+            ),
+        ),
+        _mqtt,
     ),
     FrontPlan(
         (

@@ -26,6 +26,8 @@ from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.kafka.groups.offsets import committed_offset
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.options import KafkaOptions
+from magnetar.wire.mqtt.mapping.rules import MappingRule
+from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.pulsar import metadata
 from magnetar.wire.pulsar.replies import Address
 from magnetar.wire.pulsar.session.options import PulsarOptions
@@ -107,6 +109,23 @@ def kafka_options(settings: Settings, room: Callable[[], tuple[int, int]]) -> Ka
         ),
         data_dir=settings.storage.data_dir,
         room=room,
+    )
+
+
+def mqtt_options(settings: Settings) -> MqttOptions:
+    mqtt = settings.mqtt
+    return MqttOptions(
+        namespace=mqtt.namespace,
+        rules=tuple(MappingRule(filter, topic) for filter, topic in mqtt.rules.items()),
+        packet_bytes_max=settings.broker.max_message_size,
+        receive_maximum=mqtt.receive_maximum,
+        inflight_max=mqtt.max_inflight_messages,
+        topic_alias_maximum=mqtt.topic_alias_maximum,
+        keep_alive_seconds_max=mqtt.max_keepalive_seconds,
+        session_expiry_seconds_max=mqtt.session_expiry_seconds,
+        subscriptions_max=mqtt.max_subscriptions_per_session,
+        pending_messages_max=settings.limits.pending_messages_per_connection,
+        retained_bytes_max=mqtt.retained_memory_mb * MEBIBYTE,
     )
 
 

@@ -119,7 +119,8 @@ class Magnetar:
         log = self.directory / "server.log"
         command = [str(Path(sys.executable).with_name("magnetar")), "standalone"]
         command += ["--data-dir", str(self.directory / "data"), "--ready-file", str(ready)]
-        command += ["--pulsar-port", "0", "--kafka-port", "0", "--http-port", "0"]
+        for door in ("pulsar", "kafka", "mqtt", "http"):
+            command += [f"--{door}-port", "0"]
         if not self.synced:
             command.append("--no-sync")
         with log.open("ab") as out:

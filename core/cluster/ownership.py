@@ -28,7 +28,7 @@ class Peer(Struct, frozen=True):
     node_id: int
     """Its node id for Kafka's clients."""
     addresses: Mapping[str, str] = {}
-    """`host:port` by listener: `pulsar`, `pulsar_tls`, `kafka`, `kafka_tls`, `http`, `https`."""
+    """`host:port` by listener: `pulsar`, `pulsar_tls`, `kafka`, `mqtt`, `http` and so on."""
 
     @property
     def broker_id(self) -> str:

@@ -19,7 +19,7 @@ from magnetar.core.metadata.tests.stores import cut, flip
 RECEIVE_MS = 15_000
 TOPICS = ("persistent://public/default/one", "persistent://public/default/two")
 COUNT = 300
-PORTS = ["--pulsar-port", "0", "--kafka-port", "0", "--http-port", "0"]
+PORTS = ["--pulsar-port", "0", "--kafka-port", "0", "--mqtt-port", "0", "--http-port", "0"]
 Damage = Callable[[Path], None]
 
 

@@ -26,6 +26,7 @@ def frugal(folder: Path, files: int) -> Iterator[tuple[subprocess.Popen[bytes], 
     ready = folder / "ready.json"
     command = [sys.executable, "-m", "magnetar", "standalone", "--data-dir", str(folder / "data")]
     command += ["--ready-file", str(ready), "--pulsar-port", "0", "--kafka-port", "0"]
+    command += ["--mqtt-port", "0"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--http-port", "0"],

@@ -15,7 +15,7 @@ from magnetar.operator_error import OperatorError
 
 
 class ReadyReport(Struct, frozen=True):
-    """Each listener's address as `host:port`, by name: pulsar, kafka, http, and each with TLS."""
+    """Each listener's address as `host:port`, by name: pulsar, kafka, mqtt, http; and with TLS."""
 
     listeners: Mapping[str, str]
 

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from magnetar.settings.broker import Broker
 from magnetar.settings.kafka import Kafka
+from magnetar.settings.mqtt import Mqtt
 from magnetar.settings.server import Limits, Listen, Log, Tls
 from magnetar.settings.storage import Ledgers, Storage
 
@@ -25,6 +26,7 @@ class Settings(Struct, frozen=True):
     ledgers: Ledgers = Ledgers()
     broker: Broker = Broker()
     kafka: Kafka = Kafka()
+    mqtt: Mqtt = Mqtt()
     limits: Limits = Limits()
     log: Log = Log()
 
@@ -115,9 +117,11 @@ FLAGS: Final = MappingProxyType(
         "--host": "listen.host",
         "--pulsar-port": "listen.pulsar_port",
         "--kafka-port": "listen.kafka_port",
+        "--mqtt-port": "listen.mqtt_port",
         "--http-port": "listen.http_port",
         "--pulsar-tls-port": "listen.pulsar_tls_port",
         "--kafka-tls-port": "listen.kafka_tls_port",
+        "--mqtt-tls-port": "listen.mqtt_tls_port",
         "--https-port": "listen.https_port",
         "--tls-certificate": "tls.certificate",
         "--tls-key": "tls.key",

@@ -5,8 +5,8 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 PORT_MAX = 65_535
-PORTS: Final = ("pulsar_port", "kafka_port", "http_port")
-TLS_PORTS: Final = ("pulsar_tls_port", "kafka_tls_port", "https_port")
+PORTS: Final = ("pulsar_port", "kafka_port", "mqtt_port", "http_port")
+TLS_PORTS: Final = ("pulsar_tls_port", "kafka_tls_port", "mqtt_tls_port", "https_port")
 """These are opened if there is a certificate."""
 
 ClientAuth = Literal["", "none", "requested", "required"]
@@ -26,6 +26,7 @@ class Listen(Struct, frozen=True):
     kafka_port: Annotated[
         int, Meta(description="Kafka's protocol; 0 as above.", ge=0, le=PORT_MAX)
     ] = 9092
+    mqtt_port: Annotated[int, Meta(description="MQTT; 0 as above.", ge=0, le=PORT_MAX)] = 1883
     http_port: Annotated[
         int, Meta(description="Admin REST, lookup and metrics; 0 as above.", ge=0, le=PORT_MAX)
     ] = 8080
@@ -35,6 +36,9 @@ class Listen(Struct, frozen=True):
     kafka_tls_port: Annotated[
         int, Meta(description="Kafka over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
     ] = 9093
+    mqtt_tls_port: Annotated[
+        int, Meta(description="MQTT over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
+    ] = 8883
     https_port: Annotated[
         int, Meta(description="HTTP over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
     ] = 8443
@@ -81,6 +85,7 @@ class Tls(Struct, frozen=True):
     kafka_client_auth: Annotated[
         ClientAuth, Meta(description="The same for Kafka clients (`ssl.client.auth`).")
     ] = ""
+    mqtt_client_auth: Annotated[ClientAuth, Meta(description="The same for MQTT clients.")] = ""
     https_client_auth: Annotated[ClientAuth, Meta(description="The same for HTTPS clients.")] = ""
 
 

@@ -16,7 +16,7 @@ import magnetar
 
 Damage = Callable[[Path], object]
 
-PORTS = ("--pulsar-port", "0", "--kafka-port", "0", "--http-port", "0")
+PORTS = ("--pulsar-port", "0", "--kafka-port", "0", "--mqtt-port", "0", "--http-port", "0")
 
 
 def _replace_by_file(path: Path) -> None:

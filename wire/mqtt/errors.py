@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
+from magnetar.core.kernel import errors
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
@@ -26,3 +30,33 @@ class ProtocolViolation(PacketError):
 
     def __init__(self, text: str) -> None:
         super().__init__(ReasonCode.PROTOCOL_ERROR, text)
+
+
+REASONS: Final[Mapping[type[errors.BrokerError], ReasonCode]] = {
+    errors.NotFound: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    errors.TopicNotFound: ReasonCode.NOT_AUTHORIZED,  # it may not be created
+    errors.NamespaceNotFound: ReasonCode.TOPIC_NAME_INVALID,
+    errors.Conflict: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    errors.Refused: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    errors.NotAllowed: ReasonCode.NOT_AUTHORIZED,
+    errors.Invalid: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    errors.InvalidName: ReasonCode.TOPIC_NAME_INVALID,
+    errors.Terminated: ReasonCode.NOT_AUTHORIZED,
+    errors.Unauthenticated: ReasonCode.NOT_AUTHORIZED,
+    errors.Unauthorized: ReasonCode.NOT_AUTHORIZED,
+    errors.Unavailable: ReasonCode.UNSPECIFIED_ERROR,
+    errors.QuotaHeld: ReasonCode.QUOTA_EXCEEDED,
+    errors.QuotaExceeded: ReasonCode.QUOTA_EXCEEDED,
+    errors.StorageFailed: ReasonCode.UNSPECIFIED_ERROR,
+    errors.StorageFull: ReasonCode.QUOTA_EXCEEDED,
+}
+"""The reason codes of acknowledgements for errors of the broker: the codes that PUBACK, PUBREC,
+SUBACK and UNSUBACK have in common (3.4.2.1, 3.9.3), and TOPIC_NAME_INVALID for topics."""
+
+
+def reason_of(error: errors.BrokerError) -> ReasonCode:
+    """The reason code for an error of the broker."""
+    for kind in type(error).__mro__:
+        if kind in REASONS:
+            return REASONS[kind]
+    return ReasonCode.UNSPECIFIED_ERROR

@@ -135,6 +135,11 @@ class MqttWire:
 
     # -- out ----------------------------------------------------------------------------------
 
+    def pack(self, packets: Sequence[bytes]) -> None:
+        """Have encoded packets sent, unless the connection has ended."""
+        if self.state is not WireState.CLOSED:
+            self._outgoing += packets
+
     def take_outgoing(self) -> list[bytes]:
         outgoing, self._outgoing = self._outgoing, []
         return outgoing

@@ -7,7 +7,7 @@
                of the entry; without them no packet is missing
 
 A packet is stored as sent, fixed header included, with one exception: a topic alias is replaced by
-its topic. Packet identifiers and DUP belong to the publisher's connection, and readers ignore them.
+its topic. Packet identifiers and DUP belong to the publisher's session, and readers ignore them.
 
 Invariant: reading raises `Corrupted` and nothing else.
 """
@@ -116,11 +116,13 @@ def opened(data: bytes) -> PublishRun:
     return PublishRun(data, flags, client_id, places, at)
 
 
-def packet(first: int, topic: bytes, properties: bytes | None, payload: bytes) -> bytes:
-    """A PUBLISH as a client would send it, with identifier 1; properties None before 5.0."""
+def packet(
+    first: int, topic: bytes, properties: bytes | None, payload: bytes, packet_id: int = 1
+) -> bytes:
+    """A PUBLISH as a client would send it; `properties` is None before 5.0."""
     pieces = [_U16.pack(len(topic)), topic]
     if first >> 1 & 3:
-        pieces.append(_U16.pack(1))
+        pieces.append(_U16.pack(packet_id))
     if properties is not None:
         pieces += length(len(properties)), properties
     pieces.append(payload)
@@ -148,6 +150,12 @@ def length_at(data: bytes, at: int, end: int) -> tuple[int, int]:
             return number, place + 1
         shift += 7
     raise Corrupted("a length in a PUBLISH packet does not end")
+
+
+def packet_id_of(run: PublishRun, packet: StoredPublish) -> int:
+    """The packet identifier with which the publisher sent a packet of QoS 1 or 2."""
+    _, at = length_at(run.data, packet.begin + 1, packet.end)
+    return _u16(run.data, at + 2 + len(packet.topic))
 
 
 def _u16(data: bytes, at: int) -> int:

@@ -55,6 +55,7 @@ def test_each_door_asks_as_it_is_told(certificate: Pair) -> None:
     assert modes == {
         "pulsar_tls": ssl.CERT_OPTIONAL,
         "kafka_tls": ssl.CERT_REQUIRED,
+        "mqtt_tls": ssl.CERT_REQUIRED,
         "https": ssl.CERT_NONE,
     }
 

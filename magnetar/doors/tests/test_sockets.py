@@ -19,7 +19,7 @@ NO_TLS: Mapping[str, ssl.SSLContext] = {}
 
 
 def _settings(extra: str = "", host: str = "127.0.0.1") -> Settings:
-    ports = "pulsar_port = 0\nkafka_port = 0\nhttp_port = 0\n"
+    ports = "pulsar_port = 0\nkafka_port = 0\nmqtt_port = 0\nhttp_port = 0\n"
     return load(f"[listen]\nhost = '{host}'\n{ports}{extra}").settings
 
 
@@ -43,18 +43,18 @@ def _names(settings: Settings, contexts: Mapping[str, ssl.SSLContext] = NO_TLS) 
 
 
 def test_without_a_certificate_there_is_one_for_each_protocol() -> None:
-    assert _names(_settings()) == ["pulsar", "kafka", "http"]
+    assert _names(_settings()) == ["pulsar", "kafka", "mqtt", "http"]
 
 
 def test_with_a_certificate_each_has_a_second() -> None:
-    tls = "pulsar_tls_port = 0\nkafka_tls_port = 0\nhttps_port = 0\n[tls]\ncertificate = 'c.pem'"
-    names = ["pulsar_tls", "kafka_tls", "https"]
+    names = ["pulsar_tls", "kafka_tls", "mqtt_tls", "https"]
+    tls = "".join(f"{name}_port = 0\n" for name in names) + "[tls]\ncertificate = 'c.pem'"
     contexts = {name: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for name in names}
-    assert _names(_settings(tls), contexts)[3:] == names
+    assert _names(_settings(tls), contexts)[4:] == names
 
 
 def test_localhost_means_the_old_protocol_too() -> None:
-    assert _names(_settings(host="localhost")) == ["pulsar", "kafka", "http"]
+    assert _names(_settings(host="localhost")) == ["pulsar", "kafka", "mqtt", "http"]
 
 
 def test_addresses_of_both_families() -> None:
@@ -66,7 +66,8 @@ def test_addresses_of_both_families() -> None:
 
 
 def test_a_busy_port_closes_the_other_doors(busy: int) -> None:
-    settings = load(f"[listen]\npulsar_port = 0\nkafka_port = 0\nhttp_port = {busy}").settings
+    others = "".join(f"{name}_port = 0\n" for name in ("pulsar", "kafka", "mqtt"))
+    settings = load(f"[listen]\n{others}http_port = {busy}").settings
     with pytest.raises(OperatorError) as caught:
         # a door left open would be a ResourceWarning, which is an error here
         open_doors(DOORS, settings, NO_TLS)

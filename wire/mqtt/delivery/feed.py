@@ -11,6 +11,12 @@ once, and are lost for a subscriber without room (4.3.1).
 Reading is a plain call on the loop while the entries are in the tail cache. Otherwise a task loads
 them, at most one for the feed and one for each subscriber.
 
+    detached    its topic is not loaded; nothing is read, and places remain
+    attached    reads as above
+
+A topic may be unloaded at any time, and be loaded again (`logs.py`). A subscriber's place is a
+position of the log, so it stays valid.
+
 Invariants: a subscriber is offered the messages of a topic in order; `at` follows the last offered
 entry; a subscriber that does not lag was offered everything before `at`.
 """
@@ -24,13 +30,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import trio
 
 from magnetar.core.entry.forms import form_of
-from magnetar.core.kernel.errors import BrokerError, Corrupted
-from magnetar.core.ledger.log.chain import Position
+from magnetar.core.kernel.errors import BrokerError, Corrupted, NotReady
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.wire.mqtt.delivery.stored_messages import Messages, TopicOf, messages_of
 
 if TYPE_CHECKING:
     from magnetar.core.entry.mqtt.run import StoredPublish
+    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
     from magnetar.core.topic.persistent_topic import PersistentTopic
     from magnetar.wire.mqtt.delivery.matcher import Grant, Matcher
 
@@ -61,7 +69,7 @@ class FeedReader(Protocol):
         self,
         feed: Feed,
         position: Position,
-        published_ms: int,
+        messages: Messages,
         packet: StoredPublish,
         grant: Grant,
         /,
@@ -73,39 +81,94 @@ class FeedReader(Protocol):
         """All messages of an entry have been offered."""
         ...
 
+    def has_room(self) -> None:
+        """The topic is loaded again: catch up."""
+        ...
+
 
 class Feed:
     """See the module's docstring."""
 
+    replays = False
+
     def __init__(
         self,
-        topic: PersistentTopic,
+        name: TopicName,
         matcher: Matcher[FeedReader],
         topic_of: TopicOf,
         spawn: Callable[..., None],
     ) -> None:
-        self.topic = topic
-        self._ledger = topic.ledger
+        self.name = name
+        self._topic: PersistentTopic | None = None
+        self._ledger: ManagedLedger | None = None
         self._matcher = matcher
         self._topic_of = topic_of
         self._spawn = spawn
-        self.at: Position = self._ledger.chain.after(self._ledger.chain.confirmed)
+        self.at: Position = START
         """The entry to offer next."""
         self._loading = False
-        self._subscribers: dict[FeedReader, None] = {}
+        self._subscribers: dict[FeedReader, Position] = {}
+        """The subscribers, and the first position that concerns each."""
+
+    # -- the topic --------------------------------------------------------------------------------
+
+    def attach(self, topic: PersistentTopic) -> None:
+        """The topic is loaded: read on."""
+        self._topic, self._ledger = topic, topic.ledger
+        if self._subscribers:
+            topic.watch(self.advance)
+            self.advance()
+            for subscriber in list(self._subscribers):
+                subscriber.has_room()
+
+    def detach(self) -> None:
+        """The topic is unloaded."""
+        self._topic = self._ledger = None
+
+    @property
+    def full_name(self) -> str:
+        return self.name.full
+
+    @property
+    def is_attached(self) -> bool:
+        return self._topic is not None
+
+    @property
+    def end(self) -> Position:
+        """The position of the next entry; the place of a subscriber that has got all."""
+        ledger = self._log()
+        return ledger.chain.after(ledger.chain.confirmed)
+
+    def _log(self) -> ManagedLedger:
+        if self._ledger is None:
+            raise NotReady(f"{self.name} is not loaded")
+        return self._ledger
 
     # -- subscribers ----------------------------------------------------------------------------
 
     def join(self, subscriber: FeedReader) -> None:
         """Add a subscriber, which gets later messages."""
+        self._subscribers[subscriber] = self._began_reading()
+
+    def resume(self, subscriber: FeedReader) -> None:
+        """Add a subscriber that catches up with everything before `at` by itself."""
+        self._began_reading()
+        self._subscribers[subscriber] = self.at
+
+    def _began_reading(self) -> Position:
+        """Read new entries from now on; returns the position of the next one."""
+        if self._topic is None:
+            return self.at
+        end = self.end
         if not self._subscribers:
-            self.at = self._ledger.chain.after(self._ledger.chain.confirmed)
-            self.topic.watch(self.advance)
-        self._subscribers[subscriber] = None
+            self.at = end
+            self._topic.watch(self.advance)
+        return end
 
     def leave(self, subscriber: FeedReader) -> None:
-        if self._subscribers.pop(subscriber, self) is None and not self._subscribers:
-            self.topic.unwatch(self.advance)
+        gone = self._subscribers.pop(subscriber, None)
+        if gone is not None and not self._subscribers and self._topic is not None:
+            self._topic.unwatch(self.advance)
 
     @property
     def is_read(self) -> bool:
@@ -115,42 +178,47 @@ class Feed:
 
     def advance(self) -> None:
         """Read and offer new entries, if there are any."""
-        if self._loading:
+        ledger = self._ledger
+        if self._loading or ledger is None:
             return
         for _ in range(ENTRIES_PER_TURN):
-            self.at = self._ledger.chain.normal(self.at)
-            if not self._is_readable(self.at):
+            self.at = ledger.chain.normal(self.at)
+            if not self._is_readable(ledger, self.at):
                 return
-            cached = self._ledger.cached(self.at)
+            cached = ledger.cached(self.at)
             if cached is None:
                 break
             part, place = cached
             self._offer(self.at, self.messages(part, place))
-            self.at = self._ledger.chain.after(self.at)
+            self.at = ledger.chain.after(self.at)
         self._loading = True
         self._spawn(self._load)
 
-    def _is_readable(self, position: Position) -> bool:
+    @staticmethod
+    def _is_readable(ledger: ManagedLedger, position: Position) -> bool:
         """Whether the entry exists, and its transaction, if it has one, is decided."""
-        if not self._ledger.chain.has(position):
+        if not ledger.chain.has(position):
             return False
-        transactions = self._ledger.transactions
+        transactions = ledger.transactions
         return not transactions.open or transactions.stable_entries(*position, 1) > 0
 
     async def _load(self) -> None:
         """Continue with entries that are not in memory, or after other tasks have run."""
         try:
             await trio.lowlevel.checkpoint()
-            self.at = self._ledger.chain.normal(self.at)
-            if self._is_readable(self.at) and self._ledger.cached(self.at) is None:
+            ledger = self._log()
+            self.at = ledger.chain.normal(self.at)
+            if self._is_readable(ledger, self.at) and ledger.cached(self.at) is None:
                 part = await self.read(self.at)
                 for place in range(len(part.payloads)):
-                    if not self.is_read or not self._is_readable(self.at):
+                    if not self.is_read or not self._is_readable(ledger, self.at):
                         break
                     self._offer(self.at, self.messages(part, place))
-                    self.at = self._ledger.chain.after(self.at)
+                    self.at = ledger.chain.after(self.at)
+        except NotReady:
+            return  # `attach` reads on
         except BrokerError as error:
-            log.error("%s: cannot read at %s: %s", self.topic.name, self.at, error)
+            log.error("%s: cannot read at %s: %s", self.name, self.at, error)
             await trio.sleep(RETRY_SECONDS)
         finally:
             self._loading = False
@@ -158,37 +226,46 @@ class Feed:
             self.advance()
 
     async def read(self, position: Position) -> Slice:
-        """Read entries from a position on; at least one."""
-        return await self._ledger.read(position, LOAD_ENTRIES_MAX, LOAD_BYTES_MAX)
+        """Read entries from a position on; at least one. `NotReady` while it is detached."""
+        return await self._log().read(position, LOAD_ENTRIES_MAX, LOAD_BYTES_MAX)
+
+    async def message_at(self, position: Position) -> Messages:
+        """The messages of one entry; none if it is no longer stored."""
+        part, place = self.cached(position) or (await self.read(position), 0)
+        if (part.ledger_id, part.first_entry + place) != position:
+            return NO_MESSAGES
+        return self.messages(part, place)
 
     def messages(self, part: Slice, place: int) -> Messages:
         """The messages of an entry; none if its transaction was aborted, or it is damaged."""
         sent = part.sent(place)
-        transactions = self._ledger.transactions
+        transactions = self._log().transactions
         try:
+            index = part.header(place).first_index
             if transactions.aborted:
                 mark = form_of(sent).transaction_mark(sent)
-                index = part.header(place).first_index
                 if mark is not None and transactions.hides(mark.key, index):
                     return NO_MESSAGES
-            return messages_of(sent, self._topic_of)
+            return messages_of(sent, self._topic_of, index)
         except Corrupted as error:
             entry_id = part.first_entry + place
             log.error(
                 "%s: no client can be given entry %d:%d: %s",
-                self.topic.name, part.ledger_id, entry_id, error,
+                self.name, part.ledger_id, entry_id, error,
             )  # fmt: skip
             return NO_MESSAGES
 
     def _offer(self, position: Position, messages: Messages) -> None:
         touched: dict[FeedReader, None] = {}
+        begins = self._subscribers
         for packet in messages.packets:
             for target in self._matcher.targets(packet.topic):
                 subscriber = target.subscriber
                 own = subscriber.client_id == messages.client_id
                 grant = target.own if own else target.others
-                if grant is not None and subscriber in self._subscribers:
-                    subscriber.offer(self, position, messages.published_ms, packet, grant)
+                begin = begins.get(subscriber)
+                if grant is not None and begin is not None and position >= begin:
+                    subscriber.offer(self, position, messages, packet, grant)
                     touched[subscriber] = None
         for subscriber in touched:
             subscriber.flush()
@@ -197,11 +274,11 @@ class Feed:
 
     def cached(self, position: Position) -> tuple[Slice, int] | None:
         """The entry if it is in memory, else None."""
-        return self._ledger.cached(position)
+        return None if self._ledger is None else self._ledger.cached(position)
 
     def next(self, position: Position) -> Position:
-        return self._ledger.chain.after(position)
+        return self._log().chain.after(position)
 
     def normal(self, position: Position) -> Position:
         """The position itself, or the next existing one if it was trimmed."""
-        return self._ledger.chain.normal(position)
+        return position if self._ledger is None else self._ledger.chain.normal(position)

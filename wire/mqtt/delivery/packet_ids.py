@@ -65,6 +65,16 @@ class PacketIds(Generic[Message]):
         self._on_their_way[number] = InFlight(message, qos)
         return number
 
+    def claim(self, number: int, message: Message, qos: int) -> bool:
+        """Assign this identifier to a message that is being sent; False if it is in use."""
+        if number in self._on_their_way:
+            return False
+        self._on_their_way[number] = InFlight(message, qos)
+        return True
+
+    def get(self, number: int) -> InFlight[Message] | None:
+        return self._on_their_way.get(number)
+
     def resume(self, number: int, message: Message, qos: int, *, released: bool) -> None:
         """Restore a message in flight after a restart; called in their original order."""
         found = self._on_their_way[number] = InFlight(message, qos)

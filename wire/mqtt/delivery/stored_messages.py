@@ -17,6 +17,7 @@ from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt.properties import has_retain, properties_of, qos_of
 from magnetar.core.entry.mqtt.run import PUBLISH, StoredPublish
 from magnetar.core.entry.record import Record
+from magnetar.core.ledger.log.chain import Position
 
 AS_SUBSCRIBED: Final = 2
 """The QoS of a message that names none, so that the subscriber's counts."""
@@ -31,21 +32,34 @@ class Messages(NamedTuple):
     """The client id of the publisher; empty for other protocols."""
     published_ms: int
     packets: Sequence[StoredPublish]
+    first_index: int = 0
+    """The index of the entry's first message (PIP-70), which is that of place 0."""
 
 
-def messages_of(sent: bytes, topic_of: TopicOf) -> Messages:
+class KeyedMessage(NamedTuple):
+    """One entry of a compacted topic (`storage/keyed_log.py`), such as a retained message."""
+
+    position: Position
+    published_ms: int
+    client_id: bytes
+    """The publisher of a retained message; empty for other values."""
+    packet: StoredPublish
+    """Its topic is the key, its payload the value."""
+
+
+def messages_of(sent: bytes, topic_of: TopicOf, first_index: int = 0) -> Messages:
     """The messages of an entry without the broker's header. Raises `Corrupted`."""
     its_form = form_of(sent)
     published_ms = its_form.publish_time(sent)
     if its_form is form:
         run = form.run_of(sent)
-        return Messages(run.client_id, published_ms, list(run))
+        return Messages(run.client_id, published_ms, list(run), first_index)
     packets = []
     for record in conversion.records_of(sent):
         topic = topic_of(record.key)
         if topic is not None:
             packets.append(_packet(record, topic, published_ms))
-    return Messages(b"", published_ms, packets)
+    return Messages(b"", published_ms, packets, first_index)
 
 
 def _packet(record: Record, topic: bytes, now_ms: int) -> StoredPublish:

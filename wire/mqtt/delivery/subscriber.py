@@ -5,6 +5,16 @@ have room. Without room, it notes for the topic where it stopped, and catches up
 window is free. Messages in flight are not kept in memory: they are read from the log by their place
 if they have to be sent again.
 
+The subscriber of a session that outlives its connection is durable. Its packet identifiers follow
+from the messages' indexes, so that a message has the same identifier after a crash, although
+nothing is stored when it is sent. An identifier in use by another message delays the next one with
+it. After a crash, nobody knows what was sent last, so DUP is set in all messages that were stored
+before ("might be re-delivery of an earlier attempt", 3.3.1.1).
+
+    resending   messages in flight are sent again, in order and with DUP [MQTT-4.4.0-1]
+    catching up messages that were stored since are sent
+    live        messages are sent as the feeds offer them
+
 Invariants: messages of QoS 1 and 2 are sent in their stored order [MQTT-4.6.0-5], and no more of
 them are in flight than the window allows [MQTT-3.3.4-9]; a packet that is too large for the client
 counts as delivered [MQTT-3.1.2-25].
@@ -13,29 +23,39 @@ counts as delivered [MQTT-3.1.2-25].
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
 
 from magnetar.core.entry.mqtt.properties import expires_at
 from magnetar.core.kernel.clock import Clock
-from magnetar.core.kernel.errors import BrokerError
-from magnetar.core.ledger.log.chain import Position
+from magnetar.core.kernel.errors import BrokerError, NotReady
+from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.wire.mqtt.codec.fields import u16
 from magnetar.wire.mqtt.delivery.feed import ENTRIES_PER_TURN, RETRY_SECONDS, Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
-from magnetar.wire.mqtt.delivery.packet_ids import PacketIds
+from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
 from magnetar.wire.mqtt.topics import matches
 
 if TYPE_CHECKING:
     from magnetar.core.entry.mqtt.run import StoredPublish
+    from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage, Messages
 
 log = logging.getLogger(__name__)
 
+PUBREL: Final = b"\x62\x02"
+"""The fixed header of a PUBREL without reason and properties."""
+GRANTS_MAX: Final = 1024
+"""Topics in a subscriber's cache."""
 NO_LIMIT: Final = 268_435_460
 """The size of the largest possible packet."""
+
+
+NOWHERE: Final = MessagePlace(START, 0)
 
 
 class Outlet(Protocol):
@@ -49,11 +69,36 @@ class Outlet(Protocol):
     def send(self, packets: Sequence[bytes]) -> None: ...
 
 
+class MessageSource(Protocol):
+    """Where a message in flight is stored: a feed, or the retained messages."""
+
+    replays: bool
+    """Whether its messages are sent with RETAIN, because a new subscription asked for them."""
+
+    @property
+    def full_name(self) -> str:
+        """The name of its topic."""
+        ...
+
+    async def message_at(self, position: Position) -> Messages:
+        """The messages of one entry; none if it is no longer stored."""
+        ...
+
+
 class Sent(NamedTuple):
     """A message in flight."""
 
-    feed: Feed
+    source: MessageSource
     place: MessagePlace
+
+
+class Resumed(NamedTuple):
+    """A message in flight of an earlier connection."""
+
+    packet_id: int
+    sent: Sent
+    qos: int
+    released: bool
 
 
 class Subscriber:
@@ -63,13 +108,20 @@ class Subscriber:
         "_catching_up",
         "_clock",
         "_congested",
+        "_doubtful",
+        "_durable",
+        "_grants",
         "_lagging",
         "_outlet",
         "_packed",
+        "_resending",
+        "_resends",
+        "_room",
         "_spawn",
         "addressee",
         "client_id",
         "dropped",
+        "gone",
         "ids",
         "packet_bytes_max",
         "subscriptions",
@@ -82,6 +134,8 @@ class Subscriber:
         window: int,
         clock: Clock,
         spawn: Callable[..., None],
+        *,
+        durable: bool = False,
     ) -> None:
         self.client_id = client_id
         self.addressee = Addressee(has_properties=False)
@@ -90,6 +144,9 @@ class Subscriber:
         self.ids: PacketIds[Sent] = PacketIds(window)
         self.dropped = 0
         """The number of messages of QoS 0 without room, and of packets that were too large."""
+        self.gone = False
+        """Its connection is closed: nothing more is sent."""
+        self._durable = durable
         self._outlet = outlet
         self._clock = clock
         self._spawn = spawn
@@ -97,12 +154,97 @@ class Subscriber:
         """Where to continue in the feeds in which it lags."""
         self._catching_up: set[Feed] = set()
         """Feeds with a task that catches up."""
+        self._resending: deque[int] = deque()
+        """Packet identifiers of messages in flight that this connection has not sent yet."""
+        self._resends = False
+        """A task does that."""
+        self._grants: dict[bytes, tuple[Grant | None, Grant | None]] = {}
+        """Cached options by topic: for messages of others, and for its own."""
+        self._doubtful: dict[Feed, Position] = {}
+        """Messages before these positions may have been sent before a crash."""
         self._packed: list[bytes] = []
         self._congested = False
+        self._room = trio.lowlevel.ParkingLot()
+        """Replays of retained messages that wait for room."""
 
     @property
     def lags(self) -> bool:
         return bool(self._lagging)
+
+    # -- subscriptions ----------------------------------------------------------------------------
+
+    def subscribe(self, subscription: TopicSubscription) -> bool:
+        """Add or replace a subscription; returns whether it is new."""
+        self._grants.clear()
+        is_new = subscription.filter not in self.subscriptions
+        self.subscriptions[subscription.filter] = subscription
+        return is_new
+
+    def unsubscribe(self, filter: str) -> bool:
+        """Remove a subscription; returns whether it existed."""
+        self._grants.clear()
+        return self.subscriptions.pop(filter, None) is not None
+
+    # -- places -----------------------------------------------------------------------------------
+
+    def place_in(self, feed: Feed) -> MessagePlace:
+        """The first message of the feed that is not sent; all before it are sent or in flight."""
+        return self._lagging.get(feed) or MessagePlace(feed.at, 0)
+
+    def resume(
+        self, places: Mapping[Feed, MessagePlace], in_flight: Sequence[Resumed], *, crashed: bool
+    ) -> None:
+        """Continue a session: send again what is in flight, then catch up from these places."""
+        for one in in_flight:
+            self.ids.resume(one.packet_id, one.sent, one.qos, released=one.released)
+        self._resending.extend(one.packet_id for one in in_flight)
+        self._lagging.update(places)
+        if crashed:
+            self._doubtful = {feed: feed.at for feed in places}
+        self.has_room()
+
+    async def _resend(self) -> None:
+        """Send messages in flight again, as far as the window goes."""
+        try:
+            await trio.lowlevel.checkpoint()
+            while self._resending and not self.gone and self._may_resend:
+                number = self._resending[0]
+                found = self.ids.get(number)
+                if found is not None and not await self._sent_again(number, found):
+                    continue
+                self._resending.popleft()
+                self.flush()
+        finally:
+            self._resends = False
+        if not self._resending:
+            self.has_room()
+
+    @property
+    def _may_resend(self) -> bool:
+        return len(self.ids) - len(self._resending) < self.ids.window and not self._congested
+
+    async def _sent_again(self, number: int, found: InFlight[Sent]) -> bool:
+        """Pack one message in flight again; False if reading failed and is to be repeated."""
+        if found.released:
+            self._packed.append(PUBREL + u16(number))
+            return True
+        source, place = found.message
+        try:
+            messages = await source.message_at(place.position)
+        except BrokerError as error:
+            log.warning("%s: cannot read at %s: %s", source.full_name, place.position, error)
+            await trio.sleep(RETRY_SECONDS)
+            return False
+        for packet in messages.packets:
+            if packet.place == place.place:
+                grant = self._grant(packet.topic, own=False) or Grant(found.qos, False, ())
+                if source.replays:
+                    grant = grant._replace(retain_as_published=True)
+                if self._pack(packet, messages.published_ms, grant, found.qos, number, dup=True):
+                    return True
+        if self.ids.get(number) is found:
+            self.ids.forget(number)  # expired, too large, or no longer stored
+        return True
 
     # -- sending ----------------------------------------------------------------------------------
 
@@ -110,7 +252,7 @@ class Subscriber:
         self,
         feed: Feed,
         position: Position,
-        published_ms: int,
+        messages: Messages,
         packet: StoredPublish,
         grant: Grant,
     ) -> None:
@@ -120,11 +262,11 @@ class Subscriber:
             if self._congested:
                 self.dropped += 1
             else:
-                self._pack(packet, published_ms, grant, 0, 0)
-        elif feed not in self._lagging:
-            place = MessagePlace(position, packet.place)
-            if not self._send(feed, place, published_ms, packet, grant, qos):
-                self._lagging[feed] = place
+                self._pack(packet, messages.published_ms, grant, 0, 0)
+        elif feed not in self._lagging and not self._send(
+            feed, position, messages, packet, grant, qos
+        ):
+            self._lagging[feed] = MessagePlace(position, packet.place)
 
     def flush(self) -> None:
         """Send the packed packets."""
@@ -133,25 +275,82 @@ class Subscriber:
             self._outlet.send(packets)
             self._congested = self._outlet.congested
 
+    def release(self, number: int) -> None:
+        """Send PUBREL."""
+        self._outlet.send([PUBREL + u16(number)])
+
+    async def send_retained(
+        self, source: MessageSource, message: KeyedMessage, subscription: TopicSubscription
+    ) -> None:
+        """Send a retained message to a new subscription, as soon as there is room; `flush`
+        follows.
+        """
+        packet = message.packet
+        qos = min(packet.qos, subscription.qos)
+        identifiers = (subscription.identifier,) if subscription.identifier else ()
+        grant = Grant(subscription.qos, True, identifiers)  # RETAIN is 1
+        while not self._has_room_for(qos):
+            if self.gone:
+                return
+            self.flush()
+            await self._room.park()
+        number = 0
+        if qos:
+            number = self.ids.begin(Sent(source, MessagePlace(message.position, 0)), qos)
+        if not self._pack(packet, message.published_ms, grant, qos, number) and number:
+            self.ids.forget(number)
+
+    def _has_room_for(self, qos: int) -> bool:
+        if self.gone or self._congested:
+            return False
+        return not qos or not (self._resending or self.ids.is_full)
+
+    def close(self) -> None:
+        """Its connection is closed."""
+        self.gone = True
+        self._room.unpark_all()
+
     def _send(
         self,
         feed: Feed,
-        place: MessagePlace,
-        published_ms: int,
+        position: Position,
+        messages: Messages,
         packet: StoredPublish,
         grant: Grant,
         qos: int,
     ) -> bool:
         """Send a message of QoS 1 or 2; False if there is no room."""
-        if self.ids.is_full or self._congested:
+        ids = self.ids
+        if self._resending or self._congested or ids.is_full:
             return False
-        number = self.ids.begin(Sent(feed, place), qos)
-        if not self._pack(packet, published_ms, grant, qos, number):
-            self.ids.forget(number)
+        sent, dup = Sent(feed, MessagePlace(position, packet.place)), False
+        if self._durable:
+            number = (messages.first_index + packet.place) % PACKET_ID_MAX + 1
+            if not ids.claim(number, sent, qos):
+                return False
+            dup = bool(self._doubtful) and self._may_be_sent(feed, position)
+        else:
+            number = ids.begin(sent, qos)
+        if not self._pack(packet, messages.published_ms, grant, qos, number, dup=dup):
+            ids.forget(number)
         return True
 
+    def _may_be_sent(self, feed: Feed, position: Position) -> bool:
+        """Whether the message may have been sent before a crash."""
+        before = self._doubtful.get(feed)
+        if before is not None and position >= before:
+            del self._doubtful[feed]
+            return False
+        return before is not None
+
     def _pack(
-        self, packet: StoredPublish, published_ms: int, grant: Grant, qos: int, number: int
+        self,
+        packet: StoredPublish,
+        published_ms: int,
+        grant: Grant,
+        qos: int,
+        number: int,
+        dup: bool = False,
     ) -> bool:
         """Pack a message; False if it has expired or is too large."""
         seconds_left = None
@@ -166,7 +365,8 @@ class Subscriber:
         addressee = self.addressee
         if grant.identifiers:
             addressee = addressee._replace(identifiers=grant.identifiers)
-        data = packed(packet, first_byte(qos, retain=retain), number, addressee, seconds_left)
+        first = first_byte(qos, retain=retain, dup=dup)
+        data = packed(packet, first, number, addressee, seconds_left)
         if len(data) > self.packet_bytes_max:
             self.dropped += 1
             return False
@@ -176,10 +376,18 @@ class Subscriber:
     # -- catching up ------------------------------------------------------------------------------
 
     def has_room(self) -> None:
-        """Catch up: messages were acknowledged, or the connection has room again."""
+        """Go on: messages were acknowledged, or the connection or a feed has room again."""
         if self._congested:
             self._congested = self._outlet.congested
-        if self._lagging and not self._congested and 2 * len(self.ids) <= self.ids.window:
+        unanswered = len(self.ids) - len(self._resending)
+        if self.gone or self._congested or 2 * unanswered > self.ids.window:
+            return
+        self._room.unpark_all()
+        if self._resending:
+            if not self._resends:
+                self._resends = True
+                self._spawn(self._resend)
+        elif self._lagging:
             for feed in list(self._lagging):
                 if feed not in self._catching_up:
                     self._catch_up(feed)
@@ -212,29 +420,38 @@ class Subscriber:
                 continue
             grant = self._grant(packet.topic, own=own)
             qos = 0 if grant is None else min(packet.qos, grant.qos)
-            if qos and grant is not None:
-                place = MessagePlace(position, packet.place)
-                if not self._send(feed, place, messages.published_ms, packet, grant, qos):
-                    self._lagging[feed] = place
-                    return False
+            if not qos or grant is None:
+                continue
+            if not self._send(feed, position, messages, packet, grant, qos):
+                self._lagging[feed] = MessagePlace(position, packet.place)
+                return False
         self._lagging[feed] = MessagePlace(feed.next(position), 0)
         return True
 
     def _grant(self, topic: bytes, *, own: bool) -> Grant | None:
-        name = topic.decode()
-        matching = [one for one in self.subscriptions.values() if matches(one.filter, name)]
+        """The options with which it gets the messages of a topic; None if it does not."""
+        found = self._grants.get(topic)
+        if found is None:
+            found = self._found_grants(topic.decode())
+            if len(self._grants) >= GRANTS_MAX:
+                self._grants.clear()
+            self._grants[topic] = found
+        return found[own]
+
+    def _found_grants(self, topic: str) -> tuple[Grant | None, Grant | None]:
+        matching = [one for one in self.subscriptions.values() if matches(one.filter, topic)]
         if not matching:
-            return None
+            return None, None
         found = target(self, matching)
-        return found.own if own else found.others
+        return found.others, found.own
 
     async def _load(self, feed: Feed) -> None:
         """Catch up with entries that are not in memory, or after other tasks have run."""
         try:
             await trio.lowlevel.checkpoint()
-            position, first = self._lagging[feed]
+            position, first = self._lagging.get(feed, NOWHERE)
             position = feed.normal(position)
-            if position < feed.at and feed.cached(position) is None:
+            if feed in self._lagging and position < feed.at and feed.cached(position) is None:
                 part = await feed.read(position)
                 for at in range(len(part.payloads)):
                     if feed not in self._lagging or not self._take(feed, position, first, part, at):
@@ -242,8 +459,10 @@ class Subscriber:
                     position, first = self._lagging[feed]
                     if position >= feed.at:
                         break
+        except NotReady:
+            return  # the feed notifies its subscribers when its topic is loaded
         except BrokerError as error:
-            log.error("%s: cannot read at %s: %s", feed.topic.name, position, error)
+            log.error("%s: cannot read at %s: %s", feed.name, position, error)
             await trio.sleep(RETRY_SECONDS)
         finally:
             self._catching_up.discard(feed)

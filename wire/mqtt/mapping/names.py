@@ -55,3 +55,14 @@ def mqtt_topic(name: TopicName, namespace: NamespaceName) -> str | None:
 def is_explicit(topic: str) -> bool:
     """Whether an MQTT topic names its namespace, so that no rule applies to it."""
     return topic.startswith(_PREFIXES)
+
+
+def namespace_of(filter: str, namespace: NamespaceName) -> NamespaceName:
+    """The namespace whose topics a filter may match: the one it names, else the listener's.
+
+    A wildcard in the name of a namespace is not supported, as in MoP; raises `InvalidName`.
+    """
+    if not is_explicit(filter):
+        return namespace
+    tenant, _, rest = filter.partition("://")[2].partition("/")
+    return NamespaceName.parse(f"{tenant}/{rest.partition('/')[0]}")

@@ -89,6 +89,10 @@ class Rules:
                     return names.topic_name(topic, self.namespace) if target is None else target
         return names.topic_name(topic, self.namespace)
 
+    def is_funnel(self, name: TopicName) -> bool:
+        """Whether a rule sends many MQTT topics to this topic."""
+        return name in self._targets
+
     def sources(self, filter: str) -> Sources:
         """The topics that may have messages for a filter."""
         if names.is_explicit(filter):

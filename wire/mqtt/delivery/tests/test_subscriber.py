@@ -43,7 +43,8 @@ class Desk:
         self.bench = desk
         self.topic = topic
         self.matcher: Matcher[FeedReader] = Matcher()
-        self.feed = Feed(topic, self.matcher, lambda key: key, desk.env.spawn)
+        self.feed = Feed(topic.name, self.matcher, lambda key: key, desk.env.spawn)
+        self.feed.attach(topic)
 
     def subscriber(
         self, name: str, *filters: tuple[str, int], window: int = 10
@@ -52,7 +53,7 @@ class Desk:
         made = Subscriber(name.encode(), outlet, window, self.bench.clock, self.bench.env.spawn)
         for filter, qos in filters:
             subscription = TopicSubscription(filter, qos)
-            made.subscriptions[filter] = subscription
+            made.subscribe(subscription)
             self.matcher.add(made, subscription)
         self.feed.join(made)
         return made, outlet

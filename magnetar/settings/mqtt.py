@@ -1,0 +1,68 @@
+"""Settings of the MQTT front."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+DAY_SECONDS = 86_400
+
+
+class Mqtt(Struct, frozen=True):
+    """The MQTT front. Its topics and their policies are configured in `[broker]`."""
+
+    namespace: Annotated[
+        str, Meta(description="Namespace of the topics that store MQTT messages.", min_length=1)
+    ] = "public/default"
+    rules: Annotated[
+        dict[str, str],
+        Meta(
+            description="Which topic stores which MQTT topics, by filter, in order; `{each}` for a "
+            'topic of its own for each: {"orders/#" = "orders", "old/#" = "{each}"}. All others '
+            "are stored in the topic `mqtt`."
+        ),
+    ] = {}
+    receive_maximum: Annotated[
+        int,
+        Meta(
+            description="QoS 1 and 2 messages that a client may send before the first is "
+            "acknowledged.",
+            ge=1,
+            le=65_535,
+        ),
+    ] = 1_000
+    max_inflight_messages: Annotated[
+        int,
+        Meta(
+            description="QoS 1 and 2 messages in flight to one client, if that accepts as many.",
+            ge=1,
+            le=65_535,
+        ),
+    ] = 1_000
+    topic_alias_maximum: Annotated[
+        int, Meta(description="Topic aliases that a client may set.", ge=0, le=65_535)
+    ] = 64
+    max_keepalive_seconds: Annotated[
+        int,
+        Meta(
+            description="Longest keep-alive interval; MQTT 5.0 clients that want a longer one, or "
+            "none, get this one. 0 for no limit.",
+            ge=0,
+            le=65_535,
+        ),
+    ] = 0
+    session_expiry_seconds: Annotated[
+        int,
+        Meta(
+            description="Longest life of a session after its connection; also the life of an MQTT "
+            "3 session without clean session. 0 for no limit.",
+            ge=0,
+            le=2**32 - 1,
+        ),
+    ] = 7 * DAY_SECONDS
+    max_subscriptions_per_session: Annotated[
+        int, Meta(description="Maximum number of subscriptions of one session.", ge=1)
+    ] = 10_000
+    retained_memory_mb: Annotated[
+        int,
+        Meta(description="Retained messages in memory; others are read from storage.", ge=1),
+    ] = 64

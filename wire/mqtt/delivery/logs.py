@@ -1,0 +1,267 @@
+"""The topics of core in which MQTT's messages are stored, each with its feed.
+
+    closed   its topic is not loaded
+    open     loaded: messages can be published, and its feed reads
+    marked   the log is durably marked as mixed, so that entries are converted for others
+
+A log stays here as long as its topic is loaded or somebody reads it. If a topic is unloaded that is
+being read, it is loaded again at once.
+
+If the topic of a rule has partitions, the CRC-32 of the MQTT topic selects one: the messages of an
+MQTT topic stay in order, and librdkafka's default partitioner would select the same one
+(`consistent_random`, `rd_kafka_msg_partitioner_consistent` of 2.x).
+
+A topic that this creates is not deleted for being unused, like those that Kafka's clients create.
+
+Invariant: `for_topic` returns only logs that are marked, and whose topic is not being unloaded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+from zlib import crc32
+
+import trio
+
+from magnetar.core.broker.attachment import attach
+from magnetar.core.broker.broker import Broker
+from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.errors import BrokerError, InvalidName, NotAllowed, NotReady
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log.managed_ledger import MIXED
+from magnetar.core.policy.policies import TopicPolicies
+from magnetar.core.policy.values import InactiveTopics
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, FeedReader
+from magnetar.wire.mqtt.delivery.matcher import Matcher
+from magnetar.wire.mqtt.mapping import names
+from magnetar.wire.mqtt.mapping.rules import Rules
+from magnetar.wire.mqtt.topics import is_name, matches
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS_MAX: Final = 30.0
+PLACES_MAX: Final = 16_384
+"""MQTT topics in the cache of their logs."""
+
+
+class MqttLog:
+    """One topic of core. See the module's docstring."""
+
+    def __init__(
+        self, name: TopicName, feed: Feed, ended: Callable[[MqttLog], Awaitable[None]]
+    ) -> None:
+        self.name = name
+        self.feed = feed
+        self.topic: PersistentTopic | None = None
+        """None while it is not loaded."""
+        self._ended = ended
+
+    async def open(self, topic: PersistentTopic) -> None:
+        """The topic is loaded; mark its log before the first entry."""
+        if not topic.ledger.mixed:
+            await topic.ledger.set_property(MIXED, "")
+        if topic.fenced:
+            raise NotReady(f"{self.name} is being unloaded")
+        if self.topic is not topic:
+            self.topic = topic
+            topic.add_listener(self)
+            self.feed.attach(topic)
+
+    async def closed(self) -> None:
+        """The topic is unloaded."""
+        self.topic = None
+        self.feed.detach()
+        await self._ended(self)
+
+    async def deleted(self) -> None:
+        await self.closed()
+
+
+class MqttLogs:
+    """See the module's docstring."""
+
+    def __init__(self, broker: Broker, rules: Rules, matcher: Matcher[FeedReader]) -> None:
+        self.rules = rules
+        self._broker = broker
+        self._matcher = matcher
+        self._known: dict[str, MqttLog] = {}
+        self._opening: dict[str, trio.Lock] = {}
+        self._partitions: dict[TopicName, int] = {}
+        """The numbers of partitions of the rules' topics; 0 for a topic without."""
+        self._places: dict[str, MqttLog] = {}
+        """A cache of the logs of MQTT topics."""
+
+    # -- for publishers ---------------------------------------------------------------------------
+
+    def for_topic(self, topic: str) -> MqttLog | None:
+        """The log of an MQTT topic, if it can be written now, else None. Plain call."""
+        found = self._places.get(topic)
+        if found is None:
+            found = self._place_at_once(topic)
+        if found is None or found.topic is None or found.topic.fenced:
+            return None
+        return found
+
+    def _place_at_once(self, topic: str) -> MqttLog | None:
+        """Find the log of an MQTT topic that is not in the cache; None if it is not open."""
+        try:
+            base = self.rules.topic_for(topic)
+        except InvalidName:
+            return None  # `open_for` reports it
+        count = self._partitions.get(base)
+        if count is None:
+            return None
+        found = self._known.get(_partition(base, topic, count).full)
+        if found is not None:
+            self._keep_place(topic, found)
+        return found
+
+    def _keep_place(self, topic: str, found: MqttLog) -> None:
+        if len(self._places) >= PLACES_MAX:
+            self._places.clear()
+        self._places[topic] = found
+
+    async def open_for(self, topic: str) -> MqttLog:
+        """The log of an MQTT topic, loaded or created; `InvalidName` if it can have none."""
+        base = self.rules.topic_for(topic)
+        found = await self.get(_partition(base, topic, await self._count(base)))
+        self._keep_place(topic, found)
+        return found
+
+    # -- for subscribers --------------------------------------------------------------------------
+
+    async def sources_of(self, filter: str) -> list[MqttLog]:
+        """The logs that may have messages for a filter, which is not shared."""
+        found = []
+        sources = self.rules.sources(filter)
+        for base in sources.funnels:
+            found += await self._all(base)
+        if sources.each:
+            for base in await self._single_topics(filter):
+                found += await self._all(base)
+        return found
+
+    async def _single_topics(self, filter: str) -> list[TopicName]:
+        """The topics with names of their own that a filter matches."""
+        if is_name(filter):
+            return [names.topic_name(filter, self.rules.namespace)]
+        namespace = names.namespace_of(filter, self.rules.namespace)
+        bases: dict[TopicName, None] = {}
+        for full in await topics_of(self._broker, namespace):
+            base = TopicName.parse(full).base
+            own = names.mqtt_topic(base, self.rules.namespace)
+            single = base.persistent and not self.rules.is_funnel(base)
+            if single and own is not None and matches(filter, own):
+                bases[base] = None
+        return list(bases)
+
+    async def _all(self, base: TopicName) -> list[MqttLog]:
+        """The logs of a topic's partitions, or its only one."""
+        count = await self._count(base)
+        if not count:
+            return [await self.get(base)]
+        return [await self.get(base.partition(number)) for number in range(count)]
+
+    # -- all of them ------------------------------------------------------------------------------
+
+    async def _count(self, base: TopicName) -> int:
+        found = self._partitions.get(base)
+        if found is None:
+            found = await self._broker.partitions_or_create(base, create=True)
+            self._partitions[base] = found
+        return found
+
+    async def look_for_partitions(self) -> bool:
+        """Read the numbers of partitions again; returns whether one has changed."""
+        changed = False
+        for base, count in list(self._partitions.items()):
+            found = await self._broker.catalog.partitions(base)
+            if found != count:
+                self._partitions[base] = found
+                changed = True
+        if changed:
+            self._places.clear()
+        return changed
+
+    async def get(self, name: TopicName) -> MqttLog:
+        """The log of a topic without partitions or of a partition, loaded or created."""
+        lock = self._opening.setdefault(name.full, trio.Lock())
+        try:
+            async with lock:
+                found = self._known.get(name.full) or self._made(name)
+                if found.topic is None or found.topic.fenced:
+                    await self._keep_if_new(name)
+                    await attach(self._broker, name, partial(self._take, found))
+                return found
+        finally:
+            if not lock.locked():
+                self._opening.pop(name.full, None)
+
+    async def _keep_if_new(self, name: TopicName) -> None:
+        """Store that the topic is not deleted for being unused, before it exists."""
+        catalog = self._broker.catalog
+        if name.partitioned or await self._broker.exists(name):
+            return
+        async with catalog.changing(name.namespace):
+            await catalog.policies(name.namespace)
+            if await catalog.topic_policies(name) == TopicPolicies():
+                kept = TopicPolicies(inactive_topics=InactiveTopics(delete_while_inactive=False))
+                await catalog.set_topic_policies(name, kept)
+
+    def _made(self, name: TopicName) -> MqttLog:
+        base = name.base
+        topic_of = partial(self._topic_of, self._mqtt_name(base), self.rules.is_funnel(base))
+        feed = Feed(name, self._matcher, topic_of, self._broker.spawn)
+        return MqttLog(name, feed, self._closed)
+
+    async def _take(self, found: MqttLog, topic: Topic) -> None:
+        if topic.stored is None:
+            raise NotAllowed(f"{topic.name} keeps nothing: MQTT's messages are stored")
+        await found.open(topic.stored)
+        self._known[found.name.full] = found
+
+    async def _closed(self, closed: MqttLog) -> None:
+        """A topic is unloaded or deleted: load it again if it is read, else forget it."""
+        if closed.feed.is_read:
+            self._broker.spawn(self._reopen, closed)
+        elif self._known.get(closed.name.full) is closed:
+            del self._known[closed.name.full]
+            self._places.clear()
+
+    async def _reopen(self, closed: MqttLog) -> None:
+        wait = RETRY_SECONDS
+        while closed.feed.is_read and closed.topic is None:
+            try:
+                await self.get(closed.name)
+            except BrokerError as error:
+                log.info("%s: not read by MQTT's subscribers: %s", closed.name, error)
+                await trio.sleep(wait)
+                wait = min(2 * wait, RETRY_SECONDS_MAX)
+
+    # -- names --------------------------------------------------------------------------------
+
+    def _mqtt_name(self, name: TopicName) -> bytes | None:
+        found = names.mqtt_topic(name, self.rules.namespace)
+        return found.encode() if found is not None and is_name(found) else None
+
+    @staticmethod
+    def _topic_of(own: bytes | None, is_funnel: bool, key: bytes | None) -> bytes | None:
+        """The MQTT topic of a message of another protocol: its key in a funnel, if that is a
+        valid topic name; otherwise the name of the log.
+        """
+        if not is_funnel or not key:
+            return own
+        try:
+            return key if is_name(key.decode()) and b"\0" not in key else own
+        except UnicodeDecodeError:
+            return own
+
+
+def _partition(base: TopicName, topic: str, count: int) -> TopicName:
+    """The partition of an MQTT topic, or the topic itself if it has none."""
+    return base.partition(crc32(topic.encode()) % count) if count else base

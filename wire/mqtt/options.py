@@ -1,0 +1,40 @@
+"""The options of the MQTT front."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from magnetar.wire.mqtt.mapping.rules import MappingRule
+
+DAY_SECONDS: Final = 86_400
+
+
+class MqttOptions(Struct, frozen=True):
+    """See the module's docstring."""
+
+    namespace: str = "public/default"
+    """Where the topics of the mapping rules are."""
+    rules: tuple[MappingRule, ...] = ()
+    """Before the default rule, in order."""
+    packet_bytes_max: int = 5 * 1024 * 1024
+    """The largest packet that clients may send (Maximum Packet Size)."""
+    receive_maximum: int = 1_000
+    """Messages of QoS 1 and 2 that a client may send before the first is acknowledged."""
+    inflight_max: int = 1_000
+    """Messages of QoS 1 and 2 in flight to a client that permits as many (Receive Maximum)."""
+    topic_alias_maximum: int = 64
+    """Topic aliases that a client may set."""
+    keep_alive_seconds_max: int = 0
+    """The longest keep-alive interval; clients that want more, or none, are told this one. 0 for no
+    limit."""
+    session_expiry_seconds_max: int = 7 * DAY_SECONDS
+    """The longest life of a session after its connection; also that of a session of MQTT 3 without
+    clean session. 0 for no limit."""
+    subscriptions_max: int = 10_000
+    """Subscriptions of one session."""
+    pending_messages_max: int = 10_000
+    """Publishes of one connection that wait for storage; beyond this, reading pauses."""
+    retained_bytes_max: int = 64 * 1024 * 1024
+    """Retained messages in memory; others are read from storage."""

@@ -1,0 +1,190 @@
+"""What all MQTT connections share: logs, subscriptions, sessions, retained messages.
+
+The packets' handlers use it (`session/`); `front.py` opens and runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import trio
+
+from magnetar.core.broker.broker import Broker
+from magnetar.core.entry.forms import form_of
+from magnetar.core.entry.mqtt import form
+from magnetar.core.entry.mqtt import run as runs
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
+from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
+from magnetar.wire.mqtt.clients.sessions import ConnectedSession, Sessions
+from magnetar.wire.mqtt.delivery.feed import FeedReader
+from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
+from magnetar.wire.mqtt.delivery.matcher import Matcher
+from magnetar.wire.mqtt.delivery.subscriber import MessageSource, Subscriber
+from magnetar.wire.mqtt.mapping.rules import Rules
+from magnetar.wire.mqtt.options import MqttOptions
+from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
+from magnetar.wire.mqtt.storage.retained import RetainedMessage, RetainedMessages
+
+SESSIONS: Final = TopicName.parse("persistent://pulsar/system/__mqtt_sessions")
+RETAINED: Final = TopicName.parse("persistent://pulsar/system/__mqtt_retained")
+SAVE_SECONDS: Final = 0.2
+"""How long acknowledgements of QoS 1 may wait for storage, as for Pulsar's cursors."""
+SAVES_PER_ROUND: Final = 500
+"""Records that are stored in one round, of which there are five a second."""
+PARTITIONS_SECONDS: Final = 10.0
+"""How often the numbers of partitions are read again."""
+READ_ENTRIES: Final = 1_000
+READ_BYTES: Final = 1024 * 1024
+
+
+class MqttServices:
+    """See the module's docstring."""
+
+    def __init__(self, broker: Broker, options: MqttOptions) -> None:
+        self.broker = broker
+        self.options = options
+        rules = Rules(NamespaceName.parse(options.namespace), options.rules)
+        self.matcher: Matcher[FeedReader] = Matcher()
+        self.logs = MqttLogs(broker, rules, self.matcher)
+        self.retained = RetainedMessages(
+            broker, KeyedLog(broker, RETAINED), options.retained_bytes_max
+        )
+        self.sessions = Sessions(KeyedLog(broker, SESSIONS), broker.clock, self.publish_will)
+        self.keep_alive = KeepAlive(broker.clock)
+        self.dirty_clients: list[ConnectedSession] = []
+        """Clients whose records are to be stored soon."""
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Load sessions and retained messages."""
+        await self.retained.open()
+        await self.sessions.open()
+
+    async def run(self) -> None:
+        """Run the background work until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.sessions.run)
+            nursery.start_soon(self.keep_alive.run)
+            nursery.start_soon(self._save_dirty_clients)
+            nursery.start_soon(self._look_for_partitions)
+
+    async def _save_dirty_clients(self) -> None:
+        while True:
+            await trio.sleep(SAVE_SECONDS)
+            self.save_dirty_clients()
+
+    def save_dirty_clients(self) -> None:
+        """Store the records of some clients that have changed."""
+        dirty = self.dirty_clients[:SAVES_PER_ROUND]
+        del self.dirty_clients[:SAVES_PER_ROUND]
+        for client in dirty:
+            client.save_if_dirty()
+
+    async def _look_for_partitions(self) -> None:
+        """Have subscribers read new partitions of their topics."""
+        while True:
+            await trio.sleep(PARTITIONS_SECONDS)
+            if await self.logs.look_for_partitions():
+                for client in list(self.sessions.connected.values()):
+                    await client.read_new_logs()
+
+    # -- subscriptions ------------------------------------------------------------------------
+
+    def join(
+        self,
+        subscriber: Subscriber,
+        feeds: dict[str, list[MqttLog]],
+        filter: str,
+        logs: list[MqttLog],
+    ) -> None:
+        """Have a subscriber read the logs of a filter; `feeds` are those of all its filters."""
+        present = {log for each in feeds.values() for log in each}
+        feeds[filter] = logs
+        for log in logs:
+            if log not in present:
+                log.feed.join(subscriber)
+
+    def leave(self, subscriber: Subscriber, feeds: dict[str, list[MqttLog]], filter: str) -> None:
+        """Stop reading the logs that only this filter needs."""
+        former = feeds.pop(filter, [])
+        needed = {log for each in feeds.values() for log in each}
+        for log in former:
+            if log not in needed:
+                log.feed.leave(subscriber)
+                subscriber.leave(log.feed)
+
+    def unsubscribe_all(
+        self, subscriber: Subscriber, feeds: Mapping[str, Sequence[MqttLog]]
+    ) -> None:
+        """The subscriber's connection is closed."""
+        for filter in subscriber.subscriptions:
+            self.matcher.remove(subscriber, filter)
+        for log in {log for each in feeds.values() for log in each}:
+            log.feed.leave(subscriber)
+
+    async def source_named(self, name: str) -> MessageSource:
+        """The source of messages in flight with that name."""
+        if name == self.retained.full_name:
+            return self.retained
+        return (await self.logs.get(TopicName.parse(name))).feed
+
+    # -- messages without a connection ----------------------------------------------------------
+
+    async def publish_will(self, client_id: str, will: StoredWill) -> None:
+        """Publish a will; stored when this returns."""
+        log = await self.logs.open_for(will.topic)
+        topic = log.topic
+        assert topic is not None
+        topic.check_producer()
+        now_ms = self.broker.clock.wall_ms()
+        first = runs.PUBLISH | will.qos << 1 | will.retain
+        packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
+        head = runs.head(client_id.encode(), has_properties=True)
+        stored = Completion[Position]()
+        topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
+        if will.retain:
+            await self.retained.prepare()
+            kept = Completion[Position]()
+            message = RetainedMessage(
+                client_id, will.topic, will.payload, will.qos, will.properties
+            )
+            self.retained.put(message, now_ms, kept.done)
+            await kept.result()
+        await stored.result()
+
+    async def received_since(self, client_id: str, mark: StoredPlace) -> Sequence[int]:
+        """Packet identifiers of a client's messages of QoS 2 in a log, from a mark on: those of
+        which its record does not know (`session/publish.py`).
+        """
+        found: list[int] = []
+        wanted = client_id.encode()
+        topic = (await self.logs.get(TopicName.parse(mark.log))).topic
+        assert topic is not None
+        ledger = topic.ledger
+        position = ledger.chain.normal((mark.ledger_id, mark.entry_id))
+        while ledger.chain.has(position):
+            part = await ledger.losses.read_round(position, READ_ENTRIES, READ_BYTES)
+            for place in range(len(part.payloads)):
+                found += _received(part.sent(place), wanted)
+            behind = part.first_entry + len(part.payloads)
+            position = ledger.chain.normal((part.ledger_id, behind))
+        return found
+
+
+def _received(sent: bytes, client_id: bytes) -> list[int]:
+    """The packet identifiers of QoS 2 in an entry of that client."""
+    if form_of(sent) is not form:
+        return []
+    try:
+        run = form.run_of(sent)
+        if run.client_id != client_id:
+            return []
+        return [runs.packet_id_of(run, packet) for packet in run if packet.qos == 2]
+    except Corrupted:
+        return []

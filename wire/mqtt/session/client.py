@@ -1,0 +1,270 @@
+"""A connected client: what its publisher, its subscriber and its session share.
+
+    connected   from CONNACK on
+    gone        the connection is closed, or another one has the client id
+
+A client **lasts** if its session is kept after the connection. Then everything that the protocol
+promises across connections is stored in its record before it is acknowledged (`when_saved`).
+Acknowledgements of QoS 1 are stored a moment later: after a crash, their messages are sent again.
+
+Invariant: nothing is sent or stored for a client that is gone, except its last record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from magnetar.core.broker.access import ANYBODY
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.mqtt.clients import record as records
+from magnetar.wire.mqtt.clients.record import (
+    SessionRecord,
+    StoredInFlight,
+    StoredPlace,
+    StoredSubscription,
+    StoredWill,
+)
+from magnetar.wire.mqtt.clients.saver import Saver
+from magnetar.wire.mqtt.codec import encode
+from magnetar.wire.mqtt.codec.packets import Version
+from magnetar.wire.mqtt.codec.properties import NO_PROPERTIES, Properties, Property
+from magnetar.wire.mqtt.delivery.feed import MessagePlace
+from magnetar.wire.mqtt.delivery.subscriber import NOWHERE, Subscriber
+from magnetar.wire.mqtt.reason_codes import ReasonCode
+
+if TYPE_CHECKING:
+    from magnetar.core.link.connection import Connection
+    from magnetar.wire.mqtt.delivery.logs import MqttLog
+    from magnetar.wire.mqtt.services import MqttServices
+    from magnetar.wire.mqtt.session.publish import Publisher
+    from magnetar.wire.mqtt.wire import MqttWire
+
+REASON_CHARACTERS_MAX: Final = 200
+
+
+class ConnectedClient:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "_last",
+        "_marks",
+        "_saver",
+        "_services",
+        "client_id",
+        "connection",
+        "dirty",
+        "expiry_seconds",
+        "feeds",
+        "gone",
+        "has_record",
+        "lasts",
+        "principal",
+        "publisher",
+        "subscriber",
+        "version",
+        "wants_problems",
+        "will",
+        "wire",
+    )
+
+    publisher: Publisher
+    subscriber: Subscriber
+
+    def __init__(
+        self, services: MqttServices, connection: Connection, wire: MqttWire, client_id: str
+    ) -> None:
+        self._services = services
+        self.connection = connection
+        self.wire = wire
+        self.client_id = client_id
+        self.version = wire.version
+        self.principal = ANYBODY
+        self.gone = False
+        self.lasts = False
+        self.expiry_seconds = 0
+        self.will: StoredWill | None = None
+        self.wants_problems = True
+        """Whether reason strings and user properties may be sent in all packets (3.1.2.11.7)."""
+        self.feeds: dict[str, list[MqttLog]] = {}
+        """The logs that each of its filters reads."""
+        self.has_record = False
+        """Whether a record of it is stored, or on its way."""
+        self.dirty = False
+        """Whether its record is to be stored soon."""
+        self._marks: dict[MqttLog, MessagePlace] = {}
+        self._last: SessionRecord | None = None
+        self._saver = Saver(self._encoded, self._put, self._failed)
+
+    def is_here(self, _now: float) -> bool:
+        return not self.gone
+
+    # -- the connection -----------------------------------------------------------------------
+
+    def send(self, packet: bytes) -> None:
+        """Have an encoded packet sent."""
+        if not self.gone:
+            self.wire.pack((packet,))
+            self.connection.touch()
+
+    def end(self, why: str, reason: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
+        """Close the connection, in 5.0 with DISCONNECT."""
+        if self.version == Version.V5:
+            self.send(encode.disconnect(reason, self.problem(why)))
+        self.connection.end(why)
+
+    def problem(self, text: str) -> Properties:
+        """The reason string, if the client wants it."""
+        if self.version != Version.V5 or not self.wants_problems or not text:
+            return NO_PROPERTIES
+        return {Property.REASON_STRING: text[:REASON_CHARACTERS_MAX]}
+
+    # -- the record ---------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Something has changed that may be stored a moment later."""
+        if self.lasts and not self.dirty:
+            self.dirty = True
+            self._services.dirty_clients.append(self)
+
+    def when_saved(self, call: Callable[[], None]) -> None:
+        """Call when everything up to now is stored; at once for a client that does not last."""
+        if self.gone:
+            return
+        if self.lasts:
+            self._saver.when_saved(call)
+        else:
+            call()
+
+    async def saved(self) -> None:
+        """Wait until the record is stored; raises if that fails."""
+        self.has_record = True
+        waiting = Completion[None]()
+        self._put(self._encoded(), lambda error: waiting.done(error))
+        await waiting.result()
+
+    def save_if_dirty(self) -> None:
+        """Store the record, if it has changed and the client is still here."""
+        if self.dirty and not self.gone:
+            self.dirty = False
+            self._saver.when_saved(_nothing)
+
+    def _encoded(self) -> bytes:
+        return records.encode(self.record())
+
+    def _put(self, data: bytes, done: Callable[[BrokerError | None], None]) -> None:
+        self._services.sessions.put(self.client_id, data, done)
+
+    def _failed(self, error: BrokerError) -> None:
+        self.end(f"the session cannot be stored: {error}")
+
+    def record(self) -> SessionRecord:
+        """The session as it is now."""
+        subscriber = self.subscriber
+        places, logs = self._places()
+        in_flight = [
+            StoredInFlight(
+                number,
+                logs[found.message.source.full_name],
+                *found.message.place.position,
+                found.message.place.place,
+                found.qos,
+                found.released,
+            )
+            for number, found in subscriber.ids
+        ]
+        return SessionRecord(
+            expiry_seconds=self.expiry_seconds,
+            subscriptions=tuple(
+                StoredSubscription(
+                    one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
+                )
+                for one in subscriber.subscriptions.values()
+            ),
+            places=tuple(places),
+            in_flight=tuple(in_flight),
+            received=tuple(self.publisher.received.all()),
+            will=self.will,
+            marks=tuple(
+                StoredPlace(log.name.full, *mark.position, mark.place)
+                for log, mark in self._marks.items()
+            ),
+        )
+
+    def _places(self) -> tuple[Sequence[StoredPlace], dict[str, int]]:
+        """The places in all logs that it reads, and in those from which messages are in flight;
+        and the number of each log among them.
+        """
+        found: dict[str, MessagePlace] = {}
+        for logs in self.feeds.values():
+            for log in logs:
+                found[log.name.full] = self.subscriber.place_in(log.feed)
+        for _, each in self.subscriber.ids:
+            found.setdefault(each.message.source.full_name, NOWHERE)
+        places = [StoredPlace(name, *at.position, at.place) for name, at in found.items()]
+        return places, {name: number for number, name in enumerate(found)}
+
+    # -- QoS 2 --------------------------------------------------------------------------------
+
+    def is_marked(self, log: MqttLog) -> bool:
+        """Whether the record says from where on this client publishes to the log with QoS 2."""
+        return log in self._marks
+
+    async def mark(self, log: MqttLog) -> None:
+        """Store where the log ends now, before the first message of QoS 2."""
+        if self.lasts and log not in self._marks:
+            self._marks[log] = MessagePlace(log.feed.end, 0)
+            try:
+                await self.saved()
+            except BaseException:
+                del self._marks[log]
+                raise
+
+    def set_mark(self, log: MqttLog, position: Position) -> None:
+        """`received` covers the messages of QoS 2 up to that entry of the log."""
+        if log in self._marks:
+            self._marks[log] = MessagePlace((position[0], position[1] + 1), 0)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    async def read_new_logs(self) -> None:
+        """Read logs that have come since: new partitions of its topics."""
+        for filter in list(self.feeds):
+            logs = await self._services.logs.sources_of(filter)
+            if not self.gone and filter in self.feeds:
+                self._services.join(self.subscriber, self.feeds, filter, logs)
+
+    def leave(self) -> None:
+        """The client is gone: end its subscriptions, and note its last record."""
+        if self.gone:
+            return
+        if self.lasts or self.will is not None:
+            self._last = self.record()
+        self.gone = True
+        self.subscriber.close()
+        self._saver.stop()
+        self._services.unsubscribe_all(self.subscriber, self.feeds)
+
+    async def last_record(self) -> SessionRecord | None:
+        """The record that it leaves, once its publishes are stored; None if it needs none."""
+        self.leave()
+        await self.publisher.drained()
+        if self._last is None:
+            return None
+        return replace(self._last, received=tuple(self.publisher.received.all()), marks=())
+
+    async def displace(self) -> SessionRecord | None:
+        """Another connection has the client id (3.1.4): see `ConnectedSession`."""
+        if self.version == Version.V5:
+            self.send(encode.disconnect(ReasonCode.SESSION_TAKEN_OVER))
+        self.leave()
+        self.connection.end("another connection has the same client id")
+        return await self.last_record()
+
+
+def _nothing() -> None:
+    """Nobody waits."""

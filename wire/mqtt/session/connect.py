@@ -1,0 +1,306 @@
+"""CONNECT: the checks, the session, and CONNACK.
+
+    checked     protocol rules that concern more than the packet's bytes
+    taken       another connection with the client id has ended, the session is found or new
+    stored      the record, for a session that lasts, and for a will
+    CONNACK     then messages in flight are sent again, and later ones
+
+Everything happens in the turn of the client id, so two connections with one id come one after the
+other [MQTT-3.1.4-3]. Until CONNACK is sent, later packets of the connection wait (4.9).
+
+Invariant: session present is 1 exactly if a stored session is resumed [MQTT-3.2.2-2, -3].
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.errors import BrokerError, InvalidName
+from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
+from magnetar.wire.mqtt.clients.sessions import Found
+from magnetar.wire.mqtt.codec import encode
+from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES, Connect, Version, Will
+from magnetar.wire.mqtt.codec.properties import Property, packed
+from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
+from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
+from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
+from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Resumed, Sent, Subscriber
+from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.session.client import ConnectedClient
+from magnetar.wire.mqtt.session.publish import Publisher
+
+if TYPE_CHECKING:
+    from magnetar.core.link.connection import Connection
+    from magnetar.wire.mqtt.delivery.logs import MqttLog
+    from magnetar.wire.mqtt.services import MqttServices
+    from magnetar.wire.mqtt.wire import MqttWire
+
+WINDOW_MAX: Final = 65_535
+"""The Receive Maximum of a client that names none (3.1.2.11.3)."""
+KEEP_ALIVE_MAX: Final = 65_535
+
+
+Enter = Callable[[ConnectedClient], bool]
+"""Takes the client; returns False if its connection is closed."""
+
+
+class ConnectRefused(Exception):
+    """CONNECT is refused with this reason."""
+
+    def __init__(self, reason: ReasonCode, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+class ConnectionOutlet:
+    """A connection as its subscriber uses it."""
+
+    __slots__ = ("_connection", "_wire")
+
+    def __init__(self, connection: Connection, wire: MqttWire) -> None:
+        self._connection = connection
+        self._wire = wire
+
+    @property
+    def congested(self) -> bool:
+        return self._connection.congested
+
+    def send(self, packets: Sequence[bytes]) -> None:
+        self._wire.pack(packets)
+        self._connection.packed(sum(map(len, packets)))
+
+
+class Connecting:
+    """One CONNECT. See the module's docstring."""
+
+    def __init__(
+        self, services: MqttServices, connection: Connection, wire: MqttWire, packet: Connect
+    ) -> None:
+        self._services = services
+        self._connection = connection
+        self._wire = wire
+        self._packet = packet
+        self._assigned = ""
+        """The client id that the server has chosen."""
+        self.keep_alive = self._kept_alive()
+
+    async def run(self, enter: Enter) -> ConnectedClient | None:
+        """Connect; None if it is refused. `enter` is called before CONNACK."""
+        try:
+            self._check()
+            client_id = self._client_id()
+            async with self._services.sessions.turn_of(client_id):
+                return await self._connect(client_id, enter)
+        except ConnectRefused as error:
+            self._refuse(error.reason, str(error))
+        except InvalidName as error:
+            self._refuse(ReasonCode.TOPIC_NAME_INVALID, str(error))
+        except BrokerError as error:
+            self._refuse(ReasonCode.SERVER_UNAVAILABLE, str(error))
+        return None
+
+    def _refuse(self, reason: ReasonCode, text: str) -> None:
+        properties = {Property.REASON_STRING: text} if text else {}
+        connack = encode.connack(self._packet.version, reason, properties=properties)
+        self._wire.pack((connack,))
+        self._wire.close()
+        self._connection.complain("clients refused", f"CONNECT refused: {text}")
+        self._connection.end(text)
+
+    # -- checks -------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        packet, refusal = self._packet, self._connection.refusal
+        if refusal:
+            raise ConnectRefused(ReasonCode.SERVER_BUSY, refusal)
+        if Property.AUTHENTICATION_METHOD in packet.properties:
+            raise ConnectRefused(ReasonCode.BAD_AUTHENTICATION_METHOD, "there is no such method")
+        if packet.will is not None:
+            self._services.logs.rules.topic_for(packet.will.topic)
+
+    def _client_id(self) -> str:
+        packet = self._packet
+        if packet.client_id:
+            return packet.client_id
+        if packet.version == Version.V3_1 or (
+            packet.version == Version.V3_1_1 and not packet.clean_start
+        ):
+            reason = ReasonCode.CLIENT_IDENTIFIER_NOT_VALID
+            raise ConnectRefused(reason, "an empty client id needs a clean session")
+        self._assigned = f"auto-{uuid.uuid4()}"
+        return self._assigned
+
+    def _kept_alive(self) -> int:
+        """The keep-alive interval in seconds, perhaps the server's own (3.1.2.10)."""
+        requested, limit = self._packet.keep_alive, self._services.options.keep_alive_seconds_max
+        if limit and (not requested or requested > limit):
+            return limit if self._packet.version == Version.V5 else requested
+        return requested
+
+    # -- connecting ---------------------------------------------------------------------------
+
+    async def _connect(self, client_id: str, enter: Enter) -> ConnectedClient:
+        packet, services = self._packet, self._services
+        client = ConnectedClient(services, self._connection, self._wire, client_id)
+        client.expiry_seconds = self._expiry_seconds()
+        client.lasts = client.expiry_seconds > 0
+        client.will = _stored_will(packet.will)
+        wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
+        client.wants_problems = bool(wants)
+        found = await services.sessions.take(client_id, clean=packet.clean_start)
+        record = found.record if found is not None else SessionRecord(client.expiry_seconds)
+        client.publisher = Publisher(services, client, record.received)
+        client.subscriber = self._subscriber(client)
+        resuming = await self._resumed(client, found)
+        if not enter(client):
+            await self._give_back(client, found)
+            raise ConnectRefused(ReasonCode.UNSPECIFIED_ERROR, "the client is gone")
+        services.sessions.enter(client_id, client)
+        try:
+            if client.lasts or client.will is not None or found is not None:
+                await services.sessions.prepare()
+                await client.saved()
+        except BrokerError:
+            client.leave()
+            services.sessions.leave_at_once(client_id, client)
+            raise
+        client.send(
+            encode.connack(
+                packet.version,
+                ReasonCode.SUCCESS,
+                session_present=found is not None,
+                properties=self._capabilities(client),
+            )
+        )
+        if found is not None and not client.gone:
+            self._resume(client, found, *resuming)
+        return client
+
+    async def _give_back(self, client: ConnectedClient, found: Found | None) -> None:
+        client.leave()
+        if found is not None:
+            await self._services.sessions.give_back(client.client_id, found.record)
+
+    def _expiry_seconds(self) -> int:
+        """How long the session lasts after the connection; 0 for not at all."""
+        packet, limit = self._packet, self._services.options.session_expiry_seconds_max
+        if packet.version == Version.V5:
+            requested: int = packet.properties.get(Property.SESSION_EXPIRY_INTERVAL, 0)
+        else:
+            requested = 0 if packet.clean_start else NEVER_EXPIRES
+        return min(requested, limit) if limit else requested
+
+    def _subscriber(self, client: ConnectedClient) -> Subscriber:
+        properties, services = self._packet.properties, self._services
+        window = properties.get(Property.RECEIVE_MAXIMUM, WINDOW_MAX)
+        subscriber = Subscriber(
+            client.client_id.encode(),
+            ConnectionOutlet(self._connection, self._wire),
+            min(window, services.options.inflight_max),
+            services.broker.clock,
+            services.broker.spawn,
+            durable=client.lasts,
+        )
+        subscriber.addressee = Addressee(has_properties=client.version == Version.V5)
+        subscriber.packet_bytes_max = properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
+        return subscriber
+
+    def _capabilities(self, client: ConnectedClient) -> Mapping[Property, Any]:
+        """What a client of 5.0 has to know (3.2.2.3)."""
+        options = self._services.options
+        if client.version != Version.V5:
+            return {}
+        found: dict[Property, Any] = {
+            Property.RECEIVE_MAXIMUM: options.receive_maximum,
+            Property.MAXIMUM_PACKET_SIZE: options.packet_bytes_max,
+            Property.TOPIC_ALIAS_MAXIMUM: options.topic_alias_maximum,
+            Property.SHARED_SUBSCRIPTION_AVAILABLE: 0,
+        }
+        requested = self._packet.properties.get(Property.SESSION_EXPIRY_INTERVAL, 0)
+        if client.expiry_seconds != requested:
+            found[Property.SESSION_EXPIRY_INTERVAL] = client.expiry_seconds
+        if self._assigned:
+            found[Property.ASSIGNED_CLIENT_IDENTIFIER] = self._assigned
+        if self.keep_alive != self._packet.keep_alive:
+            found[Property.SERVER_KEEP_ALIVE] = self.keep_alive
+        return found
+
+    # -- resuming -----------------------------------------------------------------------------
+
+    async def _resumed(
+        self, client: ConnectedClient, found: Found | None
+    ) -> tuple[dict[Feed, MessagePlace], list[Resumed]]:
+        """Restore subscriptions; returns the places to continue from, and messages in flight."""
+        if found is None:
+            return {}, []
+        services, record = self._services, found.record
+        logs: dict[str, MqttLog] = {}
+        for one in record.subscriptions:
+            subscription = TopicSubscription(
+                one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
+            )
+            client.subscriber.subscribe(subscription)
+            services.matcher.add(client.subscriber, subscription)
+            client.feeds[one.filter] = found_logs = await services.logs.sources_of(one.filter)
+            logs.update((log.name.full, log) for log in found_logs)
+        sources = [
+            logs[one.log].feed if one.log in logs else await services.source_named(one.log)
+            for one in record.places
+        ]
+        places = {
+            source: MessagePlace((one.ledger_id, one.entry_id), one.place)
+            for source, one in zip(sources, record.places, strict=True)
+            if isinstance(source, Feed)
+        }
+        in_flight = [
+            Resumed(
+                one.packet_id,
+                Sent(sources[one.log], MessagePlace((one.ledger_id, one.entry_id), one.place)),
+                one.qos,
+                one.released,
+            )
+            for one in record.in_flight
+        ]
+        if found.crashed:
+            for mark in record.marks:
+                for number in await services.received_since(client.client_id, mark):
+                    client.publisher.received.add(number)
+        return places, in_flight
+
+    def _resume(
+        self,
+        client: ConnectedClient,
+        found: Found,
+        places: dict[Feed, MessagePlace],
+        in_flight: list[Resumed],
+    ) -> None:
+        """Read on from the places, and send what is in flight again."""
+        read = {log.feed: None for logs in client.feeds.values() for log in logs}
+        for feed in read:
+            if feed in places:
+                feed.resume(client.subscriber)
+            else:
+                feed.join(client.subscriber)
+        lagging = {feed: place for feed, place in places.items() if feed in read}
+        client.subscriber.resume(lagging, in_flight, crashed=found.crashed)
+
+
+def _stored_will(will: Will | None) -> StoredWill | None:
+    if will is None:
+        return None
+    properties = dict(will.properties)
+    delay = properties.pop(Property.WILL_DELAY_INTERVAL, 0)
+    encoded = packed(properties)
+    size = len(encoded)
+    body = encoded[size - _body_size(encoded) :]
+    return StoredWill(will.topic, will.payload, will.qos, will.retain, body, delay)
+
+
+def _body_size(encoded: bytes) -> int:
+    """The size of encoded properties without their length."""
+    at = 0
+    while encoded[at] >= 128:
+        at += 1
+    return len(encoded) - at - 1

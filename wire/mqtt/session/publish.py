@@ -1,0 +1,424 @@
+"""Publishing: the PUBLISH packets of one connection, to the logs of their topics.
+
+Consecutive packets to one log are one run, which is stored as one entry. A run is acknowledged when
+it is stored; acknowledgements leave in the order of the packets [MQTT-4.6.0-2, -3].
+
+    QoS 0   stored                                                  no acknowledgement
+    QoS 1   stored                                                  PUBACK
+    QoS 2   stored, then the identifier in the session's record     PUBREC
+            PUBREL: the identifier leaves the record                PUBCOMP
+
+A repeated packet identifier of QoS 2 is not published again until PUBREL, whatever its DUP flag
+(4.3.3), also after a restart. The record names identifiers of stored messages only, and for each
+log a mark: all messages before it are considered. So what was stored in the last moment before a
+crash is found behind the marks, by its client id and packet identifier.
+
+Invariants: acknowledged messages are stored; a message of QoS 2 is stored once; the client never
+has more unacknowledged messages than Receive Maximum [MQTT-3.3.4-9].
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from struct import pack
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from magnetar.core.broker.access import Action, ResourceType
+from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.entry.mqtt import form
+from magnetar.core.entry.mqtt import properties as stored_properties
+from magnetar.core.entry.mqtt import run as runs
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
+from magnetar.wire.mqtt.codec import encode
+from magnetar.wire.mqtt.codec.packets import PacketType, Version
+from magnetar.wire.mqtt.codec.properties import Property
+from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes
+from magnetar.wire.mqtt.errors import PacketError, reason_of
+from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.storage.retained import RetainedMessage
+
+if TYPE_CHECKING:
+    from magnetar.wire.mqtt.delivery.logs import MqttLog
+    from magnetar.wire.mqtt.services import MqttServices
+    from magnetar.wire.mqtt.session.client import ConnectedClient
+
+QOS_1, QOS_2 = 2, 4
+"""The bits of the QoS in the flags of a PUBLISH."""
+PUBACK: Final = 0x4002
+PUBREC: Final = 0x5002
+"""Packets that succeed, up to the packet identifier."""
+
+
+class ReceivedIds:
+    """Packet identifiers of QoS 2 that wait for PUBREL: at most 65,535 bits."""
+
+    __slots__ = ("_bits", "count")
+
+    def __init__(self, ids: Sequence[int] = ()) -> None:
+        self._bits = 0
+        self.count = 0
+        for one in ids:
+            self.add(one)
+
+    def __contains__(self, number: int) -> bool:
+        return bool(self._bits >> number & 1)
+
+    def add(self, number: int) -> None:
+        if number not in self:
+            self._bits |= 1 << number
+            self.count += 1
+
+    def discard(self, number: int) -> bool:
+        """Remove one; returns whether it was there."""
+        if number not in self:
+            return False
+        self._bits &= ~(1 << number)
+        self.count -= 1
+        return True
+
+    def all(self) -> list[int]:
+        bits, found, at = self._bits, [], 0
+        while bits:
+            low = (bits & -bits).bit_length()
+            at += low
+            found.append(at - 1)
+            bits >>= low
+        return found
+
+
+class PendingRun:
+    """One run until it is acknowledged."""
+
+    __slots__ = ("error", "log", "ones", "position", "size", "twos", "waits")
+
+    def __init__(self, log: MqttLog | None, size: int) -> None:
+        self.log = log
+        self.position: Position | None = None
+        """Its entry, when that is stored."""
+        self.size = size
+        self.ones: list[int] = []
+        """Identifiers of QoS 1."""
+        self.twos: list[int] = []
+        """New identifiers of QoS 2."""
+        self.waits = 1
+        """How many writes it waits for: the entry, and its retained messages."""
+        self.error: BrokerError | None = None
+
+
+class Publisher:
+    """Publishes for one connection. See the module's docstring."""
+
+    __slots__ = (
+        "_aliases",
+        "_client",
+        "_drained",
+        "_head",
+        "_pending",
+        "_pending_messages",
+        "_services",
+        "_storing_ids",
+        "_throttle",
+        "_unacknowledged",
+        "received",
+    )
+
+    def __init__(
+        self, services: MqttServices, client: ConnectedClient, received: Sequence[int]
+    ) -> None:
+        self._services = services
+        self._client = client
+        self.received = ReceivedIds(received)
+        """Identifiers of stored messages of QoS 2 that wait for PUBREL."""
+        self._storing_ids: set[int] = set()
+        """Those of messages that are being stored."""
+        self._unacknowledged = 0
+        """Messages of QoS 1 that are being stored."""
+        self._aliases: dict[int, str] = {}
+        self._head = runs.head(
+            client.client_id.encode(), has_properties=client.version == Version.V5
+        )
+        self._pending: deque[PendingRun] = deque()
+        self._pending_messages = 0
+        self._drained: trio.Event | None = None
+        broker = services.broker
+        self._throttle = PublishThrottle(
+            broker.clock, broker.spawn, client.connection, client.is_here
+        )
+
+    # -- in -----------------------------------------------------------------------------------
+
+    def publish(self, event: Publishes, at: int) -> int:
+        """Publish packets from `at` on; returns the place of the first one whose log has to be
+        opened before (see `open_for`), or their number.
+        """
+        packets, logs = event.packets, self._services.logs
+        end = len(packets)
+        while at < end:
+            topic = self._topic_of(packets[at])
+            log = logs.for_topic(topic)
+            if log is None or not self._may_begin(log, packets[at]):
+                return at
+            stop = at + 1
+            while stop < end:
+                following = self._topic_of(packets[stop])
+                if following != topic and logs.for_topic(following) is not log:
+                    break
+                stop += 1
+            self._store(log, event.data, packets[at:stop])
+            at = stop
+        return at
+
+    async def open_for(self, packet: Publish) -> None:
+        """Open the log of a packet, or load it; `BrokerError` if that fails."""
+        log = await self._services.logs.open_for(self._topic_of(packet))
+        if not self._may_begin(log, packet):
+            await self._client.mark(log)
+        if packet.retain:
+            await self._services.retained.prepare()
+
+    def refuse(self, packet: Publish, error: BrokerError) -> None:
+        """Answer a packet whose log cannot be opened."""
+        run = PendingRun(None, 0)
+        run.error = error
+        run.waits = 0
+        if packet.flags & QOS_2:
+            if packet.packet_id not in self.received:
+                run.twos.append(packet.packet_id)
+                self._storing_ids.add(packet.packet_id)
+        elif packet.flags & QOS_1:
+            run.ones.append(packet.packet_id)
+            self._unacknowledged += 1
+        self._pending.append(run)
+        self._acknowledge()
+
+    def _may_begin(self, log: MqttLog, packet: Publish) -> bool:
+        """Whether nothing has to be stored before the packet."""
+        if packet.retain and not self._services.retained.is_open:
+            return False
+        return not packet.flags & QOS_2 or not self._client.lasts or self._client.is_marked(log)
+
+    def _topic_of(self, packet: Publish) -> str:
+        """Its topic; sets the alias, if it has one."""
+        if not packet.properties:
+            return packet.topic
+        alias = packet.properties.get(Property.TOPIC_ALIAS)
+        if alias is None:
+            return packet.topic
+        if alias > self._services.options.topic_alias_maximum:
+            raise PacketError(ReasonCode.TOPIC_ALIAS_INVALID, f"topic alias {alias} is too large")
+        if packet.topic:
+            self._aliases[alias] = packet.topic
+        found = self._aliases.get(alias)
+        if found is None:
+            raise PacketError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} is not set")
+        return found
+
+    # -- storing ------------------------------------------------------------------------------
+
+    def _store(self, log: MqttLog, data: bytes, packets: Sequence[Publish]) -> None:
+        """Store one run."""
+        run = PendingRun(log, packets[-1].end - packets[0].begin)
+        retained: list[Publish] = []
+        kept = self._sorted(packets, run, retained)
+        self._check_quota(len(run.ones), len(run.twos))
+        connection = self._client.connection
+        connection.storing(run.size)
+        self._pending.append(run)
+        self._pending_messages += len(packets)
+        if self._pending_messages >= self._services.options.pending_messages_max:
+            connection.pause(PAUSE_PUBLISHES)
+        if not kept:
+            self._stored(run, len(packets), None)
+            return
+        done = partial(self._stored, run, len(packets))
+        topic = log.topic
+        assert topic is not None
+        try:
+            access = self._services.broker.access
+            access.check(self._client.principal, Action.WRITE, ResourceType.TOPIC, log.name.full)
+            topic.check_producer()
+        except BrokerError as error:
+            done(error)
+            return
+        now_ms = self._services.broker.clock.wall_ms()
+        pieces = form.head(len(kept), now_ms), self._head, *self._pieces(data, kept, packets)
+        entry = b"".join(pieces)
+        throttle = topic.publish_throttle, self._services.broker.publish_throttle
+        if throttle != (None, None):
+            self._throttle.spend(throttle, len(kept), len(entry))
+        topic.last_used_ms = now_ms
+        run.waits += len(retained)
+        topic.publish([entry], [len(kept)], done)
+        for packet in retained:
+            self._retain(packet, data, now_ms, partial(self._stored, run, 0))
+
+    def _sorted(
+        self, packets: Sequence[Publish], run: PendingRun, retained: list[Publish]
+    ) -> Sequence[Publish]:
+        """Sort by QoS into the run; returns the packets to store, which are no duplicates."""
+        kept: list[Publish] = []
+        for packet in packets:
+            flags = packet.flags
+            if flags & QOS_2:
+                if self._is_duplicate(packet.packet_id):
+                    continue
+                run.twos.append(packet.packet_id)
+            elif flags & QOS_1:
+                run.ones.append(packet.packet_id)
+            if flags & RETAIN:
+                retained.append(packet)
+            kept.append(packet)
+        return kept
+
+    def _is_duplicate(self, number: int) -> bool:
+        """Whether a message of QoS 2 was sent before; if it is stored, answer it again."""
+        if number in self._storing_ids:
+            return True  # the answer to the first one comes
+        if number in self.received:
+            self._client.when_saved(partial(self._client.send, _packed(PUBREC, [number])))
+            return True
+        self._storing_ids.add(number)
+        return False
+
+    def _check_quota(self, ones: int, twos: int) -> None:
+        self._unacknowledged += ones
+        if self._client.version == Version.V5:
+            waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
+            if waiting > self._services.options.receive_maximum:
+                raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
+
+    def _pieces(
+        self, data: bytes, kept: Sequence[Publish], packets: Sequence[Publish]
+    ) -> Sequence[bytes]:
+        """The packets as they are stored: as sent, but without aliases."""
+        if len(kept) == len(packets) and not any(
+            one.properties and Property.TOPIC_ALIAS in one.properties for one in packets
+        ):
+            return (data[packets[0].begin : packets[-1].end],)
+        pieces = []
+        for one in kept:
+            if one.properties and Property.TOPIC_ALIAS in one.properties:
+                topic = self._topic_of(one).encode()
+                properties = without_alias(data[one.begin : one.end])
+                payload = data[one.payload_at : one.end]
+                first = runs.PUBLISH | one.flags
+                pieces.append(runs.packet(first, topic, properties, payload, one.packet_id))
+            else:
+                pieces.append(data[one.begin : one.end])
+        return pieces
+
+    def _retain(
+        self, packet: Publish, data: bytes, now_ms: int, done: Callable[[Any], None]
+    ) -> None:
+        properties = b""
+        if packet.properties:
+            properties = without_alias(data[packet.begin : packet.end])
+        payload = data[packet.payload_at : packet.end]
+        topic, client_id = self._topic_of(packet), self._client.client_id
+        message = RetainedMessage(client_id, topic, payload, packet.qos, properties)
+        self._services.retained.put(message, now_ms, done)
+
+    async def drained(self) -> None:
+        """Wait until everything that was published is stored, or has failed."""
+        if self._pending:
+            self._drained = trio.Event()
+            await self._drained.wait()
+
+    # -- acknowledgements ---------------------------------------------------------------------
+
+    def _stored(
+        self, run: PendingRun, messages: int, result: Position | BrokerError | None
+    ) -> None:
+        """One write of a run is stored, or has failed."""
+        run.waits -= 1
+        if isinstance(result, BrokerError):
+            run.error = run.error or result
+        elif messages:
+            run.position = result
+        self._pending_messages -= messages
+        if not run.waits:
+            self._client.connection.stored(run.size)
+            self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        """Acknowledge the runs that are stored, as far as all before them are."""
+        pending = self._pending
+        while pending and not pending[0].waits:
+            run = pending.popleft()
+            self._unacknowledged -= len(run.ones)
+            self._storing_ids.difference_update(run.twos)
+            if run.error is not None:
+                self._fail(run, run.error)
+                continue
+            if run.ones:
+                self._client.send(_packed(PUBACK, run.ones))
+            if run.twos:
+                for number in run.twos:
+                    self.received.add(number)
+                if run.log is not None and run.position is not None:
+                    self._client.set_mark(run.log, run.position)
+                answer = partial(self._client.send, _packed(PUBREC, run.twos))
+                self._client.when_saved(answer)
+        if not pending and self._drained is not None:
+            self._drained.set()
+        connection = self._client.connection
+        if (
+            connection.paused & PAUSE_PUBLISHES
+            and 2 * self._pending_messages <= self._services.options.pending_messages_max
+        ):
+            connection.resume(PAUSE_PUBLISHES)
+
+    def _fail(self, run: PendingRun, error: BrokerError) -> None:
+        """Refuse a run: with reasons in 5.0; before that by the end of the connection, after which
+        the client sends its messages again.
+        """
+        client = self._client
+        client.connection.complain("publishes refused", str(error))
+        if client.version != Version.V5:
+            if run.ones or run.twos:
+                client.end(str(error))
+            return
+        reason, why = reason_of(error), client.problem(str(error))
+        for kind, ids in ((PacketType.PUBACK, run.ones), (PacketType.PUBREC, run.twos)):
+            for number in ids:
+                client.send(encode.acknowledgement(client.version, kind, number, reason, why))
+
+    def released(self, number: int) -> None:
+        """Answer PUBREL."""
+        client = self._client
+        known = self.received.discard(number)
+        reason = ReasonCode.SUCCESS if known else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
+        kind = PacketType.PUBCOMP
+        answer = partial(client.send, encode.acknowledgement(client.version, kind, number, reason))
+        if known:
+            client.when_saved(answer)
+        else:
+            answer()
+
+
+def _packed(begin: int, ids: Sequence[int]) -> bytes:
+    """Acknowledgements that succeed."""
+    if len(ids) == 1:
+        return pack(">HH", begin, ids[0])
+    words = [begin] * (2 * len(ids))
+    words[1::2] = ids
+    return pack(f">{len(words)}H", *words)
+
+
+def without_alias(packet: bytes) -> bytes:
+    """The encoded properties of a PUBLISH of 5.0, without their length and a topic alias."""
+    run = runs.opened(runs.head(b"", has_properties=True) + packet)
+    (found,) = run
+    pieces, at = [], 0
+    for field in stored_properties.fields(found.properties):
+        size = stored_properties.size_of(field)
+        if field.number != stored_properties.TOPIC_ALIAS:
+            pieces.append(found.properties[at : at + size])
+        at += size
+    return b"".join(pieces)

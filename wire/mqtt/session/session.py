@@ -1,0 +1,314 @@
+"""The session of one connection, as the link sees it: packets to their handlers, in order.
+
+    connecting   CONNECT is being processed; later packets wait
+    open         packets are handled
+    busy         a packet waits for storage or for a log to be loaded; later ones wait
+    ended        nothing is handled
+
+SUBSCRIBE, UNSUBSCRIBE, and the first PUBLISH to a log, need tasks. All other packets are plain
+calls. Packets that wait count as memory of the server, and their connection is not read.
+
+Invariants: packets are handled in the order of the connection [MQTT-4.6.0-1 to -4]; after the end
+nothing is packed.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Awaitable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
+from magnetar.wire.mqtt.codec import encode
+from magnetar.wire.mqtt.codec.packets import (
+    Acknowledgement,
+    Auth,
+    Connect,
+    Disconnect,
+    PacketType,
+    Pingreq,
+    Subscribe,
+    Unsubscribe,
+    Version,
+)
+from magnetar.wire.mqtt.codec.properties import Property
+from magnetar.wire.mqtt.codec.publishes import Publishes
+from magnetar.wire.mqtt.errors import PacketError
+from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.session import subscribe
+from magnetar.wire.mqtt.session.connect import Connecting
+
+if TYPE_CHECKING:
+    from magnetar.core.link.connection import Connection
+    from magnetar.wire.mqtt.services import MqttServices
+    from magnetar.wire.mqtt.session.client import ConnectedClient
+    from magnetar.wire.mqtt.wire import Event, MqttWire
+
+log = logging.getLogger(__name__)
+
+PACKET_BYTES: Final = 512
+"""Memory of a packet that waits, besides a run's bytes."""
+
+
+class MqttSession:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "_busy",
+        "_clock",
+        "_ended",
+        "_services",
+        "_waiting",
+        "_weight",
+        "client",
+        "connection",
+        "heard",
+        "keep_alive",
+        "wire",
+    )
+
+    def __init__(self, services: MqttServices, connection: Connection, wire: MqttWire) -> None:
+        self._services = services
+        self.connection = connection
+        self.wire = wire
+        self.client: ConnectedClient | None = None
+        """None until CONNECT is accepted."""
+        self.keep_alive = 0
+        """In seconds; 0 for none."""
+        self._clock = services.broker.clock
+        self.heard = self._clock.monotonic()
+        """When the last packet was received."""
+        self._busy = self._ended = False
+        self._waiting: deque[Event] = deque()
+        self._weight = 0
+        """Memory of the packets that wait."""
+
+    # -- packets ------------------------------------------------------------------------------
+
+    def handle(self, event: Event) -> None:
+        """Handle a packet, or a run of PUBLISH, or queue it behind those before."""
+        self.heard = self._clock.monotonic()
+        if self._busy or self._waiting:
+            self._wait(event)
+        else:
+            self._begin(event)
+
+    def _wait(self, event: Event) -> None:
+        weight = PACKET_BYTES + (len(event.data) if isinstance(event, Publishes) else 0)
+        if not self.connection.has_room_to_wait(weight):
+            self._fail(PacketError(ReasonCode.SERVER_BUSY, "no memory for packets that wait"))
+            return
+        self._weight += weight
+        self._waiting.append(event)
+        self.connection.pause(PAUSE_REQUESTS)
+
+    def _begin(self, event: Event) -> None:
+        try:
+            if isinstance(event, Publishes):
+                self._publish(event, 0)
+            elif isinstance(event, Connect):
+                self._hold_for(self._connect(event))
+            else:
+                self._handle(event)
+        except PacketError as error:
+            self._fail(error)
+
+    def _handle(self, event: Event) -> None:
+        client = self._client()
+        match event:
+            case Acknowledgement():
+                self._acknowledge(client, event)
+            case Pingreq():
+                client.send(encode.PINGRESP)
+            case Subscribe():
+                self._hold_for(subscribe.on_subscribe(self._services, client, event))
+            case Unsubscribe():
+                self._hold_for(subscribe.on_unsubscribe(self._services, client, event))
+            case Disconnect():
+                self._disconnect(client, event)
+            case Auth():
+                text = "this connection does not use enhanced authentication"
+                raise PacketError(ReasonCode.PROTOCOL_ERROR, text)
+
+    def _client(self) -> ConnectedClient:
+        assert self.client is not None, "packets wait until the client is connected"
+        return self.client
+
+    def _fail(self, error: PacketError) -> None:
+        """End the connection for an error of the peer."""
+        self._ended = True
+        self._drop_waiting()
+        self.connection.complain("packets refused", f"closed: {error}")
+        if self.client is not None:
+            self.client.end(str(error), error.reason)
+        else:
+            self.connection.end(str(error))
+
+    # -- work that waits ----------------------------------------------------------------------
+
+    def _hold_for(self, work: Awaitable[None]) -> None:
+        """Run work as a task; later packets wait until it is done."""
+        self._busy = True
+        self._services.broker.spawn(self._done, work)
+
+    async def _done(self, work: Awaitable[None]) -> None:
+        self.connection.begin()
+        try:
+            await work
+        except PacketError as error:
+            self._fail(error)
+        except BrokerError as error:
+            self._fail(PacketError(ReasonCode.UNSPECIFIED_ERROR, str(error)))
+        except Exception:
+            log.exception("%s: closed, this server failed", self.connection.peer)
+            self._ended = True
+            self.connection.end("this server failed")
+        finally:
+            self._busy = False
+            self._go_on()
+            self.connection.settle()
+
+    def _go_on(self) -> None:
+        """Handle the packets that wait."""
+        while self._waiting and not self._busy and not self._ended:
+            event = self._waiting.popleft()
+            weight = PACKET_BYTES + (len(event.data) if isinstance(event, Publishes) else 0)
+            self._release(weight)
+            self._begin(event)
+        if self._ended:
+            self._drop_waiting()
+        if not self._waiting and not self._busy:
+            self.connection.resume(PAUSE_REQUESTS)
+
+    def _release(self, weight: int) -> None:
+        self._weight -= weight
+        self.connection.has_answered(weight)
+
+    def _drop_waiting(self) -> None:
+        self._waiting.clear()
+        self._release(self._weight)
+
+    # -- CONNECT and DISCONNECT ---------------------------------------------------------------
+
+    async def _connect(self, packet: Connect) -> None:
+        connecting = Connecting(self._services, self.connection, self.wire, packet)
+        self.keep_alive = connecting.keep_alive
+        if await connecting.run(self._enter) is None:
+            self._ended = True
+
+    def _enter(self, client: ConnectedClient) -> bool:
+        """The client may connect; returns whether its connection is still there."""
+        if self._ended:
+            return False
+        self.client = client
+        if self.keep_alive:
+            self._services.keep_alive.enter(self)
+        return True
+
+    def _disconnect(self, client: ConnectedClient, packet: Disconnect) -> None:
+        """The client leaves; its will is published unless the reason is 0 [MQTT-3.14.4-3]."""
+        expiry = packet.properties.get(Property.SESSION_EXPIRY_INTERVAL)
+        if expiry is not None:
+            if expiry and not client.expiry_seconds:
+                text = "DISCONNECT extends a session that ends with its connection"
+                raise PacketError(ReasonCode.PROTOCOL_ERROR, text)
+            limit = self._services.options.session_expiry_seconds_max
+            client.expiry_seconds = min(expiry, limit) if limit else expiry
+            client.lasts = client.expiry_seconds > 0
+        if packet.reason is ReasonCode.SUCCESS:
+            client.will = None
+        self._ended = True
+        self._drop_waiting()
+        self.connection.end("the client leaves")
+
+    # -- PUBLISH ------------------------------------------------------------------------------
+
+    def _publish(self, event: Publishes, at: int) -> None:
+        self.connection.will_write()
+        at = self._client().publisher.publish(event, at)
+        if at < len(event.packets):
+            self._hold_for(self._open_and_publish(event, at))
+
+    async def _open_and_publish(self, event: Publishes, at: int) -> None:
+        publisher = self._client().publisher
+        packet = event.packets[at]
+        try:
+            await publisher.open_for(packet)
+        except BrokerError as error:
+            publisher.refuse(packet, error)
+            at += 1
+        if at < len(event.packets) and not self._ended:
+            at = publisher.publish(event, at)
+            if at < len(event.packets):
+                await self._open_and_publish(event, at)
+
+    # -- acknowledgements of deliveries -------------------------------------------------------
+
+    def _acknowledge(self, client: ConnectedClient, packet: Acknowledgement) -> None:
+        number, subscriber = packet.packet_id, client.subscriber
+        ids = subscriber.ids
+        if packet.kind is PacketType.PUBREL:
+            client.publisher.released(number)
+            return
+        if packet.kind is PacketType.PUBACK:
+            found = ids.acknowledged(number)
+        elif packet.kind is PacketType.PUBCOMP:
+            found = ids.completed(number)
+        elif packet.reason.fails:
+            found = ids.refused(number)
+        else:
+            self._receive(client, number)
+            return
+        if found is not None:
+            client.changed()
+            subscriber.has_room()
+
+    def _receive(self, client: ConnectedClient, number: int) -> None:
+        """Answer PUBREC with PUBREL, once it is stored that PUBLISH is not sent again."""
+        if client.subscriber.ids.received(number) is not None:
+            client.when_saved(partial(client.subscriber.release, number))
+            return
+        reason = ReasonCode.SUCCESS
+        if client.version == Version.V5:
+            reason = ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
+        client.send(encode.acknowledgement(client.version, PacketType.PUBREL, number, reason))
+
+    # -- life ---------------------------------------------------------------------------------
+
+    @property
+    def silence_seconds_allowed(self) -> float:
+        """Without limit for the link: `keep_alive.py` has the client's own interval."""
+        return math.inf
+
+    def quiet(self) -> None:
+        """Clients ping, not servers."""
+
+    def relieved(self) -> None:
+        """The client has received earlier packets: there is room for more."""
+        if self.client is not None:
+            self.client.subscriber.has_room()
+
+    def silent(self) -> None:
+        """The client has sent nothing for one and a half times its interval [MQTT-3.1.2-22]."""
+        self._fail(PacketError(ReasonCode.KEEP_ALIVE_TIMEOUT, "the client is silent"))
+
+    def closed(self, reason: str) -> None:
+        """The connection is closed."""
+        del reason
+        self._ended = True
+        self.wire.close()
+        self._drop_waiting()
+        self._services.keep_alive.leave(self)
+        client = self.client
+        if client is None or client.gone:
+            return
+        client.leave()
+        sessions = self._services.sessions
+        if client.lasts or client.will is not None or sessions.has_record(client.client_id):
+            self._services.broker.spawn(sessions.leave, client.client_id, client)
+        else:
+            sessions.leave_at_once(client.client_id, client)

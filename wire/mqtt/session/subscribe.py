@@ -1,0 +1,127 @@
+"""SUBSCRIBE and UNSUBSCRIBE of one connection.
+
+A subscription to a filter that the session has replaces the old one, without a gap [MQTT-3.8.4-3].
+SUBACK is sent when the logs are open and, for a session that lasts, the record is stored. Retained
+messages follow it.
+
+Invariant: a granted subscription gets every matching message that is stored after SUBACK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from magnetar.core.broker.access import Action, ResourceType
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.mqtt import topics
+from magnetar.wire.mqtt.codec import encode
+from magnetar.wire.mqtt.codec.packets import (
+    RetainHandling,
+    Subscribe,
+    SubscriptionOptions,
+    Unsubscribe,
+)
+from magnetar.wire.mqtt.codec.properties import Property
+from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
+from magnetar.wire.mqtt.errors import reason_of
+from magnetar.wire.mqtt.reason_codes import ReasonCode
+
+if TYPE_CHECKING:
+    from magnetar.wire.mqtt.services import MqttServices
+    from magnetar.wire.mqtt.session.client import ConnectedClient
+
+
+class _Granted(NamedTuple):
+    """A granted subscription whose retained messages are due."""
+
+    subscription: TopicSubscription
+    is_new: bool
+    handling: RetainHandling
+
+
+async def on_subscribe(services: MqttServices, client: ConnectedClient, packet: Subscribe) -> None:
+    identifier = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, 0)
+    reasons: list[ReasonCode] = []
+    granted: list[_Granted] = []
+    problem = ""
+    for filter, options in packet.filters:
+        try:
+            reason = _refusal(services, client, filter)
+            if reason is None:
+                granted.append(await _subscribe(services, client, filter, options, identifier))
+                reason = ReasonCode(options.qos)
+        except BrokerError as error:
+            reason, problem = reason_of(error), str(error)
+            if reason is ReasonCode.TOPIC_NAME_INVALID:
+                reason = ReasonCode.TOPIC_FILTER_INVALID
+        reasons.append(reason)
+    if granted and client.lasts:
+        await client.saved()
+    client.send(encode.suback(client.version, packet.packet_id, reasons, client.problem(problem)))
+    for one in granted:
+        wanted = one.handling is RetainHandling.ALWAYS or (
+            one.is_new and one.handling is RetainHandling.IF_NEW
+        )
+        if wanted:
+            services.retained.replay(client.subscriber, one.subscription)
+
+
+def _refusal(services: MqttServices, client: ConnectedClient, filter: str) -> ReasonCode | None:
+    """The reason not to subscribe to a filter; None for none."""
+    if filter.startswith(topics.SHARE):
+        try:
+            topics.shared(filter)
+        except ValueError:
+            return ReasonCode.TOPIC_FILTER_INVALID
+        return ReasonCode.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
+    if not topics.is_filter(filter):
+        return ReasonCode.TOPIC_FILTER_INVALID
+    subscriptions = client.subscriber.subscriptions
+    if filter not in subscriptions and len(subscriptions) >= services.options.subscriptions_max:
+        return ReasonCode.QUOTA_EXCEEDED
+    return None
+
+
+async def _subscribe(
+    services: MqttServices,
+    client: ConnectedClient,
+    filter: str,
+    options: SubscriptionOptions,
+    identifier: int,
+) -> _Granted:
+    subscription = TopicSubscription(
+        filter, options.qos, options.no_local, options.retain_as_published, identifier
+    )
+    logs = await services.logs.sources_of(filter)
+    for log in logs:
+        services.broker.access.check(
+            client.principal, Action.READ, ResourceType.TOPIC, log.name.full
+        )
+    is_new = client.subscriber.subscribe(subscription)
+    if not client.gone:
+        services.matcher.add(client.subscriber, subscription)
+        services.join(client.subscriber, client.feeds, filter, logs)
+    return _Granted(subscription, is_new, options.retain_handling)
+
+
+async def on_unsubscribe(
+    services: MqttServices, client: ConnectedClient, packet: Unsubscribe
+) -> None:
+    reasons: Sequence[ReasonCode] = [
+        _unsubscribe(services, client, filter) for filter in packet.filters
+    ]
+    if client.lasts:
+        await client.saved()
+    client.send(encode.unsuback(client.version, packet.packet_id, reasons))
+
+
+def _unsubscribe(services: MqttServices, client: ConnectedClient, filter: str) -> ReasonCode:
+    """End the subscription to exactly that filter [MQTT-3.10.4-1]. Messages in flight are completed
+    [MQTT-3.10.4-3].
+    """
+    if not client.subscriber.unsubscribe(filter):
+        return ReasonCode.NO_SUBSCRIPTION_EXISTED
+    services.matcher.remove(client.subscriber, filter)
+    services.leave(client.subscriber, client.feeds, filter)
+    return ReasonCode.SUCCESS

@@ -1,0 +1,99 @@
+"""A connected client: its record, and what is stored before it is acknowledged."""
+
+from __future__ import annotations
+
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores
+from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.tests import peer
+from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
+
+
+async def test_a_session_that_does_not_last_stores_nothing(stage: Stage) -> None:
+    reader = await stage.subscribed("r", ("t", 2))
+    writer = await stage.connected("w")
+    await writer.says(publish("t", b"x", qos=2, number=1), acknowledge("PUBREL", 1))
+    await reader.acknowledges(*await reader.receive())
+    await reader.leaves()
+    assert not await stage.broker.exists(stage.services.sessions.topic)
+
+
+async def test_pubrel_waits_until_it_is_stored_that_the_message_is_received() -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        reader = await stage.subscribed("d", ("t", 2), clean=False)
+        writer = await stage.connected("w")
+        await writer.says(publish("t", b"x", qos=2, number=1))
+        (sent,) = await reader.receive()
+        stores.ledgers.sync_at_once = False
+        assert await reader.says(acknowledge("PUBREC", sent.number)) == []
+        stores.ledgers.sync()
+        (pubrel,) = await reader.receive()
+        assert pubrel.kind == "PUBREL"
+
+
+async def test_suback_waits_until_the_subscription_is_stored() -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        client = await stage.subscribed("d", ("a", 1), clean=False)
+        stores.ledgers.sync_at_once = False
+        assert await client.says(subscribe(("t", 1))) == []
+        for _ in range(3):
+            stores.ledgers.sync()
+            await settled()
+        assert [one.kind for one in await client.receive()] == ["SUBACK"]
+
+
+async def test_acknowledgements_of_qos_1_are_stored_a_moment_later() -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        reader = await stage.subscribed("d", ("t", 1), clean=False)
+        writer = await stage.connected("w")
+        await writer.says(*(publish("t", b"%d" % n, qos=1, number=n + 1) for n in range(3)))
+        await reader.acknowledges(*(await reader.receive())[:2])
+        await stage.forward(0.2)
+    async with serving(stores) as stage:
+        _, (_, *again) = await stage.connects("d", clean=False)
+        assert [one.payload for one in again] == [b"2"]
+
+
+async def test_reasons_are_left_out_if_the_client_does_not_want_them(stage: Stage) -> None:
+    """[MQTT-3.1.2-29]"""
+    name = "persistent://public/none/t"
+    for wanted, properties in ((True, b""), (False, b"\x17\0")):
+        client = await stage.connected("c", version=V5, properties=properties)
+        (puback,) = await client.says(publish(name, b"x", version=V5, qos=1, number=1))
+        assert puback.reasons == (0x90,)
+        (suback,) = await client.says(subscribe((name, 1), version=V5))
+        assert (b"\x1f" in suback.properties) == wanted
+
+
+async def test_publishes_under_way_when_the_connection_breaks() -> None:
+    """They are stored, so their identifiers are known when the client comes back."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        writer = await stage.connected("w", clean=False)
+        await writer.says(publish("t", b"0", qos=2, number=9))
+        stores.ledgers.sync_at_once = False
+        writer.feed(publish("t", b"x", qos=2, number=1))
+        writer.session.closed("the peer closed")
+        await settled()
+        stores.ledgers.sync_at_once = True
+        stores.ledgers.sync()
+        await settled()
+        reader = await stage.subscribed("r", ("t", 0))
+        again = await stage.connected("w", clean=False)
+        (pubrec,) = await again.says(publish("t", b"x", qos=2, number=1, dup=True))
+        assert pubrec.kind == "PUBREC"
+        assert await reader.receive() == []
+
+
+async def test_a_packet_for_a_client_that_is_gone(stage: Stage) -> None:
+    reader = await stage.subscribed("r", ("t", 1))
+    client = reader.session.client
+    assert client is not None
+    await reader.is_cut()
+    client.send(peer.PINGREQ)
+    client.changed()
+    client.save_if_dirty()
+    assert await reader.receive() == []

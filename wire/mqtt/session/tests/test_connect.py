@@ -1,0 +1,195 @@
+"""CONNECT: what is refused, what is resumed, and what a client is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.core.testing.broker import Stores
+from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.tests import peer
+from magnetar.wire.mqtt.tests.peer import V3, V5, publish, subscribe
+
+EXPIRY = b"\x11\0\0\x0e\x10"
+"""A session expiry interval of an hour."""
+
+
+@pytest.mark.parametrize(
+    ("version", "clean", "reason"),
+    [(3, True, 2), (3, False, 2), (4, False, 2), (4, True, 0), (5, False, 0), (5, True, 0)],
+)
+async def test_an_empty_client_id(stage: Stage, version: int, clean: bool, reason: int) -> None:
+    """[MQTT-3.1.3-8 of 3.1.1], [MQTT-3.1.3-6]"""
+    client, (connack,) = await stage.connects("", version=version, clean=clean)
+    assert connack.reasons == (reason,)
+    assert (client.line.ending is None) == (not reason)
+    if version == V5:
+        assert b"\x12" in connack.properties, "the identifier that the server has assigned"
+
+
+async def test_the_protocol_level_is_unknown(stage: Stage) -> None:
+    """[MQTT-3.1.2-2 of 3.1.1]"""
+    client = stage.stranger()
+    (connack,) = await client.says(peer.connect("c", version=4).replace(b"MQTT\x04", b"MQTT\x06"))
+    assert (connack.kind, connack.reasons) == ("CONNACK", (1,))
+    assert client.line.ending is not None
+
+
+async def test_no_authentication_method_is_known(stage: Stage) -> None:
+    properties = b"\x15" + peer.text("SCRAM-SHA-256")
+    _, (connack,) = await stage.connects(version=V5, properties=properties)
+    assert connack.reasons == (0x8C,)
+
+
+async def test_too_many_connections(stage: Stage) -> None:
+    client = stage.stranger(V5)
+    client.line.refusal = "too many connections"
+    (connack,) = await client.says(peer.connect("c", version=V5))
+    assert connack.reasons == (0x89,)
+
+
+async def test_what_a_client_of_5_is_told() -> None:
+    async with serving(
+        receive_maximum=9, topic_alias_maximum=3, keep_alive_seconds_max=60,
+        session_expiry_seconds_max=100, packet_bytes_max=70_000,
+    ) as stage:  # fmt: skip
+        _, (connack,) = await stage.connects(version=V5, properties=EXPIRY)
+        for expected in (b"\x21\0\x09", b"\x22\0\x03", b"\x13\0\x3c", b"\x11\0\0\0\x64",
+                         b"\x27\0\x01\x11\x70"):  # fmt: skip
+            assert expected in connack.properties
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+async def test_a_session_is_resumed(stage: Stage, version: int) -> None:
+    """[MQTT-3.1.2-5], [MQTT-3.2.2-3]: with what was published meanwhile."""
+    properties = EXPIRY if version == V5 else b""
+    lasting = {"version": version, "clean": False, "properties": properties}
+    first, (connack,) = await stage.connects("d", **lasting)
+    assert connack.number == 0
+    await first.says(subscribe(("t/#", 1), version=version))
+    await first.leaves()
+    writer = await stage.connected("w")
+    await writer.says(*(publish("t/1", b"%d" % n, qos=1, number=n + 1) for n in range(3)))
+    second, answers = await stage.connects("d", **lasting)
+    assert [one.kind for one in answers] == ["CONNACK"] + ["PUBLISH"] * 3
+    assert answers[0].number == 1
+    assert [one.payload for one in answers[1:]] == [b"0", b"1", b"2"]
+    assert not any(one.dup for one in answers)
+    await second.acknowledges(*answers)
+    await second.is_cut()
+    _, answers = await stage.connects("d", **lasting)
+    assert [one.kind for one in answers] == ["CONNACK"]
+
+
+async def test_a_clean_start_ends_the_session(stage: Stage) -> None:
+    """[MQTT-3.1.2-4]"""
+    lasting = await stage.subscribed("d", ("t", 1), clean=False)
+    await lasting.leaves()
+    clean, (connack,) = await stage.connects("d", clean=True)
+    assert connack.number == 0
+    await clean.leaves()
+    assert stage.services.sessions.count == 0
+    _, (connack,) = await stage.connects("d", clean=False)
+    assert connack.number == 0, "nothing is left of the first session"
+
+
+async def test_messages_in_flight_are_sent_again(stage: Stage) -> None:
+    """[MQTT-4.4.0-1]: with DUP, their identifiers, and in their order."""
+    reader = await stage.subscribed("d", ("t", 2), clean=False)
+    writer = await stage.connected("w")
+    await writer.says(*(publish("t", b"%d" % n, qos=n % 2 + 1, number=n + 1) for n in range(6)))
+    sent = await reader.receive()
+    await reader.says(peer.acknowledge("PUBACK", sent[0].number))
+    await reader.says(peer.acknowledge("PUBREC", sent[1].number))
+    await reader.is_cut()
+    _, (_, *again) = await stage.connects("d", clean=False)
+    released, *others = again
+    assert (released.kind, released.number) == ("PUBREL", sent[1].number)
+    assert [(one.number, one.payload, one.qos) for one in others] == [
+        (one.number, one.payload, one.qos) for one in sent[2:]
+    ]
+    assert all(one.dup for one in others)
+
+
+async def test_a_smaller_window_than_before(stage: Stage) -> None:
+    """The oldest first, within the new Receive Maximum [MQTT-3.3.4-9]."""
+    lasting = {"version": V5, "clean": False}
+    reader = await stage.subscribed("d", ("t", 1), properties=EXPIRY, **lasting)
+    writer = await stage.connected("w")
+    await writer.says(*(publish("t", b"%d" % n, qos=1, number=n + 1) for n in range(5)))
+    assert len(await reader.receive()) == 5
+    await reader.is_cut()
+    small = EXPIRY + b"\x21\0\x02"
+    again, (_, *sent) = await stage.connects("d", properties=small, **lasting)
+    got = []
+    while sent:
+        assert len(sent) <= 2
+        got += [one.payload for one in sent]
+        sent = await again.acknowledges(*sent)
+    assert got == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_another_connection_takes_the_session_over(stage: Stage) -> None:
+    """[MQTT-3.1.4-3]"""
+    first = await stage.subscribed("d", ("t", 1), version=V5, clean=False, properties=EXPIRY)
+    second, (connack, *_) = await stage.connects("d", version=V5, clean=False, properties=EXPIRY)
+    assert connack.number == 1
+    (disconnect,) = await first.receive()
+    assert (disconnect.kind, disconnect.reasons) == ("DISCONNECT", (0x8E,))
+    await first.is_cut()
+    writer = await stage.connected("w")
+    await writer.says(publish("t", b"x", qos=1, number=1))
+    assert [one.payload for one in await second.receive()] == [b"x"]
+
+
+async def test_the_state_survives_a_crash() -> None:
+    """Messages that were in flight come with DUP and their identifiers."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        reader = await stage.subscribed("d", ("t", 2), clean=False)
+        writer = await stage.connected("w")
+        await writer.says(*(publish("t", b"%d" % n, qos=2, number=n + 1) for n in range(4)))
+        sent = await reader.receive()
+        await reader.says(peer.acknowledge("PUBREC", sent[0].number))
+        await reader.says(peer.acknowledge("PUBCOMP", sent[0].number))
+        await reader.says(peer.acknowledge("PUBREC", sent[1].number))
+    async with serving(stores) as stage:
+        _, (connack, *again) = await stage.connects("d", clean=False)
+        assert connack.number == 1
+        released = [one.number for one in again if one.kind == "PUBREL"]
+        assert sent[1].number in released
+        assert set(released) <= {sent[0].number, sent[1].number}
+        others = [one for one in again if one.kind == "PUBLISH"]
+        assert [(one.number, one.payload) for one in others] == [
+            (one.number, one.payload) for one in sent[2:]
+        ]
+        assert all(one.dup for one in others)
+
+
+async def test_a_message_of_qos_2_is_stored_once_across_a_crash() -> None:
+    """[MQTT-4.3.3-10]"""
+    stores = Stores()
+    async with serving(stores) as stage:
+        writer = await stage.connected("w", clean=False)
+        await writer.says(publish("t", b"x", qos=2, number=1))
+        await writer.says(publish("t", b"y", qos=2, number=2))
+        await writer.says(peer.acknowledge("PUBREL", 1))
+    async with serving(stores) as stage:
+        reader = await stage.subscribed("r", ("t", 0))
+        writer = await stage.connected("w", clean=False)
+        (pubrec,) = await writer.says(publish("t", b"y", qos=2, number=2, dup=True))
+        assert (pubrec.kind, pubrec.number) == ("PUBREC", 2)
+        (pubrec,) = await writer.says(publish("t", b"new", qos=2, number=1))
+        assert pubrec.kind == "PUBREC"
+        assert [one.payload for one in await reader.receive()] == [b"new"]
+
+
+async def test_a_client_that_is_gone_before_its_session_is_there(stage: Stage) -> None:
+    asleep = await stage.subscribed("d", ("t", 1), clean=False)
+    await asleep.leaves()
+    client = stage.stranger()
+    client.feed(peer.connect("d", clean=False))
+    client.session.closed("the peer closed")
+    assert await client.receive() == []
+    assert stage.services.sessions.connected == {}
+    _, (connack,) = await stage.connects("d", clean=False)
+    assert connack.number == 1

@@ -1,0 +1,215 @@
+"""PUBLISH of a client: stored once, acknowledged in order, within its quotas."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.core.entry.mqtt import form
+from magnetar.core.entry.mqtt.properties import fields
+from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores
+from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.session.publish import ReceivedIds, without_alias
+from magnetar.wire.mqtt.tests import peer
+from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish
+
+FUNNEL = TopicName.parse("public/default/mqtt")
+
+
+async def stored(stage: Stage, name: TopicName = FUNNEL) -> list[list[tuple[bytes, bytes]]]:
+    """The runs in a log: topics and payloads of each."""
+    topic = (await stage.broker.topic(name)).stored
+    assert topic is not None
+    position, found = topic.ledger.chain.first, []
+    while topic.ledger.chain.has(position):
+        part = await topic.ledger.read(position, 1, 1)
+        found.append([(one.topic, one.payload) for one in form.run_of(part.sent(0))])
+        position = topic.ledger.chain.after(position)
+    return found
+
+
+def alias(number: int) -> bytes:
+    return b"\x23" + number.to_bytes(2, "big")
+
+
+async def test_consecutive_packets_are_one_entry(stage: Stage) -> None:
+    writer = await stage.connected()
+    await writer.says(publish("first", b"0"))
+    await writer.says(*(publish(f"t/{n}", b"%d" % n, qos=n % 2, number=n) for n in range(1, 4)))
+    first, second = await stored(stage)
+    assert first == [(b"first", b"0")]
+    assert second == [(b"t/1", b"1"), (b"t/2", b"2"), (b"t/3", b"3")]
+
+
+async def test_each_rule_has_its_log() -> None:
+    from magnetar.wire.mqtt.mapping.rules import MappingRule
+
+    rules = (MappingRule("orders/#", "orders"), MappingRule("old/+", "{each}"))
+    async with serving(rules=rules) as stage:
+        writer = await stage.connected()
+        answers = await writer.says(
+            publish("orders/1", b"a", qos=1, number=1), publish("old/x", b"b", qos=1, number=2),
+            publish("else", b"c", qos=1, number=3), publish("orders/2", b"d", qos=1, number=4),
+        )  # fmt: skip
+        assert [one.number for one in answers] == [1, 2, 3, 4], "in their order [MQTT-4.6.0-2]"
+        assert await stored(stage, TopicName.parse("public/default/orders")) == [
+            [(b"orders/1", b"a")], [(b"orders/2", b"d")]
+        ]  # fmt: skip
+        assert await stored(stage, TopicName.parse("public/default/old%2Fx")) == [
+            [(b"old/x", b"b")]
+        ]
+        assert await stored(stage) == [[(b"else", b"c")]]
+
+
+async def test_nothing_is_acknowledged_before_it_is_stored() -> None:
+    stores = Stores(sync_at_once=False)
+    async with serving(stores) as stage:
+        writer = stage.stranger()
+        writer.feed(peer.connect("w"))
+        while not writer.session.client:
+            await settled()
+            stores.ledgers.sync()
+        await writer.receive()
+        writer.feed(publish("t", b"1", qos=1, number=1), publish("t", b"2", qos=2, number=2))
+        assert await writer.receive() == []
+        answers = []
+        for _ in range(10):
+            stores.ledgers.sync()
+            answers += await writer.receive()
+        assert [(one.kind, one.number) for one in answers] == [("PUBACK", 1), ("PUBREC", 2)]
+
+
+async def test_a_repeated_identifier_of_qos_2(stage: Stage) -> None:
+    """[MQTT-4.3.3-10]: not stored again before PUBREL, whatever its DUP flag; then a new one."""
+    writer = await stage.connected()
+    await writer.says(publish("t", b"1", qos=2, number=1))
+    for dup in (False, True):
+        (pubrec,) = await writer.says(publish("t", b"1", qos=2, number=1, dup=dup))
+        assert (pubrec.kind, pubrec.number) == ("PUBREC", 1)
+    answers = await writer.says(
+        publish("t", b"2", qos=2, number=2), publish("t", b"2", qos=2, number=2, dup=True)
+    )
+    assert [one.number for one in answers] == [2]
+    await writer.says(acknowledge("PUBREL", 1))
+    await writer.says(publish("t", b"3", qos=2, number=1))
+    payloads = [payload for run in await stored(stage) for _, payload in run]
+    assert payloads == [b"1", b"2", b"3"]
+
+
+async def test_aliases(stage: Stage) -> None:
+    """[MQTT-3.3.2-8] and 3.3.2.3.4: they are replaced before a message is stored."""
+    reader = await stage.subscribed("r", ("#", 0), version=V5)
+    writer = await stage.connected("w", version=V5)
+    answers = await writer.says(
+        publish("long/name", b"1", version=V5, properties=alias(1)),
+        publish("", b"2", version=V5, properties=b"\x01\x01" + alias(1)),
+        publish("other", b"3", version=V5, properties=alias(1), qos=1, number=1),
+        publish("", b"4", version=V5, properties=alias(1)),
+    )
+    assert [one.kind for one in answers] == ["PUBACK"]
+    got = await reader.receive()
+    assert [(one.topic, one.payload, one.properties) for one in got] == [
+        ("long/name", b"1", b""), ("long/name", b"2", b"\x01\x01"),
+        ("other", b"3", b""), ("other", b"4", b""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "reason"), [(65, 0x94), (0, 0x94), (2, 0x82)])
+async def test_an_alias_that_is_not_valid(stage: Stage, number: int, reason: int) -> None:
+    """[MQTT-3.3.2-9]; one that is not set is a protocol error."""
+    writer = await stage.connected("w", version=V5)
+    answers = await writer.says(publish("", b"x", version=V5, properties=alias(number)))
+    assert [(one.kind, one.reasons) for one in answers] == [("DISCONNECT", (reason,))]
+
+
+async def test_more_messages_than_receive_maximum() -> None:
+    """[MQTT-3.3.4-9], as a server (4.9): DISCONNECT with 0x93."""
+    async with serving(receive_maximum=2) as stage:
+        writer = await stage.connected("w", version=V5)
+        for number in (1, 2):
+            await writer.says(publish("t", b"x", version=V5, qos=2, number=number))
+        await writer.says(acknowledge("PUBREL", 1))
+        await writer.says(publish("t", b"x", version=V5, qos=2, number=3))
+        assert writer.line.ending is None
+        answers = await writer.says(publish("t", b"x", version=V5, qos=1, number=4))
+        assert [(one.kind, one.reasons) for one in answers] == [("DISCONNECT", (0x93,))]
+
+
+@pytest.mark.parametrize("version", [peer.V3, V5])
+async def test_storage_fails(stage: Stage, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5.0 has reasons; before, only the end of the connection makes a client send again."""
+    writer = await stage.connected("w", version=version)
+    await writer.says(publish("t", b"x", qos=1, number=1, version=version))
+    topic = (await stage.broker.topic(FUNNEL)).stored
+    assert topic is not None
+    monkeypatch.setattr(
+        topic, "publish", lambda _entries, _counts, done: done(StorageFailed("the disk is gone"))
+    )
+    answers = await writer.says(
+        publish("t", b"a", qos=1, number=2, version=version),
+        publish("t", b"b", qos=2, number=3, version=version),
+        publish("t", b"c", version=version),
+    )
+    if version == V5:
+        assert [(one.kind, one.number, one.reasons) for one in answers] == [
+            ("PUBACK", 2, (0x80,)), ("PUBREC", 3, (0x80,))
+        ]  # fmt: skip
+        assert writer.line.ending is None
+    else:
+        assert answers == []
+        assert writer.line.ending == "the disk is gone"
+    monkeypatch.undo()
+    (again,) = await (await stage.connected("x")).says(publish("t", b"b", qos=2, number=3))
+    assert again.kind == "PUBREC"
+
+
+async def test_a_topic_that_no_log_can_have(stage: Stage) -> None:
+    writer = await stage.connected("w", version=V5)
+    name = "persistent://public/none/t"
+    answers = await writer.says(
+        publish(name, b"x", version=V5, qos=1, number=1),
+        publish("t", b"y", version=V5, qos=1, number=2),
+    )
+    assert [(one.number, one.reasons) for one in answers] == [(1, (0x90,)), (2, ())]
+
+
+async def test_reading_pauses_while_much_waits_for_storage() -> None:
+    stores = Stores(sync_at_once=False)
+    async with serving(stores, pending_messages_max=4) as stage:
+        writer = stage.stranger()
+        writer.feed(peer.connect("w"))
+        await writer.receive()
+        writer.feed(publish("t", b"x", qos=1, number=1))
+        for _ in range(5):
+            stores.ledgers.sync()
+            await writer.receive()
+        writer.feed(*(publish("t", b"x", qos=1, number=n) for n in range(2, 7)))
+        await settled()
+        assert writer.line.paused & PAUSE_PUBLISHES
+        for _ in range(3):
+            stores.ledgers.sync()
+            await settled()
+        assert not writer.line.paused & PAUSE_PUBLISHES
+
+
+def test_received_identifiers() -> None:
+    ids = ReceivedIds([5, 1, 65_535])
+    assert ids.all() == [1, 5, 65_535]
+    assert ids.count == 3
+    assert 5 in ids
+    assert 4 not in ids
+    ids.add(5)
+    assert ids.discard(5)
+    assert not ids.discard(5)
+    assert (ids.all(), ids.count) == ([1, 65_535], 2)
+
+
+def test_a_packet_without_its_alias() -> None:
+    user = b"\x26" + peer.text("a") + peer.text("b")
+    packet = publish("t", b"x", version=V5, qos=1, number=9, properties=user + alias(3) + user)
+    properties = without_alias(packet)
+    assert properties == user + user
+    assert [(one.name, one.value) for one in fields(properties)] == [(b"a", b"b")] * 2

@@ -1,0 +1,158 @@
+"""SUBSCRIBE and UNSUBSCRIBE, and the retained messages that follow."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.mapping.rules import MappingRule
+from magnetar.wire.mqtt.tests import peer
+from magnetar.wire.mqtt.tests.peer import V5, publish, subscribe, unsubscribe
+
+NO_LOCAL, AS_PUBLISHED, IF_NEW, NEVER = 4, 8, 16, 32
+
+
+async def test_each_filter_has_its_code(stage: Stage) -> None:
+    """[MQTT-3.8.4-5], [MQTT-3.8.4-6]: in the order of the filters."""
+    client = await stage.connected(version=V5)
+    (suback,) = await client.says(
+        subscribe(("a", 2), ("b/#/c", 1), ("$share/g/", 1), ("a+", 0), ("d", 0), version=V5)
+    )
+    assert suback.reasons == (2, 0x8F, 0x8F, 0x8F, 0)
+    old = await stage.connected("old")
+    (suback,) = await old.says(subscribe(("a", 2), ("b/#/c", 1)))
+    assert suback.reasons == (2, 0x80)
+
+
+async def test_too_many_subscriptions() -> None:
+    async with serving(subscriptions_max=2) as stage:
+        client = await stage.connected(version=V5)
+        (suback,) = await client.says(subscribe(("a", 0), ("b", 0), ("c", 0), ("a", 1), version=V5))
+        assert suback.reasons == (0, 0, 0x97, 1)
+
+
+async def test_overlapping_filters_give_one_copy(stage: Stage) -> None:
+    """[MQTT-3.3.4-2], [MQTT-3.3.4-5]: with the highest QoS and all identifiers."""
+    reader = await stage.connected("r", version=V5)
+    await reader.says(subscribe(("a/#", 0), version=V5, properties=b"\x0b\x01"))
+    await reader.says(subscribe(("a/+", 2), version=V5, properties=b"\x0b\x02"))
+    writer = await stage.connected("w")
+    await writer.says(publish("a/b", b"x", qos=1, number=1))
+    (only,) = await reader.receive()
+    assert only.qos == 1
+    assert sorted((only.properties[0:2], only.properties[2:4])) == [b"\x0b\x01", b"\x0b\x02"]
+
+
+async def test_a_repeated_filter_replaces_the_subscription(stage: Stage) -> None:
+    """[MQTT-3.8.4-3]"""
+    reader = await stage.subscribed("r", ("t", 2))
+    await reader.says(subscribe(("t", 0)))
+    writer = await stage.connected("w")
+    await writer.says(publish("t", b"x", qos=1, number=1))
+    (only,) = await reader.receive()
+    assert only.qos == 0
+
+
+async def test_no_local_and_retain_as_published(stage: Stage) -> None:
+    """[MQTT-3.8.3-3], [MQTT-3.3.1-12], [MQTT-3.3.1-13]"""
+    client = await stage.subscribed("c", ("a", NO_LOCAL), ("b", AS_PUBLISHED), version=V5)
+    other = await stage.connected("o", version=V5)
+    packets = [publish(name, b"x", version=V5, retain=True) for name in ("a", "b")]
+    own = await client.says(*packets)
+    assert [(one.topic, one.retain) for one in own] == [("b", True)]
+    await other.says(*packets)
+    got = await client.receive()
+    assert [(one.topic, one.retain) for one in got] == [("a", False), ("b", True)]
+
+
+async def test_unsubscribe_is_by_the_exact_filter(stage: Stage) -> None:
+    """[MQTT-3.10.4-1], [MQTT-3.10.4-2], [MQTT-3.11.3-2]"""
+    client = await stage.subscribed("c", ("a/#", 0), ("a/b", 0), version=V5)
+    (unsuback,) = await client.says(unsubscribe("a/#", "a/c", "a/+", version=V5))
+    assert unsuback.reasons == (0, 0x11, 0x11)
+    writer = await stage.connected("w")
+    await writer.says(publish("a/b", b"1"), publish("a/c", b"2"))
+    assert [one.payload for one in await client.receive()] == [b"1"]
+
+
+async def test_nothing_comes_after_unsubscribing_from_all(stage: Stage) -> None:
+    client = await stage.subscribed("c", ("a", 1))
+    await client.says(unsubscribe("a"))
+    writer = await stage.connected("w")
+    await writer.says(publish("a", b"1", qos=1, number=1))
+    assert await client.receive() == []
+    assert stage.services.matcher.count == 0
+
+
+async def test_retained_messages_of_a_wildcard(stage: Stage) -> None:
+    """[MQTT-3.3.1-8], [MQTT-3.3.1-6]: all matches, without those that were removed."""
+    writer = await stage.connected("w")
+    for n in range(5):
+        await writer.says(publish(f"r/{n}", b"%d" % n, qos=n % 3, number=n + 1, retain=True))
+    await writer.says(publish("r/3", b"", retain=True), publish("r/4", b"new", retain=True))
+    reader = await stage.connected("r")
+    suback, *retained = await reader.says(subscribe(("r/+", 1)))
+    assert suback.kind == "SUBACK"
+    assert sorted((one.topic, one.payload, one.qos, one.retain) for one in retained) == [
+        ("r/0", b"0", 0, True), ("r/1", b"1", 1, True), ("r/2", b"2", 1, True),
+        ("r/4", b"new", 0, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "first", "second"), [(0, 1, 1), (IF_NEW, 1, 0), (NEVER, 0, 0)])
+async def test_retain_handling(stage: Stage, options: int, first: int, second: int) -> None:
+    """[MQTT-3.3.1-9], [MQTT-3.3.1-10], [MQTT-3.3.1-11]"""
+    writer = await stage.connected("w")
+    await writer.says(publish("r", b"x", retain=True))
+    reader = await stage.connected("r", version=V5)
+    for expected in (first, second):
+        _, *retained = await reader.says(subscribe(("r", options), version=V5))
+        assert len(retained) == expected
+
+
+async def test_more_retained_messages_than_the_window(stage: Stage) -> None:
+    writer = await stage.connected("w")
+    for n in range(10):
+        await writer.says(publish(f"r/{n}", b"%d" % n, qos=1, number=n + 1, retain=True))
+    reader = await stage.connected("r", version=V5, properties=b"\x21\0\x03")
+    _, *sent = await reader.says(subscribe(("r/#", 2), version=V5))
+    got = []
+    while sent:
+        assert len(sent) <= 3
+        got += sent
+        sent = await reader.acknowledges(*sent)
+    assert sorted(one.payload for one in got) == [b"%d" % n for n in range(10)]
+
+
+async def test_subscriptions_to_topics_of_their_own() -> None:
+    async with serving(rules=(MappingRule("old/#", "{each}"),)) as stage:
+        writer = await stage.connected("w")
+        await writer.says(publish("old/1", b"0", qos=1, number=1))
+        reader = await stage.subscribed("r", ("old/+", 1), ("persistent://public/default/x", 1))
+        await writer.says(
+            publish("old/1", b"1", qos=1, number=1),
+            publish("persistent://public/default/x", b"2", qos=1, number=2),
+        )
+        got = await reader.receive()
+        assert sorted((one.topic, one.payload) for one in got) == [
+            ("old/1", b"1"), ("persistent://public/default/x", b"2")
+        ]  # fmt: skip
+
+
+async def test_a_namespace_that_does_not_exist(stage: Stage) -> None:
+    client = await stage.connected(version=V5)
+    (suback,) = await client.says(subscribe(("persistent://a/b/c", 0), ("t", 0), version=V5))
+    assert suback.reasons == (0x8F, 0)
+
+
+async def test_the_server_is_told_by_a_peer_that_speaks_in_pieces(stage: Stage) -> None:
+    client = stage.stranger()
+    data = peer.connect("c") + subscribe(("t", 0)) + publish("t", b"x")
+    held, answers = b"", []
+    for byte in data:
+        held += bytes((byte,))
+        held = held[client.wire.feed(held) :]
+        for event in client.wire.take_events():
+            client.session.handle(event)
+    answers = await client.receive()
+    assert [one.kind for one in answers] == ["CONNACK", "SUBACK", "PUBLISH"]

@@ -1,0 +1,1 @@
+"""What this front stores besides messages: sessions and retained messages."""

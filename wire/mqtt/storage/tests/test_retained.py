@@ -1,0 +1,93 @@
+"""Retained messages: in memory, beyond it, and after a restart."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.core.testing.broker import Stores
+from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.tests.peer import V5, Received, publish, subscribe
+
+
+async def retain(stage: Stage, *messages: tuple[str, bytes], qos: int = 0) -> None:
+    writer = await stage.connected("w", version=V5)
+    for number, (topic, payload) in enumerate(messages):
+        await writer.says(
+            publish(topic, payload, qos=qos, number=number + 1, retain=True, version=V5)
+        )
+    await writer.leaves()
+
+
+async def retained(stage: Stage, filter: str, options: int = 0) -> list[Received]:
+    reader = await stage.connected("r", version=V5)
+    _, *found = await reader.says(subscribe((filter, options), version=V5))
+    while more := await reader.acknowledges(*found):
+        found += [one for one in more if one.kind == "PUBLISH"]
+    await reader.leaves()
+    return found
+
+
+@pytest.mark.parametrize("budget", [10_000, 150, 0])
+async def test_they_survive_a_restart(budget: int) -> None:
+    """[MQTT-3.3.1-5]: whether they fit into memory or not."""
+    stores = Stores()
+    messages = [(f"a/{n}", b"value %d" % n) for n in range(9)]
+    async with serving(stores, retained_bytes_max=budget) as stage:
+        await retain(stage, *messages, ("a/4", b""), ("a/5", b"later"), qos=1)
+        expected = sorted({**dict(messages), "a/5": b"later"}.items())
+        expected.remove(("a/4", b"value 4"))
+        found = await retained(stage, "a/+", 1)
+        assert sorted((one.topic, one.payload) for one in found) == expected
+        assert stage.services.retained.bytes <= budget
+    async with serving(stores, retained_bytes_max=budget) as stage:
+        assert stage.services.retained.count == 8
+        found = await retained(stage, "#", 1)
+        assert sorted((one.topic, one.payload) for one in found) == expected
+        assert all(one.retain and one.qos == 1 for one in found)
+
+
+async def test_the_budget_is_free_again() -> None:
+    async with serving(retained_bytes_max=1_000) as stage:
+        await retain(stage, ("a", b"x" * 700), ("b", b"y" * 700))
+        used = stage.services.retained.bytes
+        assert 700 < used < 1_000
+        await retain(stage, ("a", b""))
+        assert stage.services.retained.bytes == 0
+        await retain(stage, ("c", b"z" * 700))
+        assert 700 < stage.services.retained.bytes < 1_000
+        assert sorted(one.topic for one in await retained(stage, "#")) == ["b", "c"]
+
+
+async def test_expired_ones_are_not_sent(stage: Stage) -> None:
+    """[MQTT-3.3.2-5], [MQTT-3.3.2-6]: others with the rest of their interval."""
+    writer = await stage.connected("w", version=V5)
+    for name, seconds in (("short", 10), ("long", 100)):
+        properties = b"\x02" + seconds.to_bytes(4, "big")
+        await writer.says(publish(name, b"x", version=V5, retain=True, properties=properties))
+    stage.stores.clock.forward(40)
+    (only,) = await retained(stage, "+")
+    assert (only.topic, only.properties) == ("long", b"\x02\0\0\0\x3c")
+
+
+async def test_own_messages_and_no_local(stage: Stage) -> None:
+    client = await stage.connected("c", version=V5)
+    await client.says(publish("t", b"x", version=V5, retain=True))
+    assert len(await client.says(subscribe(("t", 4), version=V5))) == 1
+    assert len(await client.says(subscribe(("t", 0), version=V5))) == 2
+
+
+async def test_one_in_flight_is_sent_again(stage: Stage) -> None:
+    await retain(stage, ("t", b"x"), qos=1)
+    reader = await stage.connected("r", clean=False)
+    _, sent = await reader.says(subscribe(("t", 1)))
+    await reader.is_cut()
+    _, (_, again) = await stage.connects("r", clean=False)
+    assert (again.number, again.payload, again.dup, again.retain) == (sent.number, b"x", True, True)
+
+
+async def test_system_topics_need_their_name(stage: Stage) -> None:
+    """[MQTT-4.7.2-1]"""
+    await retain(stage, ("$x/y", b"1"), ("z/y", b"2"))
+    assert [one.topic for one in await retained(stage, "#")] == ["z/y"]
+    assert [one.topic for one in await retained(stage, "+/y")] == ["z/y"]
+    assert [one.topic for one in await retained(stage, "$x/#")] == ["$x/y"]
