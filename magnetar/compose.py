@@ -73,6 +73,8 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
                 ready(ReadyReport(parts.addresses()))
                 await stop.wait()
                 link.stop_reading()
+                for front in fronts:
+                    await front.stop()
                 await broker.stop()
                 await link.stop()
                 nursery.cancel_scope.cancel()

@@ -2,6 +2,7 @@
 
     open     load the state that it owns; no connection is served yet
     run      work without connections, until cancelled
+    stop     nothing is read any more, and topics will be unloaded: store what connections have
     close    close its doors, also after a start that failed
 
 Between `open` and `run` the link begins to accept on the front's listeners. A front that accepts by
@@ -70,6 +71,12 @@ class Front(Port):
 
     async def run(self) -> None:
         """Serve until cancelled."""
+        ...
+
+    async def stop(self) -> None:
+        """Store what only connections have; called when the link has stopped reading, while topics
+        are still loaded.
+        """
         ...
 
     def close(self) -> None:

@@ -42,6 +42,9 @@ class HttpFront:
     async def run(self) -> None:
         await serve_http(self.services, self._doors, self._lend)
 
+    async def stop(self) -> None:
+        """Connections have nothing that is not stored."""
+
     def close(self) -> None:
         for door in self._doors:
             door.socket.close()

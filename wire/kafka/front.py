@@ -81,6 +81,9 @@ class KafkaFront:
         """
         return [Listener(door, self.listener(door.name), Refusal.CLOSED) for door in self._doors]
 
+    async def stop(self) -> None:
+        """Connections have nothing that is not stored."""
+
     def close(self) -> None:
         for door in self._doors:
             door.socket.close()

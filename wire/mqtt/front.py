@@ -36,6 +36,9 @@ class MqttFront:
     async def run(self) -> None:
         await self.services.run()
 
+    async def stop(self) -> None:
+        await self.services.sessions.stop()
+
     def close(self) -> None:
         for door in self._doors:
             door.socket.close()

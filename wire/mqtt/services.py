@@ -18,6 +18,7 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.mqtt.clients.hold import Hold
 from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
 from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
 from magnetar.wire.mqtt.clients.sessions import ConnectedSession, Sessions
@@ -55,6 +56,7 @@ class MqttServices:
             broker, KeyedLog(broker, RETAINED), options.retained_bytes_max
         )
         self.sessions = Sessions(KeyedLog(broker, SESSIONS), broker.clock, self.publish_will)
+        self.hold = Hold(broker, self.sessions)
         self.keep_alive = KeepAlive(broker.clock)
         self.dirty_clients: list[ConnectedSession] = []
         """Clients whose records are to be stored soon."""
@@ -71,6 +73,7 @@ class MqttServices:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.sessions.run)
             nursery.start_soon(self.keep_alive.run)
+            nursery.start_soon(self.hold.run)
             nursery.start_soon(self._save_dirty_clients)
             nursery.start_soon(self._look_for_partitions)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple, Protocol
 
@@ -28,6 +28,7 @@ import trio
 from msgspec.structs import replace
 
 from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
@@ -60,8 +61,20 @@ class ConnectedSession(Protocol):
         """
         ...
 
+    def changed(self) -> None:
+        """Have its record stored soon."""
+        ...
+
     def save_if_dirty(self) -> None:
         """Store the record, if it has changed."""
+        ...
+
+    def positions(self) -> Iterator[tuple[str, Position]]:
+        """The positions that it needs, by log."""
+        ...
+
+    def farewell(self) -> None:
+        """The server stops: tell the client."""
         ...
 
     async def read_new_logs(self) -> None:
@@ -263,6 +276,25 @@ class Sessions:
             await self._publish_will(client_id, will)
         except BrokerError as error:
             log.warning("the will of %r is not published: %s", client_id, error)
+
+    async def stop(self) -> None:
+        """The server stops: end all connections, and store their sessions. Wills are published
+        after the next start (3.1.2.5 permits that).
+        """
+        waits: list[Completion[Position]] = []
+        for client_id, session in list(self.connected.items()):
+            session.farewell()
+            record = await session.last_record()
+            del self.connected[client_id]
+            if record is not None:
+                data = records.encode(replace(record, ended_ms=self._clock.wall_ms()))
+                waits.append(Completion())
+                self._stored.put(client_id.encode(), data, waits[-1].done)
+        for wait in waits:
+            try:
+                await wait.result()
+            except BrokerError as error:
+                log.warning("a session is kept as it was last stored: %s", error)
 
     # -- time -------------------------------------------------------------------------------------
 

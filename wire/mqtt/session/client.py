@@ -12,7 +12,7 @@ Invariant: nothing is sent or stored for a client that is gone, except its last 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -230,6 +230,19 @@ class ConnectedClient:
             self._marks[log] = MessagePlace((position[0], position[1] + 1), 0)
 
     # -- the end ------------------------------------------------------------------------------
+
+    def farewell(self) -> None:
+        """The server stops: tell the client."""
+        if self.version == Version.V5:
+            self.send(encode.disconnect(ReasonCode.SERVER_SHUTTING_DOWN))
+
+    def positions(self) -> Iterator[tuple[str, Position]]:
+        """The positions that it needs, by log."""
+        for logs in self.feeds.values():
+            for log in logs:
+                yield log.name.full, self.subscriber.place_in(log.feed).position
+        for _, found in self.subscriber.ids:
+            yield found.message.source.full_name, found.message.place.position
 
     async def read_new_logs(self) -> None:
         """Read logs that have come since: new partitions of its topics."""

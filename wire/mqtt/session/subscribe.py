@@ -98,6 +98,8 @@ async def _subscribe(
         services.broker.access.check(
             client.principal, Action.READ, ResourceType.TOPIC, log.name.full
         )
+        if options.qos:
+            await services.hold.keep(log)
     is_new = client.subscriber.subscribe(subscription)
     if not client.gone:
         services.matcher.add(client.subscriber, subscription)

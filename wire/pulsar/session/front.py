@@ -36,6 +36,9 @@ class PulsarFront:
     async def run(self) -> None:
         """There is no work without connections."""
 
+    async def stop(self) -> None:
+        """Connections have nothing that is not stored."""
+
     def close(self) -> None:
         for door in self._doors:
             door.socket.close()
