@@ -20,7 +20,7 @@ ALONE = tuple(
 )
 """Tests that measure how the whole machine does."""
 ROUGH = (
-    *("crash", "kafka/crash", "hostile", "test_start.py"),
+    *("crash", "kafka/crash", "mqtt/crash", "hostile", "test_start.py"),
     *(f"{suite}/test_crash.py" for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go")),
 )
 """Folders and files of tests that would disturb others, and be disturbed: two at a time."""

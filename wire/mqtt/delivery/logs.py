@@ -246,7 +246,12 @@ class MqttLogs:
     # -- names --------------------------------------------------------------------------------
 
     def _mqtt_name(self, name: TopicName) -> bytes | None:
+        """The MQTT topic that stands for a log: its full name, unless rules store a shorter one
+        there.
+        """
         found = names.mqtt_topic(name, self.rules.namespace)
+        if found is not None and self.rules.topic_for(found) != name:
+            found = names.full_topic(name)
         return found.encode() if found is not None and is_name(found) else None
 
     @staticmethod

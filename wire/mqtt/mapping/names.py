@@ -52,6 +52,11 @@ def mqtt_topic(name: TopicName, namespace: NamespaceName) -> str | None:
     return f"{name.domain}://{name.namespace}/{local}"
 
 
+def full_topic(name: TopicName) -> str:
+    """The MQTT topic that names the namespace, for a topic that `mqtt_topic` can address."""
+    return f"{name.domain}://{name.namespace}/{unquote_plus(name.local)}"
+
+
 def is_explicit(topic: str) -> bool:
     """Whether an MQTT topic names its namespace, so that no rule applies to it."""
     return topic.startswith(_PREFIXES)

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName
-from magnetar.wire.mqtt.mapping.names import is_explicit, mqtt_topic, topic_name
+from magnetar.wire.mqtt.mapping.names import (
+    full_topic,
+    is_explicit,
+    mqtt_topic,
+    namespace_of,
+    topic_name,
+)
 
 HOME = NamespaceName.parse("public/default")
 OTHER = NamespaceName.parse("t/n")
@@ -39,6 +45,7 @@ def test_there_and_back(topic: str) -> None:
             continue
         assert mqtt_topic(name, home) == topic
         assert topic_name(mqtt_topic(name, OTHER) or "", OTHER) == name
+        assert topic_name(full_topic(name), OTHER) == name
 
 
 @pytest.mark.parametrize("local", ["a~b", "a%2fb", "a b", "%", "%ff"])
@@ -52,3 +59,10 @@ def test_what_names_no_topic(topic: str) -> None:
     assert is_explicit(topic)
     with pytest.raises(InvalidName):
         topic_name(topic, HOME)
+
+
+def test_the_namespace_of_a_filter() -> None:
+    assert namespace_of("a/#", HOME) == HOME
+    assert namespace_of("persistent://t/n/#", HOME) == OTHER
+    with pytest.raises(InvalidName):
+        namespace_of("persistent://t/+/#", HOME)

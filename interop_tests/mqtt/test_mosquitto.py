@@ -1,0 +1,103 @@
+"""mosquitto_pub and mosquitto_sub, Debian's, as people use them in a shell."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+SECONDS = 30
+
+
+def tool(name: str) -> str:
+    path = shutil.which(name)
+    assert path is not None, "these tests need mosquitto-clients, a package of Debian"
+    return path
+
+
+@pytest.fixture
+def at(server) -> list[str]:
+    host, _, port = server.mqtt_url.removeprefix("mqtt://").rpartition(":")
+    return ["-h", host, "-p", port]
+
+
+@pytest.fixture
+def pub(at):
+    def run(*words: str, said: str | None = None) -> None:
+        done = subprocess.run([tool("mosquitto_pub"), *at, *words], input=said, text=True,
+                              capture_output=True, timeout=SECONDS, check=False)  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+
+    return run
+
+
+@pytest.fixture
+def sub(at):
+    """Starts one, and returns once it is subscribed; it ends after so many messages."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(count: int, *words: str) -> subprocess.Popen[str]:
+        # into a pipe it would write whole blocks
+        command = [
+            tool("stdbuf"),
+            "-oL",
+            tool("mosquitto_sub"),
+            *at,
+            "-d",
+            "-C",
+            str(count),
+            "-W",
+            str(SECONDS),
+            *words,
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "Subscribed" in line:
+                return process
+        raise AssertionError("it has ended before it was subscribed")
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def lines(process: subprocess.Popen[str]) -> list[str]:
+    """What it received, without its own account of packets."""
+    assert process.stdout is not None
+    said = [line.rstrip("\n") for line in process.stdout]  # it ends by itself, `-C` or `-W`
+    process.wait(SECONDS)
+    return [line for line in said if not line.startswith(("Client ", "Subscribed"))]
+
+
+@pytest.mark.parametrize("version", ["31", "311", "5"])
+@pytest.mark.parametrize("qos", ["0", "1", "2"])
+def test_lines_in_and_out(pub, sub, topic, version, qos):
+    reader = sub(200, "-V", version, "-q", qos, "-t", f"{topic}/#")
+    said = [f"line {number}" for number in range(200)]
+    pub("-V", version, "-q", qos, "-t", f"{topic}/a", "-l", said="\n".join(said) + "\n")
+    assert lines(reader) == said
+
+
+def test_a_session_that_waits(pub, sub, at, topic):
+    first = sub(1, "-c", "-i", topic, "-q", "1", "-t", topic)
+    pub("-t", topic, "-m", "0", "-q", "1")
+    assert lines(first) == ["0"]
+    for number in range(1, 6):
+        pub("-t", topic, "-m", str(number), "-q", "1")
+    words = ["-c", "-i", topic, "-q", "1", "-t", topic, "-C", "5", "-W", str(SECONDS)]
+    done = subprocess.run([tool("mosquitto_sub"), *at, *words], capture_output=True, text=True,
+                          timeout=SECONDS + 5, check=True)  # fmt: skip
+    assert done.stdout.split() == ["1", "2", "3", "4", "5"]
+
+
+def test_retained_and_removed(pub, sub, topic):
+    pub("-t", f"{topic}/1", "-m", "kept", "-r")
+    pub("-t", f"{topic}/2", "-m", "removed", "-r", "-q", "1")
+    pub("-t", f"{topic}/2", "-n", "-r", "-q", "1")
+    reader = sub(2, "-t", f"{topic}/#", "-F", "%r %t %p")
+    pub("-t", f"{topic}/3", "-m", "live")
+    assert lines(reader) == [f"1 {topic}/1 kept", f"0 {topic}/3 live"]
