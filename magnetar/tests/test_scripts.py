@@ -118,5 +118,6 @@ def test_a_test_run_names_all_that_it_lacks_at_once(bare: Path) -> None:
     lacks = ["Python 3.11 or newer", "a JDK", "Maven", "Go", "Node and npm"]
     lacks += ["a C compiler", "Python's headers", "make"]
     lacks += ["kcat"] if LIBRDKAFKA.exists() else ["librdkafka's headers", "kcat"]
+    lacks += ["mosquitto's clients"]
     assert said.startswith(f"magnetar: missing: {', '.join(lacks)}; run 'apt-get install")
     assert said.endswith("with --no-java, --no-go, --no-node")
