@@ -101,3 +101,11 @@ def test_retained_and_removed(pub, sub, topic):
     reader = sub(2, "-t", f"{topic}/#", "-F", "%r %t %p")
     pub("-t", f"{topic}/3", "-m", "live")
     assert lines(reader) == [f"1 {topic}/1 kept", f"0 {topic}/3 live"]
+
+
+def test_a_shared_subscription(pub, sub, topic):
+    readers = [sub(50, "-q", "1", "-t", f"$share/group/{topic}/#") for _ in range(2)]
+    said = [f"line {number}" for number in range(100)]
+    pub("-q", "1", "-t", f"{topic}/a", "-l", said="\n".join(said) + "\n")
+    got = [lines(reader) for reader in readers]
+    assert got == [said[::2], said[1::2]] or got == [said[1::2], said[::2]]

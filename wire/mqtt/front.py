@@ -37,7 +37,7 @@ class MqttFront:
         await self.services.run()
 
     async def stop(self) -> None:
-        await self.services.sessions.stop()
+        await self.services.stop()
 
     def close(self) -> None:
         for door in self._doors:

@@ -22,6 +22,7 @@ from magnetar.wire.mqtt.clients.hold import Hold
 from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
 from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
 from magnetar.wire.mqtt.clients.sessions import ConnectedSession, Sessions
+from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
 from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher
@@ -30,8 +31,10 @@ from magnetar.wire.mqtt.mapping.rules import Rules
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 from magnetar.wire.mqtt.storage.retained import RetainedMessage, RetainedMessages
+from magnetar.wire.mqtt.topics import SHARE
 
 SESSIONS: Final = TopicName.parse("persistent://pulsar/system/__mqtt_sessions")
+GROUPS: Final = TopicName.parse("persistent://pulsar/system/__mqtt_groups")
 RETAINED: Final = TopicName.parse("persistent://pulsar/system/__mqtt_retained")
 SAVE_SECONDS: Final = 0.2
 """How long acknowledgements of QoS 1 may wait for storage, as for Pulsar's cursors."""
@@ -56,7 +59,9 @@ class MqttServices:
             broker, KeyedLog(broker, RETAINED), options.retained_bytes_max
         )
         self.sessions = Sessions(KeyedLog(broker, SESSIONS), broker.clock, self.publish_will)
-        self.hold = Hold(broker, self.sessions)
+        self.groups = SharedGroups(KeyedLog(broker, GROUPS), self.logs, self.matcher, broker.spawn)
+        self.sessions.ended = self.groups.ended
+        self.hold = Hold(broker, self.sessions, self.groups)
         self.keep_alive = KeepAlive(broker.clock)
         self.dirty_clients: list[ConnectedSession] = []
         """Clients whose records are to be stored soon."""
@@ -67,6 +72,7 @@ class MqttServices:
         """Load sessions and retained messages."""
         await self.retained.open()
         await self.sessions.open()
+        await self.groups.open(self.sessions.all_records())
 
     async def run(self) -> None:
         """Run the background work until cancelled."""
@@ -88,6 +94,7 @@ class MqttServices:
         del self.dirty_clients[:SAVES_PER_ROUND]
         for client in dirty:
             client.save_if_dirty()
+        self.groups.save_dirty()
 
     async def _look_for_partitions(self) -> None:
         """Have subscribers read new partitions of their topics."""
@@ -96,6 +103,12 @@ class MqttServices:
             if await self.logs.look_for_partitions():
                 for client in list(self.sessions.connected.values()):
                     await client.read_new_logs()
+                await self.groups.read_new_logs()
+
+    async def stop(self) -> None:
+        """End all connections, and store their sessions."""
+        await self.sessions.stop()
+        await self.groups.stop()
 
     # -- subscriptions ------------------------------------------------------------------------
 
@@ -127,7 +140,8 @@ class MqttServices:
     ) -> None:
         """The subscriber's connection is closed."""
         for filter in subscriber.subscriptions:
-            self.matcher.remove(subscriber, filter)
+            if not filter.startswith(SHARE):
+                self.matcher.remove(subscriber, filter)
         for log in {log for each in feeds.values() for log in each}:
             log.feed.leave(subscriber)
 

@@ -186,3 +186,26 @@ def test_a_subscriber_of_qos_2(server, step):
         assert [(one.number, one.payload, one.dup) for one in published] == [
             (second.number, b"1", True)
         ]
+
+
+def test_the_members_of_a_shared_subscription(server):
+    """What they have acknowledged does not come again, once that is stored; all else does."""
+    with Device(server, "s") as device:
+        device.say(subscribe(("$share/g/t", 1)))
+        device.take()
+        with Device(server, "p", clean=True) as writer:
+            for number in range(1, 6):
+                writer.say(publish("t", b"%d" % number, qos=1, number=number))
+                writer.take()
+        for _ in range(5):
+            device.take()
+    crash(server)
+    with Device(server, "s") as device:
+        assert device.resumed
+        found = set()
+        while len(found) < 5:
+            packet = device.take()
+            if packet.kind == "PUBLISH":
+                found.add(packet.payload)
+                device.say(acknowledge("PUBACK", packet.number))
+        assert found == {b"1", b"2", b"3", b"4", b"5"}

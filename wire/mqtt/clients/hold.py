@@ -28,6 +28,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.clients.record import SessionRecord
 from magnetar.wire.mqtt.clients.sessions import Sessions
+from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
 
 if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -44,9 +45,10 @@ RECORDS_PER_TURN: Final = 200
 class Hold:
     """See the module's docstring."""
 
-    def __init__(self, broker: Broker, sessions: Sessions) -> None:
+    def __init__(self, broker: Broker, sessions: Sessions, groups: SharedGroups) -> None:
         self._broker = broker
         self._sessions = sessions
+        self._groups = groups
         self._fresh: set[str] = set()
         """Logs that were kept since the last round began."""
 
@@ -107,6 +109,7 @@ class Hold:
                 _lower(lowest, _positions(record))
         for client in list(self._sessions.connected.values()):
             _lower(lowest, client.positions())
+        _lower(lowest, self._groups.positions())
         return lowest
 
 

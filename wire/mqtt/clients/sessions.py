@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple, Protocol
 
@@ -104,6 +104,8 @@ class Sessions:
         self._due: list[tuple[int, str]] = []
         """A heap: when which session has to be looked at. May name sessions that are gone."""
         self._turns: dict[str, trio.Lock] = {}
+        self.ended: Callable[[str, Iterable[str]], None] = _ignore
+        """Called with client id and filters of a session that has ended."""
 
     @property
     def topic(self) -> TopicName:
@@ -127,6 +129,12 @@ class Sessions:
             log.error("the session of %r is lost: %s", client_id, error)
             del self._records[client_id]
             return None
+
+    def all_records(self) -> Iterator[tuple[str, SessionRecord]]:
+        for client_id in self.names():
+            record = self.record_of(client_id)
+            if record is not None:
+                yield client_id, record
 
     # -- opening ----------------------------------------------------------------------------------
 
@@ -234,6 +242,9 @@ class Sessions:
     async def _forget(self, client_id: str) -> None:
         """Delete the record; stored when this returns."""
         self._crashed.discard(client_id)
+        record = self.record_of(client_id)
+        if record is not None:
+            self.ended(client_id, (one.filter for one in record.subscriptions))
         if self._records.pop(client_id, None) is not None:
             await self._stored.store(client_id.encode(), b"")
 
@@ -350,6 +361,10 @@ class Sessions:
             except BrokerError as error:
                 log.warning("the session of %r has to end, later: %s", client_id, error)
                 heapq.heappush(self._due, (now_ms + RETRY_MS, client_id))
+
+
+def _ignore(_client_id: str, _filters: Iterable[str]) -> None:
+    """There are no shared subscriptions."""
 
 
 NEVER_MS: Final = 1 << 62

@@ -1,9 +1,9 @@
 """The delivery of messages to one connected client.
 
 A subscriber packs PUBLISH packets while the client's window (Receive Maximum) and its connection
-have room. Without room, it notes for the topic where it stopped, and catches up when half of the
-window is free. Messages in flight are not kept in memory: they are read from the log by their place
-if they have to be sent again.
+have room. Without room it lags (`lagging_reader.py`), and catches up when half of the window is
+free. Messages in flight are not kept in memory: they are read from the log by their place if they
+have to be sent again.
 
 The subscriber of a session that outlives its connection is durable. Its packet identifiers follow
 from the messages' indexes, so that a message has the same identifier after a crash, although
@@ -31,11 +31,11 @@ import trio
 
 from magnetar.core.entry.mqtt.properties import expires_at
 from magnetar.core.kernel.clock import Clock
-from magnetar.core.kernel.errors import BrokerError, NotReady
-from magnetar.core.ledger.log.chain import START, Position
-from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.codec.fields import u16
-from magnetar.wire.mqtt.delivery.feed import ENTRIES_PER_TURN, RETRY_SECONDS, Feed, MessagePlace
+from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, MessagePlace
+from magnetar.wire.mqtt.delivery.lagging_reader import LaggingReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
 from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
@@ -53,9 +53,6 @@ GRANTS_MAX: Final = 1024
 """Topics in a subscriber's cache."""
 NO_LIMIT: Final = 268_435_460
 """The size of the largest possible packet."""
-
-
-NOWHERE: Final = MessagePlace(START, 0)
 
 
 class Outlet(Protocol):
@@ -85,11 +82,29 @@ class MessageSource(Protocol):
         ...
 
 
+class SharingGroup(Protocol):
+    """The subscription that several sessions share, as one of them knows it."""
+
+    def sent(self, sent: Sent) -> None:
+        """A message is in flight to a member."""
+        ...
+
+    def acknowledged(self, sent: Sent) -> None:
+        """A member has received a message."""
+        ...
+
+    def has_room(self) -> None:
+        """A member has room."""
+        ...
+
+
 class Sent(NamedTuple):
     """A message in flight."""
 
     source: MessageSource
     place: MessagePlace
+    group: SharingGroup | None = None
+    """The group of which its receiver is a member, if it is a shared message."""
 
 
 class Resumed(NamedTuple):
@@ -101,27 +116,24 @@ class Resumed(NamedTuple):
     released: bool
 
 
-class Subscriber:
+class Subscriber(LaggingReader):
     """See the module's docstring."""
 
     __slots__ = (
-        "_catching_up",
         "_clock",
         "_congested",
         "_doubtful",
         "_durable",
         "_grants",
-        "_lagging",
         "_outlet",
         "_packed",
         "_resending",
         "_resends",
         "_room",
-        "_spawn",
         "addressee",
-        "client_id",
         "dropped",
         "gone",
+        "groups",
         "ids",
         "packet_bytes_max",
         "subscriptions",
@@ -137,23 +149,20 @@ class Subscriber:
         *,
         durable: bool = False,
     ) -> None:
-        self.client_id = client_id
+        super().__init__(client_id, spawn)
         self.addressee = Addressee(has_properties=False)
         self.packet_bytes_max = NO_LIMIT
         self.subscriptions: dict[str, TopicSubscription] = {}
         self.ids: PacketIds[Sent] = PacketIds(window)
         self.dropped = 0
         """The number of messages of QoS 0 without room, and of packets that were too large."""
+        self.groups: list[SharingGroup] = []
+        """The groups of its shared subscriptions."""
         self.gone = False
         """Its connection is closed: nothing more is sent."""
         self._durable = durable
         self._outlet = outlet
         self._clock = clock
-        self._spawn = spawn
-        self._lagging: dict[Feed, MessagePlace] = {}
-        """Where to continue in the feeds in which it lags."""
-        self._catching_up: set[Feed] = set()
-        """Feeds with a task that catches up."""
         self._resending: deque[int] = deque()
         """Packet identifiers of messages in flight that this connection has not sent yet."""
         self._resends = False
@@ -166,10 +175,6 @@ class Subscriber:
         self._congested = False
         self._room = trio.lowlevel.ParkingLot()
         """Replays of retained messages that wait for room."""
-
-    @property
-    def lags(self) -> bool:
-        return bool(self._lagging)
 
     # -- subscriptions ----------------------------------------------------------------------------
 
@@ -186,10 +191,6 @@ class Subscriber:
         return self.subscriptions.pop(filter, None) is not None
 
     # -- places -----------------------------------------------------------------------------------
-
-    def place_in(self, feed: Feed) -> MessagePlace:
-        """The first message of the feed that is not sent; all before it are sent or in flight."""
-        return self._lagging.get(feed) or MessagePlace(feed.at, 0)
 
     def resume(
         self, places: Mapping[Feed, MessagePlace], in_flight: Sequence[Resumed], *, crashed: bool
@@ -228,7 +229,7 @@ class Subscriber:
         if found.released:
             self._packed.append(PUBREL + u16(number))
             return True
-        source, place = found.message
+        source, place, _ = found.message
         try:
             messages = await source.message_at(place.position)
         except BrokerError as error:
@@ -237,7 +238,7 @@ class Subscriber:
             return False
         for packet in messages.packets:
             if packet.place == place.place:
-                grant = self._grant(packet.topic, own=False) or Grant(found.qos, False, ())
+                grant = self.grant_of(packet.topic, own=False) or Grant(found.qos, False, ())
                 if source.replays:
                     grant = grant._replace(retain_as_published=True)
                 if self._pack(packet, messages.published_ms, grant, found.qos, number, dup=True):
@@ -263,10 +264,8 @@ class Subscriber:
                 self.dropped += 1
             else:
                 self._pack(packet, messages.published_ms, grant, 0, 0)
-        elif feed not in self._lagging and not self._send(
-            feed, position, messages, packet, grant, qos
-        ):
-            self._lagging[feed] = MessagePlace(position, packet.place)
+        elif not self.is_lagging(feed) and not self.send(feed, position, messages, packet, grant):
+            self.lag(feed, MessagePlace(position, packet.place))
 
     def flush(self) -> None:
         """Send the packed packets."""
@@ -310,20 +309,23 @@ class Subscriber:
         self.gone = True
         self._room.unpark_all()
 
-    def _send(
+    def send(
         self,
         feed: Feed,
         position: Position,
         messages: Messages,
         packet: StoredPublish,
         grant: Grant,
-        qos: int,
+        group: SharingGroup | None = None,
     ) -> bool:
-        """Send a message of QoS 1 or 2; False if there is no room."""
+        """Send a message of QoS 1 or 2, of its own subscriptions or of a group's; False if there is
+        no room.
+        """
         ids = self.ids
         if self._resending or self._congested or ids.is_full:
             return False
-        sent, dup = Sent(feed, MessagePlace(position, packet.place)), False
+        qos = min(packet.qos, grant.qos)
+        sent, dup = Sent(feed, MessagePlace(position, packet.place), group), False
         if self._durable:
             number = (messages.first_index + packet.place) % PACKET_ID_MAX + 1
             if not ids.claim(number, sent, qos):
@@ -333,7 +335,15 @@ class Subscriber:
             number = ids.begin(sent, qos)
         if not self._pack(packet, messages.published_ms, grant, qos, number, dup=dup):
             ids.forget(number)
+        elif group is not None:
+            group.sent(sent)
         return True
+
+    def send_unconfirmed(self, messages: Messages, packet: StoredPublish, grant: Grant) -> bool:
+        """Send a message with QoS 0; False if the connection has no room."""
+        if not self._congested:
+            self._pack(packet, messages.published_ms, grant, 0, 0)
+        return not self._congested
 
     def _may_be_sent(self, feed: Feed, position: Position) -> bool:
         """Whether the message may have been sent before a crash."""
@@ -387,48 +397,13 @@ class Subscriber:
             if not self._resends:
                 self._resends = True
                 self._spawn(self._resend)
-        elif self._lagging:
-            for feed in list(self._lagging):
-                if feed not in self._catching_up:
-                    self._catch_up(feed)
-            self.flush()
+            return
+        if self._lagging:
+            self.catch_up()
+        for group in self.groups:
+            group.has_room()
 
-    def _catch_up(self, feed: Feed) -> None:
-        """Catch up with one feed, while there is room and entries are in memory."""
-        for _ in range(ENTRIES_PER_TURN):
-            position, first = self._lagging[feed]
-            normal = feed.normal(position)
-            if normal != position:
-                position, first = normal, 0  # it was trimmed meanwhile
-            if position >= feed.at:
-                del self._lagging[feed]
-                return
-            cached = feed.cached(position)
-            if cached is None:
-                break
-            if not self._take(feed, position, first, *cached):
-                return
-        self._catching_up.add(feed)
-        self._spawn(self._load, feed)
-
-    def _take(self, feed: Feed, position: Position, first: int, part: Slice, at: int) -> bool:
-        """Send the rest of one entry; False if there is no room for all of it."""
-        messages = feed.messages(part, at)
-        own = messages.client_id == self.client_id
-        for packet in messages.packets:
-            if packet.place < first:
-                continue
-            grant = self._grant(packet.topic, own=own)
-            qos = 0 if grant is None else min(packet.qos, grant.qos)
-            if not qos or grant is None:
-                continue
-            if not self._send(feed, position, messages, packet, grant, qos):
-                self._lagging[feed] = MessagePlace(position, packet.place)
-                return False
-        self._lagging[feed] = MessagePlace(feed.next(position), 0)
-        return True
-
-    def _grant(self, topic: bytes, *, own: bool) -> Grant | None:
+    def grant_of(self, topic: bytes, *, own: bool) -> Grant | None:
         """The options with which it gets the messages of a topic; None if it does not."""
         found = self._grants.get(topic)
         if found is None:
@@ -444,31 +419,3 @@ class Subscriber:
             return None, None
         found = target(self, matching)
         return found.others, found.own
-
-    async def _load(self, feed: Feed) -> None:
-        """Catch up with entries that are not in memory, or after other tasks have run."""
-        try:
-            await trio.lowlevel.checkpoint()
-            position, first = self._lagging.get(feed, NOWHERE)
-            position = feed.normal(position)
-            if feed in self._lagging and position < feed.at and feed.cached(position) is None:
-                part = await feed.read(position)
-                for at in range(len(part.payloads)):
-                    if feed not in self._lagging or not self._take(feed, position, first, part, at):
-                        break
-                    position, first = self._lagging[feed]
-                    if position >= feed.at:
-                        break
-        except NotReady:
-            return  # the feed notifies its subscribers when its topic is loaded
-        except BrokerError as error:
-            log.error("%s: cannot read at %s: %s", feed.name, position, error)
-            await trio.sleep(RETRY_SECONDS)
-        finally:
-            self._catching_up.discard(feed)
-        self.flush()
-        self.has_room()
-
-    def leave(self, feed: Feed) -> None:
-        """Stop reading a feed."""
-        self._lagging.pop(feed, None)

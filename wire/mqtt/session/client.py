@@ -34,8 +34,10 @@ from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import Version
 from magnetar.wire.mqtt.codec.properties import NO_PROPERTIES, Properties, Property
 from magnetar.wire.mqtt.delivery.feed import MessagePlace
-from magnetar.wire.mqtt.delivery.subscriber import NOWHERE, Subscriber
+from magnetar.wire.mqtt.delivery.lagging_reader import NOWHERE
+from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.topics import SHARE
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
@@ -255,6 +257,11 @@ class ConnectedClient:
         """The client is gone: end its subscriptions, and note its last record."""
         if self.gone:
             return
+        shared = [each for each in self.subscriber.subscriptions if each.startswith(SHARE)]
+        for filter in shared:
+            self._services.groups.leave(self.subscriber, filter, lasts=self.lasts)
+        if not self.lasts:
+            self._services.groups.ended(self.client_id, shared)
         if self.lasts or self.will is not None:
             self._last = self.record()
         self.gone = True

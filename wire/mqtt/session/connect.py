@@ -18,12 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError, InvalidName
+from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.clients.sessions import Found
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES, Connect, Version, Will
 from magnetar.wire.mqtt.codec.properties import Property, packed
 from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
+from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Resumed, Sent, Subscriber
@@ -84,6 +86,8 @@ class Connecting:
         self._packet = packet
         self._assigned = ""
         """The client id that the server has chosen."""
+        self._shared: list[tuple[TopicSubscription, Sequence[MqttLog]]] = []
+        """Shared subscriptions to resume, and their logs."""
         self.keep_alive = self._kept_alive()
 
     async def run(self, enter: Enter) -> ConnectedClient | None:
@@ -216,7 +220,6 @@ class Connecting:
             Property.RECEIVE_MAXIMUM: options.receive_maximum,
             Property.MAXIMUM_PACKET_SIZE: options.packet_bytes_max,
             Property.TOPIC_ALIAS_MAXIMUM: options.topic_alias_maximum,
-            Property.SHARED_SUBSCRIPTION_AVAILABLE: 0,
         }
         requested = self._packet.properties.get(Property.SESSION_EXPIRY_INTERVAL, 0)
         if client.expiry_seconds != requested:
@@ -242,6 +245,10 @@ class Connecting:
                 one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
             )
             client.subscriber.subscribe(subscription)
+            shared = topics.shared(one.filter)
+            if shared is not None:
+                self._shared.append((subscription, await services.logs.sources_of(shared.filter)))
+                continue
             services.matcher.add(client.subscriber, subscription)
             client.feeds[one.filter] = found_logs = await services.logs.sources_of(one.filter)
             logs.update((log.name.full, log) for log in found_logs)
@@ -285,6 +292,8 @@ class Connecting:
                 feed.join(client.subscriber)
         lagging = {feed: place for feed, place in places.items() if feed in read}
         client.subscriber.resume(lagging, in_flight, crashed=found.crashed)
+        for subscription, logs in self._shared:
+            self._services.groups.enter(client.client_id, client.subscriber, subscription, logs)
 
 
 def _stored_will(will: Will | None) -> StoredWill | None:

@@ -264,6 +264,8 @@ class MqttSession:
             self._receive(client, number)
             return
         if found is not None:
+            if found.group is not None:
+                found.group.acknowledged(found)
             client.changed()
             subscriber.has_room()
 

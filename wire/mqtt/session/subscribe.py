@@ -60,6 +60,8 @@ async def on_subscribe(services: MqttServices, client: ConnectedClient, packet: 
         await client.saved()
     client.send(encode.suback(client.version, packet.packet_id, reasons, client.problem(problem)))
     for one in granted:
+        if one.subscription.filter.startswith(topics.SHARE):
+            continue  # no retained messages are sent to a shared subscription (4.8.2)
         wanted = one.handling is RetainHandling.ALWAYS or (
             one.is_new and one.handling is RetainHandling.IF_NEW
         )
@@ -74,8 +76,7 @@ def _refusal(services: MqttServices, client: ConnectedClient, filter: str) -> Re
             topics.shared(filter)
         except ValueError:
             return ReasonCode.TOPIC_FILTER_INVALID
-        return ReasonCode.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
-    if not topics.is_filter(filter):
+    elif not topics.is_filter(filter):
         return ReasonCode.TOPIC_FILTER_INVALID
     subscriptions = client.subscriber.subscriptions
     if filter not in subscriptions and len(subscriptions) >= services.options.subscriptions_max:
@@ -93,7 +94,8 @@ async def _subscribe(
     subscription = TopicSubscription(
         filter, options.qos, options.no_local, options.retain_as_published, identifier
     )
-    logs = await services.logs.sources_of(filter)
+    shared = topics.shared(filter)
+    logs = await services.logs.sources_of(filter if shared is None else shared.filter)
     for log in logs:
         services.broker.access.check(
             client.principal, Action.READ, ResourceType.TOPIC, log.name.full
@@ -101,7 +103,12 @@ async def _subscribe(
         if options.qos:
             await services.hold.keep(log)
     is_new = client.subscriber.subscribe(subscription)
-    if not client.gone:
+    if shared is not None:
+        if not client.gone:
+            services.groups.enter(client.client_id, client.subscriber, subscription, logs)
+        if client.lasts:
+            await services.groups.keep(filter)
+    elif not client.gone:
         services.matcher.add(client.subscriber, subscription)
         services.join(client.subscriber, client.feeds, filter, logs)
     return _Granted(subscription, is_new, options.retain_handling)
@@ -124,6 +131,9 @@ def _unsubscribe(services: MqttServices, client: ConnectedClient, filter: str) -
     """
     if not client.subscriber.unsubscribe(filter):
         return ReasonCode.NO_SUBSCRIPTION_EXISTED
+    if filter.startswith(topics.SHARE):
+        services.groups.unsubscribe(client.client_id, client.subscriber, filter)
+        return ReasonCode.SUCCESS
     services.matcher.remove(client.subscriber, filter)
     services.leave(client.subscriber, client.feeds, filter)
     return ReasonCode.SUCCESS

@@ -16,7 +16,9 @@ async def test_each_filter_has_its_code(stage: Stage) -> None:
     """[MQTT-3.8.4-5], [MQTT-3.8.4-6]: in the order of the filters."""
     client = await stage.connected(version=V5)
     (suback,) = await client.says(
-        subscribe(("a", 2), ("b/#/c", 1), ("$share/g/", 1), ("a+", 0), ("d", 0), version=V5)
+        subscribe(
+            ("a", 2), ("b/#/c", 1), ("$share/g/", 1), ("a+", 0), ("$share/g/d", 0), version=V5
+        )
     )
     assert suback.reasons == (2, 0x8F, 0x8F, 0x8F, 0)
     old = await stage.connected("old")

@@ -1,0 +1,223 @@
+"""All shared subscriptions of this server, and their records.
+
+A group exists as long as a session has its subscription, whether its client is connected or not.
+Its record, in a compacted topic of its own, has its places and the messages that its members have
+not acknowledged. It is stored before SUBACK if a session lasts, and a moment after changes; so
+after a crash, messages of the last 0.2 s may be delivered again, also of QoS 2.
+
+Invariant: a group has a place in the matcher exactly while it has members.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.mqtt import topics
+from magnetar.wire.mqtt.clients import record as records
+from magnetar.wire.mqtt.clients.record import SessionRecord, StoredInFlight, StoredPlace
+from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES
+from magnetar.wire.mqtt.delivery.feed import FeedReader, MessagePlace
+from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
+from magnetar.wire.mqtt.delivery.matcher import Matcher, TopicSubscription
+from magnetar.wire.mqtt.delivery.shared_group import SharedGroup
+from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage
+from magnetar.wire.mqtt.delivery.subscriber import Subscriber
+from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
+
+log = logging.getLogger(__name__)
+
+QOS_MAX: Final = 2
+
+Logs = Sequence[MqttLog]
+
+
+class SharedGroups:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        stored: KeyedLog,
+        logs: MqttLogs,
+        matcher: Matcher[FeedReader],
+        spawn: Callable[..., None],
+    ) -> None:
+        self._stored = stored
+        self._logs = logs
+        self._matcher = matcher
+        self._spawn = spawn
+        self._groups: dict[str, SharedGroup] = {}
+        self._sessions: dict[str, set[str]] = {}
+        """The client ids of the sessions that have each subscription."""
+        self._records: set[str] = set()
+        """Groups with a record."""
+        self._dirty: dict[SharedGroup, None] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._sessions)
+
+    # -- opening ----------------------------------------------------------------------------------
+
+    async def open(self, sessions: Iterable[tuple[str, SessionRecord]]) -> None:
+        """Restore the groups of which these sessions are members."""
+        for client_id, record in sessions:
+            for one in record.subscriptions:
+                if one.filter.startswith(topics.SHARE):
+                    self._sessions.setdefault(one.filter, set()).add(client_id)
+        found: dict[str, bytes] = {}
+
+        def replayed(message: KeyedMessage) -> None:
+            found[message.packet.topic.decode()] = message.packet.payload
+
+        if await self._stored.exists():
+            await self._stored.replay(replayed)
+        for name, data in found.items():
+            if data and name in self._sessions:
+                self._records.add(name)
+                self._restore(name, data)
+            elif data:
+                self._spawn(self._forget, name)
+
+    def _restore(self, name: str, data: bytes) -> None:
+        try:
+            record = records.decode(data)
+        except Corrupted as error:
+            log.error("the shared subscription %s continues at the end: %s", name, error)
+            return
+        places = {
+            one.log: MessagePlace((one.ledger_id, one.entry_id), one.place) for one in record.places
+        }
+        returned = [
+            (record.places[one.log].log, MessagePlace((one.ledger_id, one.entry_id), one.place))
+            for one in record.in_flight
+        ]
+        self._group(name).restore(places, returned)
+
+    def _group(self, name: str) -> SharedGroup:
+        found = self._groups.get(name)
+        if found is None:
+            shared = topics.shared(name)
+            assert shared is not None
+            found = SharedGroup(name, shared.filter, self._changed, self._spawn)
+            self._groups[name] = found
+        return found
+
+    # -- members ----------------------------------------------------------------------------------
+
+    def enter(
+        self, client_id: str, member: Subscriber, subscription: TopicSubscription, logs: Logs
+    ) -> None:
+        """Make a client a member of the group that its filter names, which reads these logs."""
+        name = subscription.filter
+        group = self._group(name)
+        self._sessions.setdefault(name, set()).add(client_id)
+        if not group.members:
+            self._matcher.add(group, TopicSubscription(group.filter, QOS_MAX))
+        group.attach(member, subscription, {each.name.full: each.feed for each in logs})
+
+    async def keep(self, name: str) -> None:
+        """A member lasts: store the group, if it is not."""
+        if name not in self._records:
+            self._records.add(name)
+            await self._stored.store(name.encode(), _encoded(self._group(name)))
+
+    def unsubscribe(self, client_id: str, member: Subscriber, name: str) -> None:
+        """A session ends its subscription."""
+        self.leave(member, name, lasts=False)
+        self.ended(client_id, (name,))
+
+    def leave(self, member: Subscriber, name: str, *, lasts: bool) -> None:
+        """A member's connection ends, or its subscription."""
+        group = self._groups.get(name)
+        if group is None:
+            return
+        group.detach(member, lasts=lasts)
+        if not group.members:
+            self._matcher.remove(group, group.filter)
+
+    def ended(self, client_id: str, filters: Iterable[str]) -> None:
+        """A session has ended that had these filters."""
+        for name in filters:
+            sessions = self._sessions.get(name, set())
+            sessions.discard(client_id)
+            if not sessions and self._sessions.pop(name, None) is not None:
+                self._end(name)
+
+    def _end(self, name: str) -> None:
+        """No session has the subscription any more."""
+        group = self._groups.pop(name, None)
+        if group is not None:
+            self._dirty.pop(group, None)
+        if name in self._records:
+            self._records.discard(name)
+            self._spawn(self._forget, name)
+
+    async def _forget(self, name: str) -> None:
+        try:
+            if name not in self._records:
+                await self._stored.store(name.encode(), b"")
+        except BrokerError as error:
+            log.warning("the record of %s stays: %s", name, error)
+
+    async def read_new_logs(self) -> None:
+        """Read new partitions of the groups' topics."""
+        for group in list(self._groups.values()):
+            logs = await self._logs.sources_of(group.filter)
+            if group.members:
+                group.read({each.name.full: each.feed for each in logs})
+
+    # -- records ----------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """The server stops, and all members have left: store what has changed."""
+        dirty, self._dirty = self._dirty, {}
+        for group in dirty:
+            try:
+                await self._stored.store(group.name.encode(), _encoded(group))
+            except BrokerError as error:
+                log.warning("%s is kept as it was last stored: %s", group.name, error)
+
+    def _changed(self, group: SharedGroup) -> None:
+        if group.name in self._records:
+            self._dirty[group] = None
+
+    def save_dirty(self) -> None:
+        """Store the records of groups that have changed. Plain call."""
+        dirty, self._dirty = self._dirty, {}
+        for group in dirty:
+            if group.name in self._records:
+                self._stored.put(group.name.encode(), _encoded(group), _ignore)
+
+    def positions(self) -> Iterator[tuple[str, Position]]:
+        """The positions that groups need, by log."""
+        for group in self._groups.values():
+            for name, place in group.places().items():
+                yield name, place.position
+            for name, place in group.unacknowledged():
+                yield name, place.position
+
+
+def _ignore(_result: Position | BrokerError) -> None:
+    """The next change stores it again."""
+
+
+def _encoded(group: SharedGroup) -> bytes:
+    places = group.places()
+    unacknowledged = group.unacknowledged()
+    for name, place in unacknowledged:
+        places.setdefault(name, place)
+    numbers = {name: number for number, name in enumerate(places)}
+    return records.encode(
+        SessionRecord(
+            NEVER_EXPIRES,
+            places=tuple(StoredPlace(name, *at.position, at.place) for name, at in places.items()),
+            in_flight=tuple(
+                StoredInFlight(0, numbers[name], *at.position, at.place, 1, False)
+                for name, at in unacknowledged
+            ),
+        )
+    )
