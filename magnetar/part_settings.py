@@ -125,6 +125,8 @@ def mqtt_options(settings: Settings) -> MqttOptions:
         session_expiry_seconds_max=mqtt.session_expiry_seconds,
         subscriptions_max=mqtt.max_subscriptions_per_session,
         pending_messages_max=settings.limits.pending_messages_per_connection,
+        sys_interval_seconds=mqtt.sys_interval,
+        version=f"Magnetar version {__version__}",
         retained_bytes_max=mqtt.retained_memory_mb * MEBIBYTE,
     )
 

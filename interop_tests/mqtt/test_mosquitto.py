@@ -109,3 +109,15 @@ def test_a_shared_subscription(pub, sub, topic):
     pub("-q", "1", "-t", f"{topic}/a", "-l", said="\n".join(said) + "\n")
     got = [lines(reader) for reader in readers]
     assert got == [said[::2], said[1::2]] or got == [said[1::2], said[::2]]
+
+
+def test_the_figures_of_the_server(pub, sub, at, topic):
+    reader = sub(1, "-t", topic)
+    done = subprocess.run([tool("mosquitto_sub"), *at, "-t", "$SYS/broker/#", "-v", "-C", "20", "-W",
+                           str(SECONDS)], capture_output=True, text=True, timeout=SECONDS + 5,
+                          check=True)  # fmt: skip
+    found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if "retained" not in line)
+    assert found["$SYS/broker/version"].startswith("Magnetar version ")
+    assert int(found["$SYS/broker/clients/connected"]) >= 2
+    pub("-t", topic, "-m", "end")
+    assert lines(reader) == ["end"]

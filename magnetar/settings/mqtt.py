@@ -62,6 +62,10 @@ class Mqtt(Struct, frozen=True):
     max_subscriptions_per_session: Annotated[
         int, Meta(description="Maximum number of subscriptions of one session.", ge=1)
     ] = 10_000
+    sys_interval: Annotated[
+        int,
+        Meta(description="Seconds between updates of the topics under `$SYS`; 0 for none.", ge=0),
+    ] = 10
     retained_memory_mb: Annotated[
         int,
         Meta(description="Retained messages in memory; others are read from storage.", ge=1),

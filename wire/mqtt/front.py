@@ -27,8 +27,10 @@ class MqttFront:
 
     def connect(self, connection: Connection) -> tuple[MqttWire, MqttSession]:
         """Make wire and session of a new connection."""
-        wire = MqttWire(self.services.options.packet_bytes_max)
-        return wire, MqttSession(self.services, connection, wire)
+        services = self.services
+        services.traffic.connections += 1
+        wire = MqttWire(services.options.packet_bytes_max, services.traffic)
+        return wire, MqttSession(services, connection, wire)
 
     async def open(self) -> None:
         await self.services.open()

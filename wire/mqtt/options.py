@@ -36,5 +36,9 @@ class MqttOptions(Struct, frozen=True):
     """Subscriptions of one session."""
     pending_messages_max: int = 10_000
     """Publishes of one connection that wait for storage; beyond this, reading pauses."""
+    sys_interval_seconds: float = 10.0
+    """How often `$SYS` is published; 0 for never."""
+    version: str = "Magnetar"
+    """As `$SYS/broker/version` names it."""
     retained_bytes_max: int = 64 * 1024 * 1024
     """Retained messages in memory; others are read from storage."""

@@ -23,6 +23,7 @@ from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
 from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
 from magnetar.wire.mqtt.clients.sessions import ConnectedSession, Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
+from magnetar.wire.mqtt.clients.sys_topics import SysTopics
 from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher
@@ -32,6 +33,7 @@ from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 from magnetar.wire.mqtt.storage.retained import RetainedMessage, RetainedMessages
 from magnetar.wire.mqtt.topics import SHARE
+from magnetar.wire.mqtt.traffic import Traffic
 
 SESSIONS: Final = TopicName.parse("persistent://pulsar/system/__mqtt_sessions")
 GROUPS: Final = TopicName.parse("persistent://pulsar/system/__mqtt_groups")
@@ -52,6 +54,7 @@ class MqttServices:
     def __init__(self, broker: Broker, options: MqttOptions) -> None:
         self.broker = broker
         self.options = options
+        self.traffic = Traffic()
         rules = Rules(NamespaceName.parse(options.namespace), options.rules)
         self.matcher: Matcher[FeedReader] = Matcher()
         self.logs = MqttLogs(broker, rules, self.matcher)
@@ -63,6 +66,9 @@ class MqttServices:
         self.sessions.ended = self.groups.ended
         self.hold = Hold(broker, self.sessions, self.groups)
         self.keep_alive = KeepAlive(broker.clock)
+        self.sys_topics = SysTopics(
+            broker.clock, self.matcher, self.traffic, self.figures, options.sys_interval_seconds
+        )
         self.dirty_clients: list[ConnectedSession] = []
         """Clients whose records are to be stored soon."""
 
@@ -82,6 +88,7 @@ class MqttServices:
             nursery.start_soon(self.hold.run)
             nursery.start_soon(self._save_dirty_clients)
             nursery.start_soon(self._look_for_partitions)
+            nursery.start_soon(self.sys_topics.run)
 
     async def _save_dirty_clients(self) -> None:
         while True:
@@ -109,6 +116,22 @@ class MqttServices:
         """End all connections, and store their sessions."""
         await self.sessions.stop()
         await self.groups.stop()
+
+    def figures(self) -> Mapping[str, object]:
+        """What there is now, by mosquitto's names."""
+        connected, asleep = len(self.sessions.connected), self.sessions.asleep
+        return {
+            "version": self.options.version,
+            "clients/connected": connected,
+            "clients/disconnected": asleep,
+            "clients/total": connected + asleep,
+            "clients/maximum": self.sessions.connected_max,
+            "clients/expired": self.sessions.expired,
+            "subscriptions/count": self.matcher.count,
+            "shared_subscriptions/count": self.groups.count,
+            "retained messages/count": self.retained.count,
+            "retained messages/bytes": self.retained.bytes,
+        }
 
     # -- subscriptions ------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 SHARE: Final = "$share/"
+SYS: Final = "$SYS"
+"""The first level of the server's own topics."""
 TOPIC_BYTES_MAX: Final = 65_535
 """The length of a string has two bytes (1.5.4) [MQTT-4.7.3-3]."""
 LEVELS_MAX: Final = 128
@@ -22,6 +24,11 @@ class SharedFilter(NamedTuple):
 
     group: str
     filter: str
+
+
+def is_sys(topic: str) -> bool:
+    """Whether a topic, or all that a filter matches, is the server's own."""
+    return topic.startswith(SYS) and topic[len(SYS) : len(SYS) + 1] in ("", "/")
 
 
 def is_name(topic: str) -> bool:

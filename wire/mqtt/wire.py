@@ -26,6 +26,7 @@ from magnetar.wire.mqtt.codec.packets import Packet, PacketType, Version
 from magnetar.wire.mqtt.codec.publishes import Publishes, TopicNames, parse_publishes
 from magnetar.wire.mqtt.errors import PacketError
 from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.traffic import Traffic
 
 PACKET_BYTES_MAX: Final = 268_435_460
 """The largest remaining length, and the fixed header."""
@@ -50,13 +51,16 @@ class MqttWire:
     packs_unasked = False
     bytes_held = 0
 
-    def __init__(self, packet_bytes_max: int = PACKET_BYTES_MAX) -> None:
+    def __init__(
+        self, packet_bytes_max: int = PACKET_BYTES_MAX, traffic: Traffic | None = None
+    ) -> None:
         self.state = WireState.CONNECTING
         self.version = Version.V3_1_1
         """Before CONNECT, the version that every client understands."""
         self.frame_bytes_wanted = 0
         self.names = TopicNames()
         self._size_max = packet_bytes_max
+        self._traffic = traffic or Traffic()
         self._events: list[Event] = []
         self._outgoing: list[bytes] = []
 
@@ -82,6 +86,7 @@ class MqttWire:
         except PacketError as error:
             self._refuse(error)
             raise
+        self._traffic.bytes_received += at
         return at
 
     def body_in(self, begin: bytes) -> tuple[int, int]:
@@ -101,6 +106,7 @@ class MqttWire:
         )
         if found:
             self._events.append(Publishes(data, found))
+            self._traffic.packets_received += len(found)
         return behind
 
     def _take(self, data: bytes, at: int, size: int) -> int:
@@ -117,6 +123,7 @@ class MqttWire:
             self.frame_bytes_wanted = end - at
             return at
         self._events.append(self._decode(data[at], data[body_at:end]))
+        self._traffic.packets_received += 1
         return end
 
     def _check_first(self, first: int) -> None:
@@ -142,6 +149,8 @@ class MqttWire:
 
     def take_outgoing(self) -> list[bytes]:
         outgoing, self._outgoing = self._outgoing, []
+        self._traffic.packets_sent += len(outgoing)
+        self._traffic.bytes_sent += sum(map(len, outgoing))
         return outgoing
 
     def _refuse(self, error: PacketError) -> None:

@@ -95,6 +95,10 @@ class Sessions:
 
     def __init__(self, stored: KeyedLog, clock: Clock, publish_will: PublishWill) -> None:
         self.connected: dict[str, ConnectedSession] = {}
+        self.connected_max = 0
+        """The most that were connected at the same time."""
+        self.expired = 0
+        """The number of sessions that have expired."""
         self._stored = stored
         self._clock = clock
         self._publish_will = publish_will
@@ -116,6 +120,11 @@ class Sessions:
     def count(self) -> int:
         """The number of sessions with a record."""
         return len(self._records)
+
+    @property
+    def asleep(self) -> int:
+        """The number of sessions without a connection."""
+        return len(self._records) - sum(1 for one in self.connected if one in self._records)
 
     def names(self) -> list[str]:
         return list(self._records)
@@ -209,6 +218,7 @@ class Sessions:
     def enter(self, client_id: str, session: ConnectedSession) -> None:
         """The client is connected; the caller has its turn."""
         self.connected[client_id] = session
+        self.connected_max = max(self.connected_max, len(self.connected))
         self._crashed.discard(client_id)
 
     async def give_back(self, client_id: str, record: SessionRecord) -> None:
@@ -356,6 +366,7 @@ class Sessions:
                     await self.store(client_id, record)
                 if self._expires_ms(record) <= now_ms:
                     await self._forget(client_id)
+                    self.expired += 1
                 else:
                     self._schedule(client_id, record)
             except BrokerError as error:

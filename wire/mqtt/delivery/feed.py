@@ -77,6 +77,10 @@ class FeedReader(Protocol):
         """Offer a message that matches; the reader accepts it, notes its place, or drops it."""
         ...
 
+    def send_unconfirmed(self, messages: Messages, packet: StoredPublish, grant: Grant, /) -> bool:
+        """Send a message with QoS 0; False if there is no room."""
+        ...
+
     def flush(self) -> None:
         """All messages of an entry have been offered."""
         ...

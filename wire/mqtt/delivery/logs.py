@@ -40,7 +40,7 @@ from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher
 from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.mapping.rules import Rules
-from magnetar.wire.mqtt.topics import is_name, matches
+from magnetar.wire.mqtt.topics import is_name, is_sys, matches
 
 log = logging.getLogger(__name__)
 
@@ -250,6 +250,8 @@ class MqttLogs:
         there.
         """
         found = names.mqtt_topic(name, self.rules.namespace)
+        if found is not None and is_sys(found):
+            return None
         if found is not None and self.rules.topic_for(found) != name:
             found = names.full_topic(name)
         return found.encode() if found is not None and is_name(found) else None
@@ -262,9 +264,10 @@ class MqttLogs:
         if not is_funnel or not key:
             return own
         try:
-            return key if is_name(key.decode()) and b"\0" not in key else own
+            topic = key.decode()
         except UnicodeDecodeError:
             return own
+        return key if is_name(topic) and "\0" not in topic and not is_sys(topic) else own
 
 
 def _partition(base: TopicName, topic: str, count: int) -> TopicName:

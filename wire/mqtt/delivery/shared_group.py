@@ -148,14 +148,16 @@ class SharedGroup(LaggingReader):
     ) -> None:
         """Give a message of a feed to a member, if one has room; `flush` follows."""
         if not packet.qos:
-            self._send_unconfirmed(messages, packet)
+            self.send_unconfirmed(messages, packet, ALL)
         elif not self.is_lagging(feed) and not self.send(feed, position, messages, packet, ALL):
             self.lag(feed, MessagePlace(position, packet.place))
 
-    def _send_unconfirmed(self, messages: Messages, packet: StoredPublish) -> None:
-        for member in self._in_turn():
-            if member.send_unconfirmed(messages, packet, self._options(member)):
-                return
+    def send_unconfirmed(self, messages: Messages, packet: StoredPublish, _grant: Grant) -> bool:
+        """Give a member a message with QoS 0; False if none has room."""
+        return any(
+            member.send_unconfirmed(messages, packet, self._options(member))
+            for member in self._in_turn()
+        )
 
     def _in_turn(self) -> Iterator[Subscriber]:
         """All members, from the next one on."""

@@ -65,6 +65,10 @@ class Outlet(Protocol):
 
     def send(self, packets: Sequence[bytes]) -> None: ...
 
+    def dropped(self) -> None:
+        """A message is not sent."""
+        ...
+
 
 class MessageSource(Protocol):
     """Where a message in flight is stored: a feed, or the retained messages."""
@@ -261,7 +265,7 @@ class Subscriber(LaggingReader):
         qos = min(packet.qos, grant.qos)
         if not qos:
             if self._congested:
-                self.dropped += 1
+                self._drop()
             else:
                 self._pack(packet, messages.published_ms, grant, 0, 0)
         elif not self.is_lagging(feed) and not self.send(feed, position, messages, packet, grant):
@@ -378,10 +382,14 @@ class Subscriber(LaggingReader):
         first = first_byte(qos, retain=retain, dup=dup)
         data = packed(packet, first, number, addressee, seconds_left)
         if len(data) > self.packet_bytes_max:
-            self.dropped += 1
+            self._drop()
             return False
         self._packed.append(data)
         return True
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        self._outlet.dropped()
 
     # -- catching up ------------------------------------------------------------------------------
 

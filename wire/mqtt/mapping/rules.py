@@ -27,7 +27,7 @@ from msgspec import Struct
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.wire.mqtt.mapping import names
-from magnetar.wire.mqtt.topics import is_filter
+from magnetar.wire.mqtt.topics import SYS, is_filter, is_sys
 
 EACH: Final = "{each}"
 """The topic of a rule that maps each MQTT topic to one of its own."""
@@ -83,6 +83,8 @@ class Rules:
         return found
 
     def _found(self, topic: str) -> TopicName:
+        if is_sys(topic):
+            raise InvalidName(f"{topic!r}: topics below {SYS} are the server's own")
         if not names.is_explicit(topic):
             for rule, target in zip(self.rules, self._targets, strict=True):
                 if covers(rule.filter, topic):
@@ -95,6 +97,8 @@ class Rules:
 
     def sources(self, filter: str) -> Sources:
         """The topics that may have messages for a filter."""
+        if is_sys(filter):
+            return Sources((), each=False)
         if names.is_explicit(filter):
             return Sources((), each=True)
         funnels: dict[TopicName, None] = {}

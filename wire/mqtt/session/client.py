@@ -107,10 +107,11 @@ class ConnectedClient:
 
     # -- the connection -----------------------------------------------------------------------
 
-    def send(self, packet: bytes) -> None:
-        """Have an encoded packet sent."""
+    def send(self, packet: bytes, count: int = 1) -> None:
+        """Have an encoded packet sent, or several as one piece."""
         if not self.gone:
             self.wire.pack((packet,))
+            self._services.traffic.packets_sent += count - 1  # the wire counts pieces
             self.connection.touch()
 
     def end(self, why: str, reason: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:

@@ -32,6 +32,7 @@ from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Resumed, Sent, Subs
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.client import ConnectedClient
 from magnetar.wire.mqtt.session.publish import Publisher
+from magnetar.wire.mqtt.traffic import Traffic
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
@@ -59,11 +60,12 @@ class ConnectRefused(Exception):
 class ConnectionOutlet:
     """A connection as its subscriber uses it."""
 
-    __slots__ = ("_connection", "_wire")
+    __slots__ = ("_connection", "_traffic", "_wire")
 
-    def __init__(self, connection: Connection, wire: MqttWire) -> None:
+    def __init__(self, connection: Connection, wire: MqttWire, traffic: Traffic) -> None:
         self._connection = connection
         self._wire = wire
+        self._traffic = traffic
 
     @property
     def congested(self) -> bool:
@@ -72,6 +74,10 @@ class ConnectionOutlet:
     def send(self, packets: Sequence[bytes]) -> None:
         self._wire.pack(packets)
         self._connection.packed(sum(map(len, packets)))
+        self._traffic.publishes_sent += len(packets)
+
+    def dropped(self) -> None:
+        self._traffic.publishes_dropped += 1
 
 
 class Connecting:
@@ -201,7 +207,7 @@ class Connecting:
         window = properties.get(Property.RECEIVE_MAXIMUM, WINDOW_MAX)
         subscriber = Subscriber(
             client.client_id.encode(),
-            ConnectionOutlet(self._connection, self._wire),
+            ConnectionOutlet(self._connection, self._wire, services.traffic),
             min(window, services.options.inflight_max),
             services.broker.clock,
             services.broker.spawn,

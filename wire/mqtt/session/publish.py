@@ -231,6 +231,7 @@ class Publisher:
         connection.storing(run.size)
         self._pending.append(run)
         self._pending_messages += len(packets)
+        self._services.traffic.publishes_received += len(packets)
         if self._pending_messages >= self._services.options.pending_messages_max:
             connection.pause(PAUSE_PUBLISHES)
         if not kept:
@@ -357,13 +358,13 @@ class Publisher:
                 self._fail(run, run.error)
                 continue
             if run.ones:
-                self._client.send(_packed(PUBACK, run.ones))
+                self._client.send(_packed(PUBACK, run.ones), len(run.ones))
             if run.twos:
                 for number in run.twos:
                     self.received.add(number)
                 if run.log is not None and run.position is not None:
                     self._client.set_mark(run.log, run.position)
-                answer = partial(self._client.send, _packed(PUBREC, run.twos))
+                answer = partial(self._client.send, _packed(PUBREC, run.twos), len(run.twos))
                 self._client.when_saved(answer)
         if not pending and self._drained is not None:
             self._drained.set()

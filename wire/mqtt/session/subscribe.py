@@ -67,6 +67,7 @@ async def on_subscribe(services: MqttServices, client: ConnectedClient, packet: 
         )
         if wanted:
             services.retained.replay(client.subscriber, one.subscription)
+            services.sys_topics.replay(client.subscriber, one.subscription)
 
 
 def _refusal(services: MqttServices, client: ConnectedClient, filter: str) -> ReasonCode | None:

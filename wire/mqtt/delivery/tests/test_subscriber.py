@@ -24,12 +24,16 @@ class Outlet:
 
     def __init__(self) -> None:
         self.congested = False
+        self.lost = 0
         self.packets: list[tuple[Publish, bytes]] = []
 
     def send(self, packets: Sequence[bytes]) -> None:
         for data in packets:
             _, (found,) = parse_publishes(data, 0, TopicNames(), 10_000, has_properties=False)
             self.packets.append((found, data[found.payload_at :]))
+
+    def dropped(self) -> None:
+        self.lost += 1
 
     @property
     def payloads(self) -> list[bytes]:
