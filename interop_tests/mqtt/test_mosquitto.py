@@ -113,9 +113,9 @@ def test_a_shared_subscription(pub, sub, topic):
 
 def test_the_figures_of_the_server(pub, sub, at, topic):
     reader = sub(1, "-t", topic)
-    done = subprocess.run([tool("mosquitto_sub"), *at, "-t", "$SYS/broker/#", "-v", "-C", "20", "-W",
-                           str(SECONDS)], capture_output=True, text=True, timeout=SECONDS + 5,
-                          check=True)  # fmt: skip
+    words = ["-t", "$SYS/broker/#", "-v", "-C", "20", "-W", str(SECONDS)]
+    done = subprocess.run([tool("mosquitto_sub"), *at, *words], capture_output=True, text=True,
+                          timeout=SECONDS + 5, check=True)  # fmt: skip
     found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if "retained" not in line)
     assert found["$SYS/broker/version"].startswith("Magnetar version ")
     assert int(found["$SYS/broker/clients/connected"]) >= 2
