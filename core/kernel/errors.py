@@ -174,3 +174,7 @@ class Corrupted(StorageFailed):
 
 class WireError(Exception):
     """A peer sent what its protocol forbids: reply if possible, log it, close the connection."""
+
+
+class PeerLeft(WireError):
+    """The peer has ended the connection in order, so there is nothing to log."""

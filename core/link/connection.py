@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from magnetar.core.link.layer import Layer
 from magnetar.core.link.memory.pauses import PAUSE_STORAGE, PAUSE_STORING
 from magnetar.core.link.partial_frame import PartialFrame
 from magnetar.core.link.poller import READ, WRITE
@@ -42,6 +43,7 @@ class Connection:
         "heard",
         "interest",
         "introduced",
+        "layered",
         "link",
         "outbox",
         "outbox_bytes",
@@ -54,7 +56,6 @@ class Connection:
         "progress",
         "received_bytes",
         "refusal",
-        "sealed",
         "session",
         "since",
         "socket",
@@ -76,8 +77,8 @@ class Connection:
         self.session: Session
         self._farewell: Callable[[], list[bytes]] | None = None
         """Packs the last bytes of the connection, such as TLS's close_notify."""
-        self.sealed = False
-        """Whether it uses TLS."""
+        self.layered = False
+        """Whether a layer, such as TLS, is below the protocol's own wire."""
         self.partial = PartialFrame(self)
         self.received_bytes = 0
         self.storing_bytes = 0
@@ -104,12 +105,11 @@ class Connection:
         self.writes = False
         """Whether it writes to storage, so that it is paused when storage is congested."""
 
-    def serve(
-        self, wire: Wire, session: Session, farewell: Callable[[], list[bytes]] | None = None
-    ) -> None:
-        """Set the wire and the session. `farewell` packs the last bytes."""
+    def serve(self, wire: Wire, session: Session) -> None:
+        """Set the wire and the session."""
         self.wire, self.session = wire, session
-        self._farewell, self.sealed = farewell, farewell is not None
+        if isinstance(wire, Layer):
+            self._farewell, self.layered = wire.farewell, True
 
     # -- state --------------------------------------------------------------------------------
 

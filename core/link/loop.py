@@ -39,7 +39,7 @@ from msgspec import Struct
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.complaints import Complaints
-from magnetar.core.kernel.errors import WireError
+from magnetar.core.kernel.errors import PeerLeft, WireError
 from magnetar.core.link import foreign_protocols
 from magnetar.core.link.acceptor import Accepted, Acceptor
 from magnetar.core.link.backend import NO_BACKEND, Backend
@@ -356,12 +356,7 @@ class Link:
                 else:
                     wire.feed_large(data)
             except WireError as error:
-                ending = str(error)
-                foreign = self._foreign_name(connection, data)
-                if foreign:
-                    last_words = self._answer_foreign(connection, foreign)
-                else:
-                    connection.complain("bytes that make no sense", f"closed: {error}")
+                ending, last_words = str(error), self._last_words(connection, data, error)
             if rest:
                 connection.partial.keep(rest)
             else:
@@ -381,9 +376,20 @@ class Link:
         if wire.packs_unasked:
             connection.touch()
 
+    def _last_words(
+        self, connection: Connection, data: bytes | LargeFrame, error: WireError
+    ) -> bytes:
+        """Log the error, if it is one; returns what is sent after all replies."""
+        foreign = self._foreign_name(connection, data)
+        if foreign:
+            return self._answer_foreign(connection, foreign)
+        if not isinstance(error, PeerLeft):
+            connection.complain("bytes that make no sense", f"closed: {error}")
+        return b""
+
     def _foreign_name(self, connection: Connection, begin: bytes | LargeFrame) -> str:
-        """The foreign protocol of its first bytes; empty for none, and under TLS."""
-        if connection.introduced or connection.sealed or not isinstance(begin, bytes):
+        """The foreign protocol of its first bytes; empty for none, and under a layer."""
+        if connection.introduced or connection.layered or not isinstance(begin, bytes):
             return ""
         return foreign_protocols.spoken(begin)
 
@@ -400,11 +406,7 @@ class Link:
             self.drop(displaced, "refused")
         wire, session = accepted.listener.protocol(connection)
         context = accepted.listener.door.tls
-        if context is None:
-            connection.serve(wire, session)
-        else:
-            tls = TlsWire(context, wire)
-            connection.serve(tls, session, tls.farewell)
+        connection.serve(wire if context is None else TlsWire(context, wire), session)
         self._connections[connection.fd] = connection
         self._accepting.enter(connection, self.now)
         self.poller.watch(connection.fd, READ)

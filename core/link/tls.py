@@ -7,42 +7,25 @@ Invariant: no plain byte leaves before the handshake is done, and none that fail
 """
 
 import ssl
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from magnetar.core.kernel.errors import WireError
-from magnetar.core.link.large_frame import LargeFrame
+from magnetar.core.link.layer import PLAIN_BYTES_MAX, Layer
 from magnetar.core.link.wire import Wire
 
 RECORD_BYTES_MAX = 16 * 1024
-PLAIN_BYTES_MAX = 64 * 1024
-"""Plain bytes taken from OpenSSL before the wire above is fed."""
 
 
-class TlsWire:
-    """A wire under a wire (see the module's docstring)."""
-
-    packs_unasked = True
+class TlsWire(Layer):
+    """See the module's docstring."""
 
     def __init__(self, context: ssl.SSLContext, inner: Wire) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._established = False
         self._ended = False
-        self._plain = bytearray()
-        """Decrypted bytes of an incomplete frame, which the wire above has not taken."""
-
-    @property
-    def frame_bytes_wanted(self) -> int:
-        """0: OpenSSL itself holds incomplete records."""
-        return 0
-
-    @property
-    def bytes_held(self) -> int:
-        return len(self._plain)
 
     def feed(self, data: bytes) -> int:
         self._incoming.write(data)
@@ -54,12 +37,6 @@ class TlsWire:
             raise WireError(f"TLS: {error.reason or error}") from error
         return len(data)
 
-    def body_in(self, begin: bytes) -> tuple[int, int]:
-        return 0, 0
-
-    def feed_large(self, frame: LargeFrame) -> None:
-        self.feed(frame.whole())
-
     def _shake_hands(self) -> bool:
         try:
             self._tls.do_handshake()
@@ -69,17 +46,15 @@ class TlsWire:
         return True
 
     def _decrypt(self) -> None:
-        """Feed the wire above, but not before its frame may be whole: each call copies all of it,
-        and a frame may come in thousands of records.
-        """
+        """Decrypt, and feed the wire above."""
         plain = self._plain
         more = True
         while more:
             before, requested = len(plain), self.inner.frame_bytes_wanted
             # At least one piece: a rest of unknown size would be fed for ever.
             more = self._read(max(PLAIN_BYTES_MAX, requested, before + 1))
-            if len(plain) > before and len(plain) >= requested:
-                del plain[: self.inner.feed(bytes(plain))]
+            if len(plain) > before:
+                self._feed_inner()
 
     def _read(self, enough: int) -> bool:
         """Decrypt until that many plain bytes wait; returns whether there may be more."""
@@ -94,9 +69,6 @@ class TlsWire:
             plain += piece
         return True
 
-    def take_events(self) -> Sequence[Any]:
-        return self.inner.take_events()
-
     def take_outgoing(self) -> list[bytes]:
         if self._established and not self._ended:
             try:
@@ -108,7 +80,11 @@ class TlsWire:
         return [sealed] if sealed else []
 
     def farewell(self) -> list[bytes]:
-        """Send `close_notify`, so that the peer knows the end; nothing is packed afterwards."""
+        """Send `close_notify`."""
+        if self._established and not self._ended:
+            with suppress(ssl.SSLError):
+                for piece in self._inner_farewell():
+                    self._tls.write(piece)
         self._ended = True
         if self._established:
             # It always raises, because the peer's close_notify is missing; ours is packed.
