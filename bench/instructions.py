@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.drive import generator
 from bench.drive.server import wait_until_ready
+from magnetar.child import FREE_PORTS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 TOTAL: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
@@ -88,7 +89,7 @@ def count(tree: Path, load: Load, messages: int) -> Count:
             "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
             str(tree / ".venv/bin/python"), "-m", "magnetar", "standalone",
             "--data-dir", str(here / "data"), "--ready-file", str(ready),
-            "--pulsar-port", "0", "--kafka-port", "0", "--mqtt-port", "0", "--http-port", "0",
+            *FREE_PORTS,
         ]  # fmt: skip
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         with log.open("w", encoding="utf-8") as out:

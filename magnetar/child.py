@@ -42,6 +42,8 @@ PORT_FIRST: Final = 10_000
 EPHEMERAL_FIRST: Final = 32_768
 """The start of Linux's default range, if the system does not say."""
 
+FREE_PORTS: Final = tuple(word for port in PORTS for word in (f"--{port.replace('_', '-')}", "0"))
+"""Flags for any free ports."""
 LAST_WORDS_MAX: Final = 100_000
 """Characters of the log that stay available after the server has ended."""
 
@@ -123,6 +125,14 @@ class Standalone:
     @property
     def mqtt_tls_url(self) -> str:
         return f"mqtts://{self._ready['mqtt_tls']}"
+
+    @property
+    def mqtt_ws_url(self) -> str:
+        return f"ws://{self._ready['mqtt_ws']}/mqtt"
+
+    @property
+    def mqtt_wss_url(self) -> str:
+        return f"wss://{self._ready['mqtt_wss']}/mqtt"
 
     @property
     def https_url(self) -> str:

@@ -22,6 +22,7 @@ from magnetar.core.ledger.write_failure_log import NO_WRITES
 from magnetar.core.link.foreign_protocols import HttpAddress
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
+from magnetar.doors.origins import Origins
 from magnetar.doors.sockets import DoorPlan, address, host_names
 from magnetar.measures import parts as measures
 from magnetar.settings import Settings
@@ -49,6 +50,10 @@ class Parts(Struct, frozen=True):
         return {name: address(door.socket) for name, door in self.doors.items()}
 
 
+MQTT_WS: Final = "mqtt_ws"
+MQTT_WSS: Final = "mqtt_wss"
+
+
 class FrontPlan(NamedTuple):
     """One front: its doors, and a function that makes it with those of them that are open."""
 
@@ -68,7 +73,13 @@ def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
 
 
 def _mqtt(parts: Parts, doors: Sequence[Door]) -> Front:
-    return MqttFront(parts.broker, part_settings.mqtt_options(parts.settings), doors)
+    settings = parts.settings
+    hosts = host_names(settings.listen, doors[0].socket)
+    origins = Origins(hosts, settings.mqtt.websocket_origins)
+    over_websocket = [door for door in doors if door.name in (MQTT_WS, MQTT_WSS)]
+    plain = [door for door in doors if door not in over_websocket]
+    options = part_settings.mqtt_options(settings)
+    return MqttFront(parts.broker, options, plain, over_websocket, origins.permit)
 
 
 def _room(settings: Settings) -> tuple[int, int]:
@@ -118,8 +129,12 @@ FRONTS: Final = (
     FrontPlan(
         (
             DoorPlan("mqtt", lambda listen: listen.mqtt_port),
+            DoorPlan(MQTT_WS, lambda listen: listen.mqtt_ws_port),
             DoorPlan(
                 "mqtt_tls", lambda listen: listen.mqtt_tls_port, lambda tls: tls.mqtt_client_auth
+            ),
+            DoorPlan(
+                MQTT_WSS, lambda listen: listen.mqtt_wss_port, lambda tls: tls.mqtt_client_auth
             ),
         ),
         _mqtt,

@@ -12,14 +12,16 @@ import pulsar
 import pytest
 
 from magnetar import standalone
+from magnetar.child import FREE_PORTS
 from magnetar.core.metadata import log_file
 from magnetar.core.metadata.history import Names
 from magnetar.core.metadata.tests.stores import cut, flip
 
+STANDALONE = (sys.executable, "-P", "-m", "magnetar", "standalone", *FREE_PORTS)
+
 RECEIVE_MS = 15_000
 TOPICS = ("persistent://public/default/one", "persistent://public/default/two")
 COUNT = 300
-PORTS = ["--pulsar-port", "0", "--kafka-port", "0", "--mqtt-port", "0", "--http-port", "0"]
 Damage = Callable[[Path], None]
 
 
@@ -141,7 +143,7 @@ HARMLESS: dict[str, Damage] = {
 
 def start(data: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "magnetar", "standalone", *PORTS, "--data-dir", str(data)],
+        [*STANDALONE, "--data-dir", str(data)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
 

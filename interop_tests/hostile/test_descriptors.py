@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
+from magnetar.child import FREE_PORTS
+
 FILES = 64
 START_SECONDS = 30
 LATER_SECONDS = 20
@@ -25,11 +27,10 @@ def frugal(folder: Path, files: int) -> Iterator[tuple[subprocess.Popen[bytes], 
     """A cold server: nothing is imported that its first clients would have imported."""
     ready = folder / "ready.json"
     command = [sys.executable, "-m", "magnetar", "standalone", "--data-dir", str(folder / "data")]
-    command += ["--ready-file", str(ready), "--pulsar-port", "0", "--kafka-port", "0"]
-    command += ["--mqtt-port", "0"]
+    command += ["--ready-file", str(ready), *FREE_PORTS]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [*command, "--http-port", "0"],
+            command,
             stderr=log,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)),
         )

@@ -62,6 +62,13 @@ class Mqtt(Struct, frozen=True):
     max_subscriptions_per_session: Annotated[
         int, Meta(description="Maximum number of subscriptions of one session.", ge=1)
     ] = 10_000
+    websocket_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Web pages that may connect over WebSocket, such as "
+            '`["https://app.example.org"]`, besides those of this server\'s own host; `*` for any.'
+        ),
+    ] = ()
     sys_interval: Annotated[
         int,
         Meta(description="Seconds between updates of the topics under `$SYS`; 0 for none.", ge=0),

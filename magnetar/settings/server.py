@@ -5,8 +5,10 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 PORT_MAX = 65_535
-PORTS: Final = ("pulsar_port", "kafka_port", "mqtt_port", "http_port")
-TLS_PORTS: Final = ("pulsar_tls_port", "kafka_tls_port", "mqtt_tls_port", "https_port")
+PORTS: Final = ("pulsar_port", "kafka_port", "mqtt_port", "mqtt_ws_port", "http_port")
+TLS_PORTS: Final = (
+    "pulsar_tls_port", "kafka_tls_port", "mqtt_tls_port", "mqtt_wss_port", "https_port",
+)  # fmt: skip
 """These are opened if there is a certificate."""
 
 ClientAuth = Literal["", "none", "requested", "required"]
@@ -27,6 +29,10 @@ class Listen(Struct, frozen=True):
         int, Meta(description="Kafka's protocol; 0 as above.", ge=0, le=PORT_MAX)
     ] = 9092
     mqtt_port: Annotated[int, Meta(description="MQTT; 0 as above.", ge=0, le=PORT_MAX)] = 1883
+    mqtt_ws_port: Annotated[
+        int,
+        Meta(description="MQTT over WebSocket, path `/mqtt`; 0 as above.", ge=0, le=PORT_MAX),
+    ] = 8083
     http_port: Annotated[
         int, Meta(description="Admin REST, lookup and metrics; 0 as above.", ge=0, le=PORT_MAX)
     ] = 8080
@@ -39,6 +45,14 @@ class Listen(Struct, frozen=True):
     mqtt_tls_port: Annotated[
         int, Meta(description="MQTT over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
     ] = 8883
+    mqtt_wss_port: Annotated[
+        int,
+        Meta(
+            description="MQTT over WebSocket over TLS, opened with a certificate.",
+            ge=0,
+            le=PORT_MAX,
+        ),
+    ] = 8084
     https_port: Annotated[
         int, Meta(description="HTTP over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
     ] = 8443

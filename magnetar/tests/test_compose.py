@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 import magnetar
+from magnetar.child import FREE_PORTS
+
+STANDALONE = (sys.executable, "-P", "-m", "magnetar", "standalone", *FREE_PORTS)
 
 Damage = Callable[[Path], object]
-
-PORTS = ("--pulsar-port", "0", "--kafka-port", "0", "--mqtt-port", "0", "--http-port", "0")
 
 
 def _replace_by_file(path: Path) -> None:
@@ -99,7 +100,16 @@ def test_a_damaged_directory_is_refused_in_one_sentence(
     shutil.copytree(used, data)
     damage(data)
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "magnetar", "standalone", *PORTS, "--data-dir", str(data)],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "magnetar",
+            "standalone",
+            *FREE_PORTS,
+            "--data-dir",
+            str(data),
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -15,5 +15,6 @@ def test_each_door_has_the_settings_of_its_name() -> None:
     for door in DOORS:
         assert door.port(Listen(**{f"{door.name}_port": 7})) == 7
         if door.client_auth is not None:
-            mode = f"{door.name.removesuffix('_tls')}_client_auth"
+            protocol = door.name.removesuffix("_tls").removesuffix("_wss")
+            mode = f"{protocol}_client_auth"
             assert door.client_auth(Tls(**{mode: "requested"})) == "requested"

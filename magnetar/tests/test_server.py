@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import magnetar
+from magnetar.child import FREE_PORTS
 from magnetar.wire.pulsar.tests import peer
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -72,8 +73,7 @@ def standalone(start: Start, tmp_path: Path) -> Start:
 
     def standalone(*flags: object) -> subprocess.Popen[str]:
         ready_file = ("--ready-file", tmp_path / "ready.json")
-        ports = ("--pulsar-port", 0, "--kafka-port", 0, "--mqtt-port", 0, "--http-port", 0)
-        return start("-m", "magnetar", "standalone", *ports, *ready_file, *flags)
+        return start("-m", "magnetar", "standalone", *FREE_PORTS, *ready_file, *flags)
 
     return standalone
 
@@ -94,7 +94,7 @@ def test_it_says_where_it_listens_and_that_it_is_ready(standalone: Start, tmp_pa
     lines = wait_for(process, " ready")
     ready = json.loads((tmp_path / "ready.json").read_text())
     assert ready.pop("pid") == process.pid
-    assert list(ready) == ["pulsar", "kafka", "mqtt", "http"]
+    assert list(ready) == ["pulsar", "kafka", "mqtt", "mqtt_ws", "http"]
     for name, address in ready.items():
         assert any(line.endswith(f"{name} listens on {address}") for line in lines)
         host, _, port = address.rpartition(":")
@@ -108,13 +108,21 @@ def test_with_a_certificate_there_are_twins(
     standalone: Start, tmp_path: Path, certificate: tuple[Path, Path]
 ) -> None:
     tls = ("--tls-certificate", certificate[0], "--tls-key", certificate[1])
-    ports = [word for door in ("pulsar-tls", "kafka-tls", "mqtt-tls", "https")
+    ports = [word for door in ("pulsar-tls", "kafka-tls", "mqtt-tls", "mqtt-wss", "https")
              for word in (f"--{door}-port", 0)]  # fmt: skip
     process = standalone(*ports, *tls)
     wait_for(process, " ready")
     ready = json.loads((tmp_path / "ready.json").read_text())
-    plain = ["pulsar", "kafka", "mqtt", "http"]
-    assert list(ready) == [*plain, "pulsar_tls", "kafka_tls", "mqtt_tls", "https", "pid"]
+    plain = ["pulsar", "kafka", "mqtt", "mqtt_ws", "http"]
+    assert list(ready) == [
+        *plain,
+        "pulsar_tls",
+        "kafka_tls",
+        "mqtt_tls",
+        "mqtt_wss",
+        "https",
+        "pid",
+    ]
 
 
 def test_without_syncing_it_says_what_that_gives_up(standalone: Start) -> None:
@@ -126,14 +134,7 @@ def test_too_many_for_the_system_are_refused_in_order(start: Start, tmp_path: Pa
     """Where the system allows few open files, a peer too many is told so, and nothing lacks one."""
     limited = "import resource as r, runpy; r.setrlimit(r.RLIMIT_NOFILE, (400, 400)); "
     ports = [
-        "--pulsar-port",
-        0,
-        "--kafka-port",
-        0,
-        "--mqtt-port",
-        0,
-        "--http-port",
-        0,
+        *FREE_PORTS,
         "--ready-file",
         tmp_path / "ready.json",
     ]
@@ -232,7 +233,7 @@ os.execv(sys.executable, [sys.executable, "-m", "magnetar", "standalone", *sys.a
 def _in_a_session(folder: Path, terminal: str) -> subprocess.Popen[str]:
     """A server in a session of its own, with that terminal or with none."""
     flags = ["--data-dir", str(folder / "data"), "--ready-file", str(folder / "ready.json")]
-    ports = ["--pulsar-port", "0", "--kafka-port", "0", "--mqtt-port", "0", "--http-port", "0"]
+    ports = FREE_PORTS
     return subprocess.Popen(
         [sys.executable, "-c", SESSION, terminal, *flags, *ports],
         stderr=subprocess.PIPE,
@@ -271,7 +272,7 @@ atexit.register(time.sleep, 60)
 main()
 """
     (tmp_path / "m.toml").write_text("[limits]\ndrain_seconds = 5")
-    ports = ("--pulsar-port", 0, "--kafka-port", 0, "--mqtt-port", 0, "--http-port", 0)
+    ports = FREE_PORTS
     process = start("-c", code, "standalone", "--config", tmp_path / "m.toml", *ports)
     wait_for(process, " ready")
     process.terminate()

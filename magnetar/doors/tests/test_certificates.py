@@ -56,6 +56,7 @@ def test_each_door_asks_as_it_is_told(certificate: Pair) -> None:
         "pulsar_tls": ssl.CERT_OPTIONAL,
         "kafka_tls": ssl.CERT_REQUIRED,
         "mqtt_tls": ssl.CERT_REQUIRED,
+        "mqtt_wss": ssl.CERT_REQUIRED,
         "https": ssl.CERT_NONE,
     }
 

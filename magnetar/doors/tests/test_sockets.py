@@ -43,18 +43,18 @@ def _names(settings: Settings, contexts: Mapping[str, ssl.SSLContext] = NO_TLS) 
 
 
 def test_without_a_certificate_there_is_one_for_each_protocol() -> None:
-    assert _names(_settings()) == ["pulsar", "kafka", "mqtt", "http"]
+    assert _names(_settings()) == ["pulsar", "kafka", "mqtt", "mqtt_ws", "http"]
 
 
 def test_with_a_certificate_each_has_a_second() -> None:
-    names = ["pulsar_tls", "kafka_tls", "mqtt_tls", "https"]
+    names = ["pulsar_tls", "kafka_tls", "mqtt_tls", "mqtt_wss", "https"]
     tls = "".join(f"{name}_port = 0\n" for name in names) + "[tls]\ncertificate = 'c.pem'"
     contexts = {name: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for name in names}
-    assert _names(_settings(tls), contexts)[4:] == names
+    assert _names(_settings(tls), contexts)[5:] == names
 
 
 def test_localhost_means_the_old_protocol_too() -> None:
-    assert _names(_settings(host="localhost")) == ["pulsar", "kafka", "mqtt", "http"]
+    assert _names(_settings(host="localhost")) == ["pulsar", "kafka", "mqtt", "mqtt_ws", "http"]
 
 
 def test_addresses_of_both_families() -> None:

@@ -1,0 +1,71 @@
+"""MQTT.js, the client of programs in JavaScript and of web pages; the scenes are in main.js."""
+
+import pytest
+
+from interop_tests.keys import Authority
+from magnetar import standalone
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(180)]
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_messages_in_order(play, version, qos):
+    seen = play("messages", version=version, qos=qos)
+    assert seen == {"granted": [qos], "inOrder": True, "count": 200}
+
+
+def test_properties_of_5(play):
+    found = play("properties", version=5)
+    assert 98 <= found.pop("messageExpiryInterval") <= 100
+    assert found == {
+        "contentType": "text/plain",
+        "responseTopic": "answers",
+        "correlationData": [0, 255],
+        "payloadFormatIndicator": True,
+        "userProperties": {"a": ["1", "2"], "b": "3"},
+        "subscriptionIdentifier": 7,
+    }
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_retained_messages(play, version):
+    assert play("retained", version=version) == [["1", True], ["3", True]]
+
+
+def test_a_will(play):
+    assert play("will") == "gone"
+
+
+def test_a_shared_subscription(play):
+    assert play("shared", version=5) == [10, 10]
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_it_reconnects_after_kills(mqtt_node, topic, qos):
+    with standalone() as server:
+        scene = mqtt_node.start("crash", server.mqtt_ws_url, topic, qos=qos, seconds=100)
+        for _ in range(3):
+            scene.tell("more")
+            scene.wait_for("more")
+            server.kill()
+            server.restart()
+        scene.tell("more")
+        scene.wait_for("more")
+        scene.tell("end")
+        seen = scene.result()
+    assert seen["distinct"] >= seen["acknowledged"] > 0
+    if qos == 2:
+        assert seen["count"] == seen["distinct"]
+
+
+@pytest.mark.parametrize("transport", ["mqtt_tls_url", "mqtt_wss_url"])
+def test_over_tls(mqtt_node, topic, tmp_path, transport):
+    authority = Authority(tmp_path, "ours")
+    certificate, key = authority.issue("server")
+    with standalone(tls_certificate=certificate, tls_key=key) as server:
+        url = getattr(server, transport).replace("127.0.0.1", "localhost")
+        with open(authority.certificate, encoding="utf-8") as file:
+            ca = file.read()
+        seen = mqtt_node.play("messages", url, topic, qos=1, ca=ca)
+    assert seen == {"granted": [1], "inOrder": True, "count": 200}
