@@ -58,7 +58,7 @@ def test_a_stranger_is_not_trusted(secure, tmp_path, topic):
     done = subprocess.run([tool("mosquitto_pub"), *words], timeout=SECONDS, check=False,
                           capture_output=True)  # fmt: skip
     assert done.returncode != 0
-    assert b"certificate verify failed" in done.stderr + done.stdout
+    assert b"A TLS error occurred" in done.stderr
 
 
 def test_mosquitto_over_tls(secure, authority, topic):
