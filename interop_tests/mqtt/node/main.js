@@ -31,6 +31,10 @@ families.messages = async (scene) => {
   for (let n = 0; n < 200; n++) sent.push(writer.publishAsync(`${scene.topic}/${n % 3}`, `${n}`, { qos }));
   await Promise.all(sent);
   await received(scene, reader, 200);
+  const large = "x".repeat(4_000_000);
+  await writer.publishAsync(`${scene.topic}/large`, large, { qos });
+  await received(scene, reader, 201);
+  if (reader.got.pop().payload !== large) throw new Error("a large message has changed");
   return {
     granted: granted.map((one) => one.qos),
     inOrder: reader.got.every((one, n) => one.payload === `${n}` && one.qos === qos),

@@ -28,10 +28,12 @@ def websocket(url: str) -> str:
     return url.split("://")[1].removesuffix("/mqtt")
 
 
-def exchange(client, topic, qos=1):
+SIZES = (0, 10, 1000, 100_000, 4_000_000)
+
+
+def exchange(client, topic, qos=1, sizes=SIZES):
     client.connect()
     client.subscribe(topic, qos)
-    sizes = (0, 10, 1000, 100_000, 4_000_000)
     for size in sizes:
         client.publish(topic, b"x" * size, qos)
     assert [len(one.payload) for one in client.take(len(sizes))] == list(sizes)
@@ -39,8 +41,12 @@ def exchange(client, topic, qos=1):
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 def test_websocket(paho, server, topic, version):
+    """paho forgets the rest of a packet that a socket does not take at once (2.1, `_packet_write`
+    without `appendleft`), so there is none of megabytes.
+    """
     address = websocket(server.mqtt_ws_url)
-    exchange(paho(topic, version, address, transport="websockets"), topic, qos=2)
+    client = paho(topic, version, address, transport="websockets")
+    exchange(client, topic, 2, SIZES[:-1])
 
 
 @pytest.mark.parametrize("transport", ["tcp", "websockets"])
@@ -48,7 +54,7 @@ def test_tls(paho, secure, authority, topic, transport):
     url = secure.mqtt_tls_url if transport == "tcp" else secure.mqtt_wss_url
     client = paho(topic, 5, websocket(url), transport=transport)
     client.client.tls_set(authority.certificate)
-    exchange(client, topic)
+    exchange(client, topic, sizes=SIZES if transport == "tcp" else SIZES[:-1])
 
 
 def test_a_stranger_is_not_trusted(secure, tmp_path, topic):
