@@ -14,7 +14,10 @@ const size_t OWN_BYTES = sizeof(struct own);
 /* The answer to a request of the handshake says by this which one it was. */
 static uint32_t correlation_of(enum api api) { return 1u << 31 | api; }
 
-void protocol_greet(struct connection *connection) {
+size_t protocol_frame(const uint8_t *bytes, size_t size, size_t *head) { return frame_behind_u32(bytes, size, head); }
+
+void protocol_greet(struct load *load, struct connection *connection) {
+    (void)load;
     request_end(&connection->out,
                 request_begin(&connection->out, 0, API_VERSIONS, API_VERSIONS_VERSION, correlation_of(API_VERSIONS)));
 }

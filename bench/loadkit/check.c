@@ -82,7 +82,7 @@ bool take_payload(struct load *load, const uint8_t *payload, size_t size) {
 uint64_t check_missing(const struct load *load) {
     uint64_t missing = 0;
     if (load->options.mode == MODE_BOTH && load->options.consumers > 0) {
-        uint64_t stored = load->counts.sent - load->counts.refused;
+        uint64_t stored = (load->counts.sent - load->counts.refused) * load->options.copies;
         return stored > load->counts.unique ? stored - load->counts.unique : 0;
     }
     for (uint32_t i = 0; i < producer_count; i++) missing += producers[i].next - producers[i].unique;

@@ -99,7 +99,7 @@ struct options options_parse(int count, char **arguments) {
     static struct option known[SETTINGS_MAX];
     struct options options = {
         .mode = -1, .host = "127.0.0.1", .topics = 1, .connections = 1, .producers = 1, .consumers = 1, .depth = 1000,
-        .bytes = 100, .batch = 1, .subscription = "load", .initial_position = 1, .run = 1, .stall_seconds = 30,
+        .bytes = 100, .batch = 1, .copies = 1, .subscription = "load", .initial_position = 1, .run = 1, .stall_seconds = 30,
         .partitions = 1, .linger_ms = 5, .batch_bytes = 1000000, .passes = 1,
     };
     int which;

@@ -31,12 +31,18 @@ struct options {
     double stall_seconds;     /* give up when nothing moved for that long */
     int watch_pid;            /* measure this process's CPU over exactly the measured window */
     bool histogram;           /* print the buckets too */
+    uint32_t copies;          /* how often each message is read */
+    bool unconfirmed;         /* what is sent counts as received: the protocol has no receipts for it */
     /* Pulsar's */
     const char *subscription;
     int subscription_type;    /* exclusive 0, shared 1, failover 2, key_shared 3 */
     int initial_position;     /* latest 0, earliest 1 */
     int ack;                  /* enum ack_style */
     uint32_t permits;         /* receiver queue: messages the server may send ahead */
+    /* MQTT's */
+    uint32_t qos;
+    int protocol_level;       /* 4 for 3.1.1, 5 for 5.0 */
+    uint32_t writers;         /* connections that publish; those that read are one for each consumer */
     /* Kafka's */
     uint32_t partitions;      /* of a topic that is not there yet */
     double linger_ms;         /* how long librdkafka gathers a batch */

@@ -29,7 +29,7 @@ bool pace_may_send(struct load *load) {
     if (!load->sending) return false;
     if (load->phase_messages && load->phase_sent >= load->phase_messages) return false;
     load->lead_reached = load->options.mode == MODE_BOTH && load->options.consumers > 0 &&
-                         load->counts.sent - load->counts.unique >= load->options.lead;
+                         load->counts.sent - load->counts.unique / load->options.copies >= load->options.lead;
     return !load->lead_reached;
 }
 

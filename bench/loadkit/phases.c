@@ -61,7 +61,7 @@ static bool at_rest(const struct load *load) {
         return wanted > 0 && counts->unique >= wanted;
     }
     if (counts->receipts + counts->refused < counts->sent) return false;
-    return load->options.mode != MODE_BOTH || load->options.consumers == 0 || counts->unique + counts->refused >= counts->sent;
+    return load->options.mode != MODE_BOTH || load->options.consumers == 0 || counts->unique / load->options.copies + counts->refused >= counts->sent;
 }
 
 static bool time_is_over(const struct load *load) {

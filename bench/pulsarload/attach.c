@@ -9,7 +9,10 @@
 
 const size_t OWN_BYTES = sizeof(struct own);
 
-void protocol_greet(struct connection *connection) {
+size_t protocol_frame(const uint8_t *bytes, size_t size, size_t *head) { return frame_behind_u32(bytes, size, head); }
+
+void protocol_greet(struct load *load, struct connection *connection) {
+    (void)load;
     static struct message message;
     message.size = 0;
     message_text(&message, 1, "Pulsarload-1", 12);

@@ -35,7 +35,7 @@ void attach_plan(struct load *load) {
     bool publishes = options->mode == MODE_PUBLISH || options->mode == MODE_BOTH || options->mode == MODE_IDLE;
     bool reads = options->mode == MODE_CONSUME || options->mode == MODE_BOTH || options->mode == MODE_SUBSCRIBE;
     uint32_t consumers = reads ? options->consumers * options->topics : 0;
-    uint32_t readers = consumers < options->connections ? consumers : options->connections;
+    uint32_t readers = options->writers || consumers < options->connections ? consumers : options->connections;
     uint32_t writers = publishes ? options->connections : 0;
     sockets->connections = calloc(readers + writers, sizeof *sockets->connections);
     /* Consumers first: a subscription that starts at the end must exist before the first message. */

@@ -44,7 +44,7 @@ bool connection_dial(struct load *load, struct connection *connection) {
     connection->wants_write = true;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = connection};
     epoll_ctl(load->transport->epoll, EPOLL_CTL_ADD, connection->fd, &event);
-    protocol_greet(connection);
+    protocol_greet(load, connection);
     return true;
 }
 
@@ -91,15 +91,20 @@ void connection_flush(struct load *load, struct connection *connection) {
 
 static bool split(struct load *load, struct connection *connection) {
     struct buffer *in = &connection->in;
-    while (buffer_size(in) >= 4) {
-        uint32_t size = get_u32(in->bytes + in->start);
+    while (buffer_size(in) > 0) {
+        size_t head = 0, size = protocol_frame(in->bytes + in->start, buffer_size(in), &head);
         if (size > FRAME_BYTES_MAX) return false;
-        if (buffer_size(in) < 4 + (size_t)size) break;
-        if (!protocol_heard(load, connection, in->bytes + in->start + 4, size)) return false;
+        if (size == 0 || buffer_size(in) < size) break;
+        if (!protocol_heard(load, connection, in->bytes + in->start + head, size - head)) return false;
         if (connection->fd < 0) return true;
-        in->start += 4 + (size_t)size;
+        in->start += size;
     }
     return true;
+}
+
+size_t frame_behind_u32(const uint8_t *bytes, size_t size, size_t *head) {
+    *head = 4;
+    return size < 4 ? 0 : 4 + (size_t)get_u32(bytes);
 }
 
 /* The room grows with what arrives, so that ten thousand idle connections stay small and a fast one reads 1 MiB. */

@@ -1,4 +1,4 @@
-/* A transport for protocols that are written by hand: one thread, one epoll, frames behind four bytes of size.
+/* A transport for protocols that are written by hand: one thread, one epoll.
  *   connection.c  sockets, buffers, splitting into frames     attach.c     dialling, many at once
  *   window.c      how much may be in flight, and pacing       transport.c  what loadkit asks for
  * The words are the protocol's: the functions at the end, which a program defines. */
@@ -49,6 +49,8 @@ void connection_ready(struct load *load, struct connection *connection, uint32_t
 void connection_flush(struct load *load, struct connection *connection);
 void connection_close(struct load *load, struct connection *connection);
 
+size_t frame_behind_u32(const uint8_t *bytes, size_t size, size_t *head); /* for protocols with four bytes of size */
+
 /* attach.c */
 void attach_plan(struct load *load);
 void attach_more(struct load *load);
@@ -64,7 +66,10 @@ bool window_settle(struct load *load, struct endpoint *producer, bool stored); /
 
 /* The protocol */
 extern const size_t OWN_BYTES; /* sizeof(struct own) */
-void protocol_greet(struct connection *connection);
+#define FRAME_MALFORMED SIZE_MAX
+/* How many bytes the next frame takes: 0, more are needed to know. `head` of them are not handed on. */
+size_t protocol_frame(const uint8_t *bytes, size_t size, size_t *head);
+void protocol_greet(struct load *load, struct connection *connection);
 void protocol_attach(struct load *load, struct endpoint *endpoint); /* begin; then attach_next */
 bool protocol_heard(struct load *load, struct connection *connection, const uint8_t *frame, size_t size); /* false: malformed */
 void protocol_build(struct load *load, struct endpoint *producer, uint64_t intended_ns); /* one entry into `out` */

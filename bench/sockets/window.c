@@ -30,6 +30,7 @@ static void send_one(struct load *load, struct connection *connection, uint64_t 
     producer->sequence += load->options.batch;
     connection->in_flight++;
     pace_sent(load);
+    if (load->options.unconfirmed) window_settle(load, producer, true);
 }
 
 static void fill(struct load *load, struct connection *connection) {

@@ -1,0 +1,31 @@
+#include "../loadkit/options.h"
+
+const char PROGRAM[] = "mqttload";
+const char PROGRAM_USAGE[] =
+    "mqttload --mode publish|both|idle --port PORT --topic NAME [options]\n"
+    "  load:     --connections N (for publishers) --consumers N (each gets all messages) --qos 0|1|2 --level 4|5\n"
+    "            --depth N (messages in flight per connection; without meaning for QoS 0) --bytes N\n"
+    "            --messages N | --seconds S, --warmup S, --rate N (messages a second, open loop), --lead N\n"
+    "  running:  --host HOST --wait S --stall S --run N --watch-pid PID --histogram\n"
+    "QoS 0 is neither acknowledged nor held back, so publishing is at most --lead messages (500) ahead of reading.\n"
+    "`idle` prints {\"event\": \"idle\"} when all are attached and stays until --seconds have passed or SIGTERM.";
+
+static const char *const LEVELS[] = {"4", "5", NULL};
+
+const struct setting PROGRAM_SETTINGS[] = {
+    NUMBER("qos", COUNT32, qos, 0, 2),
+    ONE_OF("level", protocol_level, LEVELS),
+    NUMBER("producers", COUNT32, producers, 0, 1),
+    {.name = NULL},
+};
+
+const char *program_completes(struct options *options) {
+    options->protocol_level += 4; /* the place in the list until now */
+    options->writers = options->connections;
+    options->copies = options->consumers ? options->consumers : 1;
+    options->unconfirmed = options->qos == 0;
+    if (options->unconfirmed && options->mode == MODE_BOTH && options->lead == 0) options->lead = 500;
+    if (options->mode != MODE_PUBLISH && options->mode != MODE_BOTH && options->mode != MODE_IDLE)
+        return "it publishes, reads what it publishes, or stays idle";
+    return NULL;
+}
