@@ -19,6 +19,7 @@ SHARED = ["core/native/octets.pxd"]
 TWINS = [
     "core.entry.compiled",
     "core.entry.kafka.compiled",
+    "core.entry.mqtt.compiled",
     "core.link.compiled",
     "bookie.format.compiled",
     "wire.kafka.compiled",

@@ -21,6 +21,11 @@ from typing import Final
 
 from magnetar.core.link.large_frame import LargeFrame
 from magnetar.wire.mqtt.codec import decode, encode
+from magnetar.wire.mqtt.codec.acknowledgements import (
+    KINDS,
+    Acknowledgements,
+    parse_acknowledgements,
+)
 from magnetar.wire.mqtt.codec.fields import varint_at
 from magnetar.wire.mqtt.codec.packets import Packet, PacketType, Version
 from magnetar.wire.mqtt.codec.publishes import Publishes, TopicNames, parse_publishes
@@ -34,7 +39,7 @@ CONNECT_BYTES_MAX: Final = 256 * 1024
 """The largest CONNECT: client id, user name, password and will may have 64 KiB each."""
 _PUBLISH: Final = PacketType.PUBLISH << 4
 
-Event = Packet | Publishes
+Event = Packet | Publishes | Acknowledgements
 
 
 class WireState(Enum):
@@ -74,8 +79,8 @@ class MqttWire:
             while at < size:
                 if self.state is WireState.CLOSED:
                     raise PacketError(ReasonCode.PROTOCOL_ERROR, "bytes after the end")
-                if self.state is WireState.OPEN and data[at] & 0xF0 == _PUBLISH:
-                    behind = self._take_publishes(data, at)
+                if self.state is WireState.OPEN:
+                    behind = self._take_run(data, at)
                     if behind > at:
                         at = behind
                         continue
@@ -99,6 +104,18 @@ class MqttWire:
     def take_events(self) -> Sequence[Event]:
         events, self._events = self._events, []
         return events
+
+    def _take_run(self, data: bytes, at: int) -> int:
+        """Parse a run of packets of one kind; returns the offset after it, or `at` for none."""
+        if data[at] & 0xF0 == _PUBLISH:
+            return self._take_publishes(data, at)
+        if data[at] not in KINDS:
+            return at
+        at, found = parse_acknowledgements(data, at)
+        if found is not None:
+            self._events.append(found)
+            self._traffic.packets_received += len(found.ids)
+        return at
 
     def _take_publishes(self, data: bytes, at: int) -> int:
         behind, found = parse_publishes(

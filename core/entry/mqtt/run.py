@@ -108,9 +108,9 @@ def opened(data: bytes) -> PublishRun:
     at = _HEAD.size + size
     client_id, places = data[_HEAD.size : at], None
     if flags & HAS_PLACES:
-        count = _u16(data, at)
+        count = u16_at(data, at)
         places_at, at = at + 2, at + 2 + 2 * count
-        places = [_u16(data, place) for place in range(places_at, at, 2)]
+        places = [u16_at(data, place) for place in range(places_at, at, 2)]
     if at > len(data):
         raise Corrupted("a run of PUBLISH packets ends in its header")
     return PublishRun(data, flags, client_id, places, at)
@@ -140,7 +140,7 @@ def length(number: int) -> bytes:
     return bytes(pieces)
 
 
-def length_at(data: bytes, at: int, end: int) -> tuple[int, int]:
+def length_at(data: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
     """A variable byte integer, and the offset after it."""
     number = shift = 0
     for place in range(at, min(at + _LENGTH_BYTES_MAX, end)):
@@ -155,10 +155,10 @@ def length_at(data: bytes, at: int, end: int) -> tuple[int, int]:
 def packet_id_of(run: PublishRun, packet: StoredPublish) -> int:
     """The packet identifier with which the publisher sent a packet of QoS 1 or 2."""
     _, at = length_at(run.data, packet.begin + 1, packet.end)
-    return _u16(run.data, at + 2 + len(packet.topic))
+    return u16_at(run.data, at + 2 + len(packet.topic))
 
 
-def _u16(data: bytes, at: int) -> int:
+def u16_at(data: bytes | bytearray, at: int) -> int:
     if at + 2 > len(data):
         raise Corrupted("a PUBLISH packet ends within a field")
     number: int = _U16.unpack_from(data, at)[0]
@@ -174,7 +174,7 @@ def _packet(data: bytes, begin: int, place: int, *, has_properties: bool) -> Sto
     if end > len(data):
         raise Corrupted("a PUBLISH packet is longer than its run")
     topic_at = at + 2
-    at = topic_at + _u16(data, at)
+    at = topic_at + u16_at(data, at)
     topic = data[topic_at:at]
     if first >> 1 & 3:
         at += 2

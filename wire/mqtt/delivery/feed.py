@@ -38,6 +38,7 @@ from magnetar.wire.mqtt.delivery.stored_messages import Messages, TopicOf, messa
 
 if TYPE_CHECKING:
     from magnetar.core.entry.mqtt.run import StoredPublish
+    from magnetar.core.entry.mqtt.segments import PublishSegment
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
     from magnetar.core.topic.persistent_topic import PersistentTopic
     from magnetar.wire.mqtt.delivery.matcher import Grant, Matcher
@@ -70,11 +71,11 @@ class FeedReader(Protocol):
         feed: Feed,
         position: Position,
         messages: Messages,
-        packet: StoredPublish,
+        segment: PublishSegment,
         grant: Grant,
         /,
     ) -> None:
-        """Offer a message that matches; the reader accepts it, notes its place, or drops it."""
+        """Offer messages that match; the reader accepts them, notes its place, or drops them."""
         ...
 
     def send_unconfirmed(self, messages: Messages, packet: StoredPublish, grant: Grant, /) -> bool:
@@ -262,14 +263,14 @@ class Feed:
     def _offer(self, position: Position, messages: Messages) -> None:
         touched: dict[FeedReader, None] = {}
         begins = self._subscribers
-        for packet in messages.packets:
-            for target in self._matcher.targets(packet.topic):
+        for segment in messages.segments:
+            for target in self._matcher.targets(segment.topic):
                 subscriber = target.subscriber
                 own = subscriber.client_id == messages.client_id
                 grant = target.own if own else target.others
                 begin = begins.get(subscriber)
                 if grant is not None and begin is not None and position >= begin:
-                    subscriber.offer(self, position, messages, packet, grant)
+                    subscriber.offer(self, position, messages, segment, grant)
                     touched[subscriber] = None
         for subscriber in touched:
             subscriber.flush()

@@ -25,6 +25,7 @@ from magnetar.wire.mqtt.delivery.feed import ENTRIES_PER_TURN, RETRY_SECONDS, Fe
 
 if TYPE_CHECKING:
     from magnetar.core.entry.mqtt.run import StoredPublish
+    from magnetar.core.entry.mqtt.segments import PublishSegment
     from magnetar.wire.mqtt.delivery.matcher import Grant
     from magnetar.wire.mqtt.delivery.stored_messages import Messages
 
@@ -58,6 +59,21 @@ class LaggingReader(ABC):
         grant: Grant,
     ) -> bool:
         """Send a message of QoS 1 or 2 that matches; False if there is no room."""
+
+    def send_segment(
+        self,
+        feed: Feed,
+        position: Position,
+        messages: Messages,
+        segment: PublishSegment,
+        start: int,
+        grant: Grant,
+    ) -> int:
+        """Send a segment of QoS 1 or 2, from its packet `start` on; returns how many have room."""
+        for sent, packet in enumerate(messages.packets_of(segment, start)):
+            if not self.send(feed, position, messages, packet, grant):
+                return sent
+        return segment.packets - start
 
     @abstractmethod
     def grant_of(self, topic: bytes, *, own: bool) -> Grant | None:
@@ -123,14 +139,17 @@ class LaggingReader(ABC):
         """Send the rest of one entry; False if there is no room for all of it."""
         messages = feed.messages(part, at)
         own = messages.client_id == self.client_id
-        for packet in messages.packets:
-            if packet.place < first or not packet.qos:
+        for segment in messages.segments:
+            places = messages.places_of(segment)
+            if places[-1] < first or not segment.qos:
                 continue
-            grant = self.grant_of(packet.topic, own=own)
+            grant = self.grant_of(segment.topic, own=own)
             if grant is None or not grant.qos:
                 continue
-            if not self.send(feed, position, messages, packet, grant):
-                self._lagging[feed] = MessagePlace(position, packet.place)
+            start = max(first - places[0], 0)
+            sent = self.send_segment(feed, position, messages, segment, start, grant)
+            if start + sent < len(places):
+                self._lagging[feed] = MessagePlace(position, places[start + sent])
                 return False
         self._lagging[feed] = MessagePlace(feed.next(position), 0)
         return True

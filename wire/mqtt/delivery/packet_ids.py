@@ -12,23 +12,22 @@ Invariant: an identifier is in use from `begin` until its last acknowledgement, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 Message = TypeVar("Message")
 
 PACKET_ID_MAX: Final = 65_535
 
 
-class InFlight(Generic[Message]):
-    """One message in flight."""
+class InFlight(Struct, Generic[Message], gc=False):
+    """One message in flight. It is part of no reference cycle."""
 
-    __slots__ = ("message", "qos", "released")
-
-    def __init__(self, message: Message, qos: int) -> None:
-        self.message = message
-        self.qos = qos
-        self.released = False
+    message: Message
+    qos: int
+    released: bool = False
 
 
 class PacketIds(Generic[Message]):
@@ -50,6 +49,11 @@ class PacketIds(Generic[Message]):
         return iter(self._on_their_way.items())
 
     @property
+    def room(self) -> int:
+        """How many more messages may be in flight; may be negative after a reconnect."""
+        return self.window - len(self._on_their_way)
+
+    @property
     def is_full(self) -> bool:
         return len(self._on_their_way) >= self.window
 
@@ -64,6 +68,19 @@ class PacketIds(Generic[Message]):
         self._last = number
         self._on_their_way[number] = InFlight(message, qos)
         return number
+
+    def begin_many(self, messages: Iterable[Message], qos: int) -> list[int]:
+        """The same for several messages; the window must have room for all."""
+        in_flight, number = self._on_their_way, self._last
+        numbers = []
+        for message in messages:
+            number = number % PACKET_ID_MAX + 1
+            while number in in_flight:
+                number = number % PACKET_ID_MAX + 1
+            in_flight[number] = InFlight(message, qos)
+            numbers.append(number)
+        self._last = number
+        return numbers
 
     def claim(self, number: int, message: Message, qos: int) -> bool:
         """Assign this identifier to a message that is being sent; False if it is in use."""

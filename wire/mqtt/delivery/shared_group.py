@@ -29,6 +29,7 @@ from magnetar.wire.mqtt.topics import matches
 
 if TYPE_CHECKING:
     from magnetar.core.entry.mqtt.run import StoredPublish
+    from magnetar.core.entry.mqtt.segments import PublishSegment
     from magnetar.wire.mqtt.delivery.stored_messages import Messages
 
 log = logging.getLogger(__name__)
@@ -143,14 +144,17 @@ class SharedGroup(LaggingReader):
         feed: Feed,
         position: Position,
         messages: Messages,
-        packet: StoredPublish,
+        segment: PublishSegment,
         _grant: Grant,
     ) -> None:
-        """Give a message of a feed to a member, if one has room; `flush` follows."""
-        if not packet.qos:
-            self.send_unconfirmed(messages, packet, ALL)
-        elif not self.is_lagging(feed) and not self.send(feed, position, messages, packet, ALL):
-            self.lag(feed, MessagePlace(position, packet.place))
+        """Give messages of a feed to members, as far as they have room; `flush` follows."""
+        if not segment.qos:
+            for packet in messages.packets_of(segment):
+                self.send_unconfirmed(messages, packet, ALL)
+        elif not self.is_lagging(feed):
+            sent = self.send_segment(feed, position, messages, segment, 0, ALL)
+            if sent < segment.packets:
+                self.lag(feed, MessagePlace(position, messages.places_of(segment)[sent]))
 
     def send_unconfirmed(self, messages: Messages, packet: StoredPublish, _grant: Grant) -> bool:
         """Give a member a message with QoS 0; False if none has room."""

@@ -15,7 +15,8 @@ from magnetar.core.entry import conversion
 from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt.properties import has_retain, properties_of, qos_of
-from magnetar.core.entry.mqtt.run import PUBLISH, StoredPublish
+from magnetar.core.entry.mqtt.run import PUBLISH, PublishRun, StoredPublish
+from magnetar.core.entry.mqtt.segments import PublishSegment, segments
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.chain import Position
 
@@ -25,15 +26,57 @@ TopicOf = Callable[[bytes | None], bytes | None]
 """Returns the MQTT topic of a message by its key; None if MQTT cannot address it."""
 
 
-class Messages(NamedTuple):
-    """See the module's docstring."""
+class Messages:
+    """The messages of one entry. See the module's docstring."""
 
-    client_id: bytes
-    """The client id of the publisher; empty for other protocols."""
-    published_ms: int
-    packets: Sequence[StoredPublish]
-    first_index: int = 0
-    """The index of the entry's first message (PIP-70), which is that of place 0."""
+    __slots__ = ("_packets", "client_id", "first_index", "published_ms", "run", "segments")
+
+    def __init__(
+        self,
+        client_id: bytes,
+        published_ms: int,
+        packets: Sequence[StoredPublish] | None,
+        first_index: int = 0,
+        run: PublishRun | None = None,
+    ) -> None:
+        """`packets` is None if they are those of the run. Raises `Corrupted`."""
+        self.client_id = client_id
+        """The client id of the publisher; empty for other protocols."""
+        self.published_ms = published_ms
+        self.first_index = first_index
+        """The index of the entry's first message (PIP-70), which is that of place 0."""
+        self.run = run
+        """None for messages of other protocols."""
+        self._packets = packets
+        self.segments = self._divided()
+        """Parts of the messages that are handled as one."""
+
+    @property
+    def packets(self) -> Sequence[StoredPublish]:
+        if self._packets is None:
+            assert self.run is not None
+            self._packets = list(self.run)
+        return self._packets
+
+    def _divided(self) -> Sequence[PublishSegment]:
+        run = self.run
+        if run is not None and run.places is None:
+            return segments(run.data, run.packets_at, run.has_properties)
+        return [
+            PublishSegment(number, 1, 0, 0, packet.first, packet.topic, False)
+            for number, packet in enumerate(self.packets)
+        ]
+
+    def packets_of(self, segment: PublishSegment, start: int = 0) -> Sequence[StoredPublish]:
+        """The packets of a segment, from its packet `start` on."""
+        return self.packets[segment.number + start : segment.number + segment.packets]
+
+    def places_of(self, segment: PublishSegment) -> range:
+        """The places of a segment's packets in the entry."""
+        if segment.packets == 1:
+            place = segment.number if self._packets is None else self.packets[segment.number].place
+            return range(place, place + 1)
+        return range(segment.number, segment.number + segment.packets)
 
 
 class KeyedMessage(NamedTuple):
@@ -53,7 +96,7 @@ def messages_of(sent: bytes, topic_of: TopicOf, first_index: int = 0) -> Message
     published_ms = its_form.publish_time(sent)
     if its_form is form:
         run = form.run_of(sent)
-        return Messages(run.client_id, published_ms, list(run), first_index)
+        return Messages(run.client_id, published_ms, None, first_index, run)
     packets = []
     for record in conversion.records_of(sent):
         topic = topic_of(record.key)

@@ -28,8 +28,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
+from msgspec import Struct
 
 from magnetar.core.entry.mqtt.properties import expires_at
+from magnetar.core.entry.mqtt.segments import behind, renumbered
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
@@ -42,7 +44,8 @@ from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, Pack
 from magnetar.wire.mqtt.topics import matches
 
 if TYPE_CHECKING:
-    from magnetar.core.entry.mqtt.run import StoredPublish
+    from magnetar.core.entry.mqtt.run import PublishRun, StoredPublish
+    from magnetar.core.entry.mqtt.segments import PublishSegment
     from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage, Messages
 
 log = logging.getLogger(__name__)
@@ -63,10 +66,12 @@ class Outlet(Protocol):
         """Whether it accepts no more now; its session is notified when it does."""
         ...
 
-    def send(self, packets: Sequence[bytes]) -> None: ...
+    def send(self, pieces: Sequence[bytes], packets: int) -> None:
+        """Send so many packets, which are these pieces."""
+        ...
 
-    def dropped(self) -> None:
-        """A message is not sent."""
+    def dropped(self, packets: int) -> None:
+        """Messages are not sent."""
         ...
 
 
@@ -102,8 +107,8 @@ class SharingGroup(Protocol):
         ...
 
 
-class Sent(NamedTuple):
-    """A message in flight."""
+class Sent(Struct, frozen=True, gc=False):
+    """A message in flight. It is part of no reference cycle once its connection is closed."""
 
     source: MessageSource
     place: MessagePlace
@@ -131,6 +136,7 @@ class Subscriber(LaggingReader):
         "_grants",
         "_outlet",
         "_packed",
+        "_packed_count",
         "_resending",
         "_resends",
         "_room",
@@ -176,6 +182,8 @@ class Subscriber(LaggingReader):
         self._doubtful: dict[Feed, Position] = {}
         """Messages before these positions may have been sent before a crash."""
         self._packed: list[bytes] = []
+        self._packed_count = 0
+        """Packets in them."""
         self._congested = False
         self._room = trio.lowlevel.ParkingLot()
         """Replays of retained messages that wait for room."""
@@ -232,8 +240,9 @@ class Subscriber(LaggingReader):
         """Pack one message in flight again; False if reading failed and is to be repeated."""
         if found.released:
             self._packed.append(PUBREL + u16(number))
+            self._packed_count += 1
             return True
-        source, place, _ = found.message
+        source, place = found.message.source, found.message.place
         try:
             messages = await source.message_at(place.position)
         except BrokerError as error:
@@ -258,29 +267,49 @@ class Subscriber(LaggingReader):
         feed: Feed,
         position: Position,
         messages: Messages,
-        packet: StoredPublish,
+        segment: PublishSegment,
         grant: Grant,
     ) -> None:
-        """Accept a message of a feed, if there is room; `flush` follows."""
-        qos = min(packet.qos, grant.qos)
-        if not qos:
-            if self._congested:
-                self._drop()
-            else:
+        """Accept messages of a feed, as far as there is room; `flush` follows."""
+        if not (segment.qos and grant.qos):
+            self._offer_unconfirmed(messages, segment, grant)
+        elif not self.is_lagging(feed):
+            sent = self.send_segment(feed, position, messages, segment, 0, grant)
+            if sent < segment.packets:
+                self.lag(feed, MessagePlace(position, messages.places_of(segment)[sent]))
+
+    def _offer_unconfirmed(self, messages: Messages, segment: PublishSegment, grant: Grant) -> None:
+        run = messages.run
+        if self._congested:
+            self._drop(segment.packets)
+        elif run is not None and self._takes_as_stored(run, segment, grant):
+            self._packed.append(run.data[segment.begin : segment.end])
+            self._packed_count += segment.packets
+        else:
+            for packet in messages.packets_of(segment):
                 self._pack(packet, messages.published_ms, grant, 0, 0)
-        elif not self.is_lagging(feed) and not self.send(feed, position, messages, packet, grant):
-            self.lag(feed, MessagePlace(position, packet.place))
+
+    def _takes_as_stored(self, run: PublishRun, segment: PublishSegment, grant: Grant) -> bool:
+        """Whether the stored packets, but for their identifiers, are what it gets."""
+        return (
+            segment.plain
+            and segment.qos <= grant.qos
+            and not (segment.retain or grant.identifiers)
+            and run.has_properties == self.addressee.has_properties
+            and segment.end - segment.begin <= self.packet_bytes_max
+        )
 
     def flush(self) -> None:
         """Send the packed packets."""
         if self._packed:
-            packets, self._packed = self._packed, []
-            self._outlet.send(packets)
+            pieces, self._packed = self._packed, []
+            count, self._packed_count = self._packed_count, 0
+            self._outlet.send(pieces, count)
             self._congested = self._outlet.congested
 
-    def release(self, number: int) -> None:
-        """Send PUBREL."""
-        self._outlet.send([PUBREL + u16(number)])
+    def release(self, numbers: Sequence[int]) -> None:
+        """Send PUBREL for each."""
+        self._outlet.send([b"".join(PUBREL + u16(number) for number in numbers)], len(numbers))
 
     async def send_retained(
         self, source: MessageSource, message: KeyedMessage, subscription: TopicSubscription
@@ -343,6 +372,44 @@ class Subscriber(LaggingReader):
             group.sent(sent)
         return True
 
+    def send_segment(
+        self,
+        feed: Feed,
+        position: Position,
+        messages: Messages,
+        segment: PublishSegment,
+        start: int,
+        grant: Grant,
+    ) -> int:
+        run = messages.run
+        if run is None or self._doubtful or not self._takes_as_stored(run, segment, grant):
+            return super().send_segment(feed, position, messages, segment, start, grant)
+        if self._resending or self._congested:
+            return 0
+        places = messages.places_of(segment)[start : start + max(self.ids.room, 0)]
+        sents = [Sent(feed, MessagePlace(position, place)) for place in places]
+        if self._durable:
+            numbers = self._claimed(sents, messages.first_index, segment.qos)
+        else:
+            numbers = self.ids.begin_many(sents, segment.qos)
+        if numbers:
+            begin = behind(run.data, segment.begin, start)
+            whole = start + len(numbers) == segment.packets
+            end = segment.end if whole else behind(run.data, begin, len(numbers))
+            self._packed.append(renumbered(run.data, begin, end, numbers))
+            self._packed_count += len(numbers)
+        return len(numbers)
+
+    def _claimed(self, sents: Sequence[Sent], first_index: int, qos: int) -> Sequence[int]:
+        """The identifiers of messages, up to the first whose is in use."""
+        numbers = []
+        for sent in sents:
+            number = (first_index + sent.place.place) % PACKET_ID_MAX + 1
+            if not self.ids.claim(number, sent, qos):
+                break
+            numbers.append(number)
+        return numbers
+
     def send_unconfirmed(self, messages: Messages, packet: StoredPublish, grant: Grant) -> bool:
         """Send a message with QoS 0; False if the connection has no room."""
         if not self._congested:
@@ -385,11 +452,12 @@ class Subscriber(LaggingReader):
             self._drop()
             return False
         self._packed.append(data)
+        self._packed_count += 1
         return True
 
-    def _drop(self) -> None:
-        self.dropped += 1
-        self._outlet.dropped()
+    def _drop(self, packets: int = 1) -> None:
+        self.dropped += packets
+        self._outlet.dropped(packets)
 
     # -- catching up ------------------------------------------------------------------------------
 

@@ -71,13 +71,14 @@ class ConnectionOutlet:
     def congested(self) -> bool:
         return self._connection.congested
 
-    def send(self, packets: Sequence[bytes]) -> None:
-        self._wire.pack(packets)
-        self._connection.packed(sum(map(len, packets)))
-        self._traffic.publishes_sent += len(packets)
+    def send(self, pieces: Sequence[bytes], packets: int) -> None:
+        self._wire.pack(pieces)
+        self._connection.packed(sum(map(len, pieces)))
+        self._traffic.publishes_sent += packets
+        self._traffic.packets_sent += packets - len(pieces)  # the wire counts pieces
 
-    def dropped(self) -> None:
-        self._traffic.publishes_dropped += 1
+    def dropped(self, packets: int) -> None:
+        self._traffic.publishes_dropped += packets
 
 
 class Connecting:

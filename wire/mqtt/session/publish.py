@@ -52,6 +52,7 @@ QOS_1, QOS_2 = 2, 4
 """The bits of the QoS in the flags of a PUBLISH."""
 PUBACK: Final = 0x4002
 PUBREC: Final = 0x5002
+PUBCOMP: Final = 0x7002
 """Packets that succeed, up to the packet identifier."""
 
 
@@ -390,17 +391,17 @@ class Publisher:
             for number in ids:
                 client.send(encode.acknowledgement(client.version, kind, number, reason, why))
 
-    def released(self, number: int) -> None:
+    def released(self, ids: Sequence[int]) -> None:
         """Answer PUBREL."""
         client = self._client
-        known = self.received.discard(number)
-        reason = ReasonCode.SUCCESS if known else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
-        kind = PacketType.PUBCOMP
-        answer = partial(client.send, encode.acknowledgement(client.version, kind, number, reason))
+        known = [number for number in ids if self.received.discard(number)]
         if known:
-            client.when_saved(answer)
-        else:
-            answer()
+            client.when_saved(partial(client.send, _packed(PUBCOMP, known), len(known)))
+        if len(known) == len(ids):
+            return
+        kind, reason = PacketType.PUBCOMP, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
+        for number in set(ids).difference(known):
+            client.send(encode.acknowledgement(client.version, kind, number, reason))
 
 
 def _packed(begin: int, ids: Sequence[int]) -> bytes:

@@ -17,13 +17,14 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.mqtt.codec import encode
+from magnetar.wire.mqtt.codec.acknowledgements import Acknowledgements
 from magnetar.wire.mqtt.codec.packets import (
     Acknowledgement,
     Auth,
@@ -44,6 +45,7 @@ from magnetar.wire.mqtt.session.connect import Connecting
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
+    from magnetar.wire.mqtt.delivery.subscriber import Sent
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
     from magnetar.wire.mqtt.wire import Event, MqttWire
@@ -98,7 +100,7 @@ class MqttSession:
             self._begin(event)
 
     def _wait(self, event: Event) -> None:
-        weight = PACKET_BYTES + (len(event.data) if isinstance(event, Publishes) else 0)
+        weight = _weight(event)
         if not self.connection.has_room_to_wait(weight):
             self._fail(PacketError(ReasonCode.SERVER_BUSY, "no memory for packets that wait"))
             return
@@ -120,8 +122,10 @@ class MqttSession:
     def _handle(self, event: Event) -> None:
         client = self._client()
         match event:
+            case Acknowledgements():
+                self._acknowledge(client, event.kind, event.ids)
             case Acknowledgement():
-                self._acknowledge(client, event)
+                self._acknowledge(client, event.kind, (event.packet_id,), event.reason)
             case Pingreq():
                 client.send(encode.PINGRESP)
             case Subscribe():
@@ -176,8 +180,7 @@ class MqttSession:
         """Handle the packets that wait."""
         while self._waiting and not self._busy and not self._ended:
             event = self._waiting.popleft()
-            weight = PACKET_BYTES + (len(event.data) if isinstance(event, Publishes) else 0)
-            self._release(weight)
+            self._release(_weight(event))
             self._begin(event)
         if self._ended:
             self._drop_waiting()
@@ -248,36 +251,50 @@ class MqttSession:
 
     # -- acknowledgements of deliveries -------------------------------------------------------
 
-    def _acknowledge(self, client: ConnectedClient, packet: Acknowledgement) -> None:
-        number, subscriber = packet.packet_id, client.subscriber
-        ids = subscriber.ids
-        if packet.kind is PacketType.PUBREL:
-            client.publisher.released(number)
-            return
-        if packet.kind is PacketType.PUBACK:
-            found = ids.acknowledged(number)
-        elif packet.kind is PacketType.PUBCOMP:
-            found = ids.completed(number)
-        elif packet.reason.fails:
-            found = ids.refused(number)
+    def _acknowledge(
+        self,
+        client: ConnectedClient,
+        kind: PacketType,
+        ids: Sequence[int],
+        reason: ReasonCode = ReasonCode.SUCCESS,
+    ) -> None:
+        in_flight = client.subscriber.ids
+        if kind is PacketType.PUBREL:
+            client.publisher.released(ids)
+        elif kind is PacketType.PUBACK:
+            self._end(client, map(in_flight.acknowledged, ids))
+        elif kind is PacketType.PUBCOMP:
+            self._end(client, map(in_flight.completed, ids))
+        elif reason.fails:
+            self._end(client, map(in_flight.refused, ids))
         else:
-            self._receive(client, number)
-            return
-        if found is not None:
-            if found.group is not None:
-                found.group.acknowledged(found)
-            client.changed()
-            subscriber.has_room()
+            self._receive(client, ids)
 
-    def _receive(self, client: ConnectedClient, number: int) -> None:
+    @staticmethod
+    def _end(client: ConnectedClient, messages: Iterable[Sent | None]) -> None:
+        """These messages are acknowledged; None for an identifier that was not in use."""
+        ended = [one for one in messages if one is not None]
+        for one in ended:
+            if one.group is not None:
+                one.group.acknowledged(one)
+        if ended:
+            client.changed()
+            client.subscriber.has_room()
+
+    @staticmethod
+    def _receive(client: ConnectedClient, ids: Sequence[int]) -> None:
         """Answer PUBREC with PUBREL, once it is stored that PUBLISH is not sent again."""
-        if client.subscriber.ids.received(number) is not None:
-            client.when_saved(partial(client.subscriber.release, number))
+        subscriber = client.subscriber
+        known = [number for number in ids if subscriber.ids.received(number) is not None]
+        if known:
+            client.when_saved(partial(subscriber.release, known))
+        if len(known) == len(ids):
             return
         reason = ReasonCode.SUCCESS
         if client.version == Version.V5:
             reason = ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
-        client.send(encode.acknowledgement(client.version, PacketType.PUBREL, number, reason))
+        for number in set(ids).difference(known):
+            client.send(encode.acknowledgement(client.version, PacketType.PUBREL, number, reason))
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -314,3 +331,12 @@ class MqttSession:
             self._services.broker.spawn(sessions.leave, client.client_id, client)
         else:
             sessions.leave_at_once(client.client_id, client)
+
+
+def _weight(event: Event) -> int:
+    """The memory of a packet that waits, or of a run."""
+    if isinstance(event, Publishes):
+        return PACKET_BYTES + len(event.data)
+    if isinstance(event, Acknowledgements):
+        return PACKET_BYTES + 2 * len(event.ids)
+    return PACKET_BYTES

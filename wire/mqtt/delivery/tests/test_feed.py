@@ -8,12 +8,15 @@ import pytest
 import trio
 
 from magnetar.core.entry.kafka import form as kafka
+from magnetar.core.entry.mqtt.run import StoredPublish
+from magnetar.core.entry.mqtt.segments import PublishSegment
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.testing.bench import NO_AGE, Bench, settled, stored
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.mqtt.delivery.feed import ENTRIES_PER_TURN, Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, Matcher, TopicSubscription
+from magnetar.wire.mqtt.delivery.stored_messages import Messages
 
 NOW = 1_700_000_000_000
 
@@ -28,9 +31,17 @@ class Reader:
         self.flushes = 0
 
     def offer(
-        self, feed: Feed, position: Position, messages: object, packet: object, grant: Grant
+        self,
+        feed: Feed,
+        position: Position,
+        messages: Messages,
+        segment: PublishSegment,
+        grant: Grant,
     ) -> None:
-        self.got.append(packet.payload)  # type: ignore[attr-defined]
+        self.got += [packet.payload for packet in messages.packets_of(segment)]
+
+    def send_unconfirmed(self, messages: Messages, packet: StoredPublish, grant: Grant) -> bool:
+        raise AssertionError("it is offered segments")
 
     def flush(self) -> None:
         self.flushes += 1

@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from magnetar.core.entry.mqtt.run import StoredPublish
+from magnetar.core.entry.mqtt.segments import PublishSegment
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.testing.bench import NO_AGE, Bench, settled
 from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
@@ -30,11 +31,16 @@ class Counter(LaggingReader):
         feed: Feed,
         position: Position,
         messages: Messages,
-        packet: StoredPublish,
+        segment: PublishSegment,
         grant: Grant,
     ) -> None:
-        if not self.is_lagging(feed) and not self.send(feed, position, messages, packet, grant):
-            self.lag(feed, MessagePlace(position, packet.place))
+        if not self.is_lagging(feed):
+            sent = self.send_segment(feed, position, messages, segment, 0, grant)
+            if sent < segment.packets:
+                self.lag(feed, MessagePlace(position, messages.places_of(segment)[sent]))
+
+    def send_unconfirmed(self, messages: Messages, packet: StoredPublish, grant: Grant) -> bool:
+        raise AssertionError("it is offered segments")
 
     def send(
         self,

@@ -17,8 +17,9 @@ def nowhere(_key: bytes | None) -> bytes | None:
 
 def test_packets_are_what_their_publisher_sent() -> None:
     run = head(b"me", has_properties=False) + packet(0x33, b"t", None, b"1")
-    client_id, published_ms, (only,), _ = messages_of(mqtt.head(1, NOW) + run, nowhere)
-    assert (client_id, published_ms) == (b"me", NOW)
+    found = messages_of(mqtt.head(1, NOW) + run, nowhere)
+    (only,) = found.packets
+    assert (found.client_id, found.published_ms) == (b"me", NOW)
     assert (only.topic, only.qos, only.retain, only.payload) == (b"t", 1, True, b"1")
 
 
@@ -29,9 +30,11 @@ def test_records_of_others_are_packets_of_the_topic_that_they_stand_for() -> Non
         Record(2, NOW, b"a/b", None, [(b"mqtt.qos", b"1")]),
     ]
     sent = kafka.entry_of(records, 0, NOW, "p")
-    client_id, published_ms, packets, index = messages_of(sent, lambda key: key, 7)
-    assert index == 7
-    assert (client_id, published_ms) == (b"", NOW)
+    found = messages_of(sent, lambda key: key, 7)
+    packets = found.packets
+    assert (found.client_id, found.published_ms, found.first_index) == (b"", NOW, 7)
+    assert [(one.packets, one.plain) for one in found.segments] == [(1, False), (1, False)]
+    assert [list(found.places_of(one)) for one in found.segments] == [[0], [2]]
     assert [(one.place, one.topic, one.qos, one.payload) for one in packets] == [
         (0, b"a/b", 2, b"1"),
         (2, b"a/b", 1, b""),

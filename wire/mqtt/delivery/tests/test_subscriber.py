@@ -27,13 +27,15 @@ class Outlet:
         self.lost = 0
         self.packets: list[tuple[Publish, bytes]] = []
 
-    def send(self, packets: Sequence[bytes]) -> None:
-        for data in packets:
-            _, (found,) = parse_publishes(data, 0, TopicNames(), 10_000, has_properties=False)
-            self.packets.append((found, data[found.payload_at :]))
+    def send(self, pieces: Sequence[bytes], packets: int) -> None:
+        data, before = b"".join(pieces), len(self.packets)
+        end, found = parse_publishes(data, 0, TopicNames(), 10_000, has_properties=False)
+        assert (end, len(found)) == (len(data), packets)
+        self.packets += [(one, data[one.payload_at : one.end]) for one in found]
+        assert len(self.packets) == before + packets
 
-    def dropped(self) -> None:
-        self.lost += 1
+    def dropped(self, packets: int) -> None:
+        self.lost += packets
 
     @property
     def payloads(self) -> list[bytes]:

@@ -1,0 +1,54 @@
+"""Runs of acknowledgements that say nothing but success, which are parsed with one call. Pure.
+
+    type and flags | 2 | packet identifier
+
+Other acknowledgements, with a reason or properties, are packets like others (`decode.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from magnetar.wire.mqtt.codec.packets import PacketType
+
+PACKET_BYTES: Final = 4
+KINDS: Final = {
+    PacketType.PUBACK << 4: PacketType.PUBACK,
+    PacketType.PUBREC << 4: PacketType.PUBREC,
+    PacketType.PUBREL << 4 | 2: PacketType.PUBREL,
+    PacketType.PUBCOMP << 4: PacketType.PUBCOMP,
+}
+"""By the first byte."""
+_LENGTH: Final = b"\2"
+
+
+class Acknowledgements(Struct, frozen=True):
+    """Consecutive ones of one kind."""
+
+    kind: PacketType
+    ids: Sequence[int]
+
+
+def parse_acknowledgements(data: bytes, at: int) -> tuple[int, Acknowledgements | None]:
+    """Parse a run at a first byte of `KINDS`; returns the offset after it, and the run. A packet
+    that is none of them, or whose identifier is 0, ends it.
+    """
+    end = len(data) - (len(data) - at) % PACKET_BYTES
+    firsts, lengths = data[at:end:PACKET_BYTES], data[at + 1 : end : PACKET_BYTES]
+    count = min(
+        len(firsts) - len(firsts.lstrip(firsts[:1])), len(lengths) - len(lengths.lstrip(_LENGTH))
+    )
+    words = array("H", data[at : at + PACKET_BYTES * count])
+    if sys.byteorder == "little":
+        words.byteswap()
+    ids = words[1::2]
+    if 0 in ids:
+        ids = ids[: ids.index(0)]
+    if not ids:
+        return at, None
+    return at + PACKET_BYTES * len(ids), Acknowledgements(KINDS[data[at]], ids)

@@ -1,0 +1,45 @@
+"""Runs of acknowledgements are what the packets are one by one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar.wire.mqtt.codec.acknowledgements import KINDS, parse_acknowledgements
+from magnetar.wire.mqtt.codec.packets import PacketType
+
+firsts = st.sampled_from(sorted(KINDS))
+acknowledgements = st.tuples(firsts, st.integers(0, 65_535)).map(
+    lambda one: bytes((one[0], 2)) + one[1].to_bytes(2)
+)
+others = st.sampled_from([b"\x40\x03\0\x01\0", b"\x30\x02\0\0", b"\xc0\0", b"\x40", b"\x40\x02\0"])
+
+
+def one_by_one(data: bytes) -> tuple[int, list[int]]:
+    """The reference: its first packet, and those that follow it."""
+    at, ids = 0, []
+    while data[at : at + 2] == data[:1] + b"\2" and len(data) >= at + 4:
+        number = int.from_bytes(data[at + 2 : at + 4])
+        if not number:
+            break
+        ids.append(number)
+        at += 4
+    return at, ids
+
+
+@given(firsts, st.lists(acknowledgements | others, max_size=12).map(b"".join))
+def test_a_run(first: int, rest: bytes) -> None:
+    data = bytes((first,)) + rest[1:]
+    at, found = parse_acknowledgements(data, 0)
+    assert (at, [] if found is None else list(found.ids)) == one_by_one(data)
+    if found is not None:
+        assert found.kind is PacketType(first >> 4)
+    shifted = parse_acknowledgements(b"\x40\x02" + data, 2)
+    assert shifted[0] == at + 2
+
+
+def test_many() -> None:
+    data = b"".join(b"\x40\x02" + number.to_bytes(2) for number in range(1, 65_536))
+    at, found = parse_acknowledgements(data + b"\x50\x02\0\x01", 0)
+    assert found is not None
+    assert (at, list(found.ids)) == (len(data), list(range(1, 65_536)))
