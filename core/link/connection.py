@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.link.layer import Layer
+from magnetar.core.link.layers.layer import Layer
 from magnetar.core.link.memory.pauses import PAUSE_STORAGE, PAUSE_STORING
 from magnetar.core.link.partial_frame import PartialFrame
 from magnetar.core.link.poller import READ, WRITE

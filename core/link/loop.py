@@ -48,6 +48,7 @@ from magnetar.core.link.foreign_protocols import NO_HTTP, HttpAddress
 from magnetar.core.link.front import Listener
 from magnetar.core.link.keep_alive import Silence
 from magnetar.core.link.large_frame import LargeFrame
+from magnetar.core.link.layers.tls import TlsWire
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX, Lingering
 from magnetar.core.link.memory.inbound import ASKING_BYTES, LARGE_BYTES_TIGHT, InboundMemory
@@ -58,7 +59,6 @@ from magnetar.core.link.memory.stalls import Stalls
 from magnetar.core.link.partial_frame import EXPECTED_BYTES
 from magnetar.core.link.poller import GONE, READ, WRITE, new_poller
 from magnetar.core.link.sockets import receive
-from magnetar.core.link.tls import TlsWire
 from magnetar.core.ports.group_commit import GroupCommit
 
 log = logging.getLogger(__name__)

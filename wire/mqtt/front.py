@@ -8,7 +8,7 @@ from typing import Final
 from magnetar.core.broker.broker import Broker
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
-from magnetar.core.link.websocket import Permits, WebSocketOptions, WebSocketWire
+from magnetar.core.link.layers.websocket import Permits, WebSocketOptions, WebSocketWire
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.services import MqttServices
 from magnetar.wire.mqtt.session.session import MqttSession

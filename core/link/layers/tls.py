@@ -10,7 +10,7 @@ import ssl
 from contextlib import suppress
 
 from magnetar.core.kernel.errors import WireError
-from magnetar.core.link.layer import PLAIN_BYTES_MAX, Layer
+from magnetar.core.link.layers.layer import PLAIN_BYTES_MAX, Layer
 from magnetar.core.link.wire import Wire
 
 RECORD_BYTES_MAX = 16 * 1024

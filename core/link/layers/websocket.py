@@ -34,7 +34,7 @@ from wsproto.handshake import H11Handshake
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from magnetar.core.kernel.errors import PeerLeft, WireError
-from magnetar.core.link.layer import PLAIN_BYTES_MAX, Layer
+from magnetar.core.link.layers.layer import PLAIN_BYTES_MAX, Layer
 from magnetar.core.link.wire import Wire
 
 HEAD_BYTES_MAX: Final = 16 * 1024

@@ -25,8 +25,8 @@ from wsproto.events import (
 )
 
 from magnetar.core.kernel.errors import PeerLeft, WireError
+from magnetar.core.link.layers.websocket import WebSocketOptions, WebSocketWire
 from magnetar.core.link.tests.echo import Bench, LineWire, SizedWire, receive_end, running
-from magnetar.core.link.websocket import WebSocketOptions, WebSocketWire
 
 OPTIONS = WebSocketOptions("/lines", ("lines", "older"))
 

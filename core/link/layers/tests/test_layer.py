@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magnetar.core.link.large_frame import LargeFrame
-from magnetar.core.link.layer import Layer
+from magnetar.core.link.layers.layer import Layer
 from magnetar.core.link.tests.echo import LineWire, SizedWire
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import WireError
+from magnetar.core.link.layers.tls import TlsWire
 from magnetar.core.link.tests.echo import SizedWire, running
-from magnetar.core.link.tls import TlsWire
 
 Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
 

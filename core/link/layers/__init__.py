@@ -1,0 +1,1 @@
+"""Wires under wires: TLS and WebSocket."""
