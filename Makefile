@@ -43,5 +43,6 @@ wheel:          ## build sdist and wheel into dist/
 serve:          ## run the server with ./data
 	scripts/serve
 
-docs:           ## write the generated parts of docs/configuration.md and docs/admin.md
+docs:           ## write the generated pages, and parts of pages, in docs
 	$(BIN)/python -m magnetar.settings.reference docs
+	$(BIN)/python -m interop_tests.mqtt.statements.page docs

@@ -78,7 +78,7 @@ def test_a_connect_with_everything() -> None:
         (0x10, OLD + b"\x1e\0\0\0\0" + string("t") + binary(b""), MALFORMED),  # [MQTT-3.1.2-12]
         (0x10, OLD + b"\x0a\0\0\0\0", MALFORMED),  # [MQTT-3.1.2-11]
         (0x10, OLD + b"\x22\0\0\0\0", MALFORMED),  # [MQTT-3.1.2-13]
-        (0x10, OLD + b"\x42\0\0\0\0" + binary(b"p"), MALFORMED),  # [MQTT-3.1.2-22] of 3.1.1
+        (0x10, OLD + b"\x42\0\0\0\0" + binary(b"p"), MALFORMED),  # [MQTT-3.1.2-22 of 3.1.1]
         (0x10, OLD + b"\x06\0\0\0\0" + string("a/#") + binary(b""), ReasonCode.TOPIC_NAME_INVALID),
         (0x10, OLD + b"\x82\0\0\0\0", MALFORMED),  # the user name is missing [MQTT-3.1.2-17]
         (0x10, OLD + b"\x02\0\0\0\0x", MALFORMED),  # [MQTT-3.1.2-16]
@@ -154,11 +154,11 @@ def test_subscriptions() -> None:
 @pytest.mark.parametrize(
     ("body", "version", "reason"),
     [
-        (b"\0\x01", V3, VIOLATION),  # [MQTT-3.8.3-3] of 3.1.1
+        (b"\0\x01", V3, VIOLATION),  # [MQTT-3.8.3-3 of 3.1.1]
         (b"\0\x01\0", V5, VIOLATION),  # [MQTT-3.8.3-2]
         (b"\0\0" + string("a") + b"\0", V3, MALFORMED),
         (b"\0\x01" + string("a") + b"\x03", V3, MALFORMED),
-        (b"\0\x01" + string("a") + b"\x04", V3, MALFORMED),  # [MQTT-3-8.3-4] of 3.1.1
+        (b"\0\x01" + string("a") + b"\x04", V3, MALFORMED),  # [MQTT-3.8.3-4 of 3.1.1]
         (b"\0\x01\0" + string("a") + b"\x03", V5, MALFORMED),
         (b"\0\x01\0" + string("a") + b"\x40", V5, MALFORMED),  # [MQTT-3.8.3-5]
         (b"\0\x01\0" + string("a") + b"\x30", V5, VIOLATION),  # retain handling 3

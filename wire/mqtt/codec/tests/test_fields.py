@@ -47,7 +47,7 @@ def test_strings(text: str) -> None:
     "data", [b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"a\0b", b"\xf4\x90\x80\x80"]
 )
 def test_what_is_no_string(data: bytes) -> None:
-    """Surrogates, overlong forms, U+0000 [MQTT-1.5.4-1, -2]."""
+    """Surrogates, overlong forms, U+0000 [MQTT-1.5.4-1], [MQTT-1.5.4-2]."""
     with pytest.raises(MalformedPacket):
         text_of(data)
 
