@@ -29,7 +29,7 @@ def payloads(got: list[Received]) -> list[bytes]:
 
 
 async def test_each_message_goes_to_one_member_and_to_each_group(stage: Stage) -> None:
-    """[MQTT-4.8.2-6], and a plain subscription gets all."""
+    """(4.8.2) And a plain subscription gets all."""
     first, second = await member(stage, "1"), await member(stage, "2")
     other = await stage.subscribed("3", ("$share/h/t/x", 1), ("t/x", 1), version=V5)
     writer = await stage.connected("w")
@@ -55,7 +55,7 @@ async def test_messages_of_qos_0(stage: Stage) -> None:
 
 
 async def test_what_a_member_has_not_acknowledged_goes_to_others(stage: Stage) -> None:
-    """[MQTT-4.8.2-5]"""
+    """(4.8.2) Those of QoS 1."""
     first, second = await member(stage, "1"), await member(stage, "2")
     writer = await stage.connected("w")
     await send(writer, b"a", b"b", b"c", b"d")
@@ -113,7 +113,7 @@ async def test_a_group_ends_when_its_last_session_expires(stage: Stage) -> None:
 
 
 async def test_no_retained_messages(stage: Stage) -> None:
-    """[MQTT-4.8.2]: none at SUBSCRIBE; new ones come with RETAIN 0."""
+    """(4.8.2) None at SUBSCRIBE; new ones come with RETAIN 0."""
     writer = await stage.connected("w")
     await writer.says(publish("t/r", b"old", retain=True))
     reader = await member(stage, "1")

@@ -131,7 +131,7 @@ async def test_a_message_that_is_no_longer_stored_is_forgotten(sharing: Sharing)
 
 
 async def test_of_qos_2_only_a_session_that_ends_returns_nothing(sharing: Sharing) -> None:
-    """[MQTT-4.8.2-4]: to nobody else, whether its session lasts or not."""
+    """[MQTT-4.8.2-5]: to nobody else, whether its session lasts or not."""
     ends, _ = sharing.member("ends", 2)
     lasts, _ = sharing.member("lasts", 2)
     await sharing.publish(b"0", b"1", qos=2)

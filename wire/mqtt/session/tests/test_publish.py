@@ -100,7 +100,7 @@ async def test_a_repeated_identifier_of_qos_2(stage: Stage) -> None:
 
 
 async def test_aliases(stage: Stage) -> None:
-    """[MQTT-3.3.2-8] and 3.3.2.3.4: they are replaced before a message is stored."""
+    """[MQTT-3.3.2-12] and 3.3.2.3.4: they are replaced before a message is stored."""
     reader = await stage.subscribed("r", ("#", 0), version=V5)
     writer = await stage.connected("w", version=V5)
     answers = await writer.says(
@@ -126,7 +126,7 @@ async def test_an_alias_that_is_not_valid(stage: Stage, number: int, reason: int
 
 
 async def test_more_messages_than_receive_maximum() -> None:
-    """[MQTT-3.3.4-9], as a server (4.9): DISCONNECT with 0x93."""
+    """[MQTT-3.3.4-7], as a server (4.9): DISCONNECT with 0x93."""
     async with serving(receive_maximum=2) as stage:
         writer = await stage.connected("w", version=V5)
         for number in (1, 2):

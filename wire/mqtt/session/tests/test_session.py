@@ -122,7 +122,7 @@ async def test_a_client_without_an_interval_may_be_silent(stage: Stage) -> None:
 
 
 async def test_disconnect_with_another_expiry(stage: Stage) -> None:
-    """[MQTT-3.14.2-2]: it cannot make a session last that ends with its connection."""
+    """(3.14.2.2.2) it cannot make a session last that ends with its connection."""
     expiry = b"\x11\0\0\0\x09"
     short = await stage.connected("short", version=V5)
     answers = await short.says(peer.disconnect(0, expiry))

@@ -34,7 +34,7 @@ async def test_too_many_subscriptions() -> None:
 
 
 async def test_overlapping_filters_give_one_copy(stage: Stage) -> None:
-    """[MQTT-3.3.4-2], [MQTT-3.3.4-5]: with the highest QoS and all identifiers."""
+    """[MQTT-3.3.4-2], [MQTT-3.3.4-3], [MQTT-3.3.4-4]: with the highest QoS and all identifiers."""
     reader = await stage.connected("r", version=V5)
     await reader.says(subscribe(("a/#", 0), version=V5, properties=b"\x0b\x01"))
     await reader.says(subscribe(("a/+", 2), version=V5, properties=b"\x0b\x02"))
