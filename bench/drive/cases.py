@@ -1,6 +1,6 @@
 """The cases: loads, their options, and the project's goal for each.
 
-Pure; the tables are in `drive/pulsar_cases.py` and `drive/kafka_cases.py`, and `drive/measure.py`
+Pure; the tables are in `drive/*_cases.py`, and `drive/measure.py`
 carries them out. Invariant: a case names only options that its generator has, so that each figure
 can be measured again by hand.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from bench.drive.generator import KAFKALOAD, KAFKARAW, PULSARLOAD
+from bench.drive.generator import KAFKALOAD, KAFKARAW, MQTTLOAD, PULSARLOAD
 
 Options = dict[str, str | int]
 
@@ -29,12 +29,14 @@ class Protocol(enum.Enum):
 
     PULSAR = "pulsar"
     KAFKA = "kafka"
+    MQTT = "mqtt"
 
 
 SPEAKS = {
     PULSARLOAD: Protocol.PULSAR,
     KAFKALOAD: Protocol.KAFKA,
     KAFKARAW: Protocol.KAFKA,
+    MQTTLOAD: Protocol.MQTT,
 }
 
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from bench.drive.cases import Case, Protocol
 from bench.drive.kafka_cases import KAFKA_CASES
+from bench.drive.mqtt_cases import MQTT_CASES
 from bench.drive.pulsar_cases import PULSAR_CASES
 
-CASES = {case.name: case for case in [*PULSAR_CASES, *KAFKA_CASES]}
+CASES = {case.name: case for case in [*PULSAR_CASES, *KAFKA_CASES, *MQTT_CASES]}
 
 
 class UnknownCaseError(Exception):

@@ -23,10 +23,11 @@ from bench.drive.generator import GeneratorError
 from bench.drive.measure import Measure, Plan, Sample
 from bench.drive.server import Magnetar, NotReadyError, Server
 from bench.peers.kafka import Kafka
+from bench.peers.mosquitto import Mosquitto
 from bench.peers.pulsar import Pulsar
 
 OUT = Path(__file__).resolve().parents[1] / "out"
-PEERS = {Protocol.PULSAR: Pulsar, Protocol.KAFKA: Kafka}
+PEERS = {Protocol.PULSAR: Pulsar, Protocol.KAFKA: Kafka, Protocol.MQTT: Mosquitto}
 OWN_SERVER: dict[Kind, Measure] = {
     Kind.BACKLOG: measure.measure_backlog,
     Kind.STARTUP: measure.measure_startup,
@@ -50,13 +51,13 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=["publish", "both"],
         metavar="NAME",
-        help="or `pulsar`, `kafka`, `goals`, `all`; see --list",
+        help="or `pulsar`, `kafka`, `mqtt`, `goals`, `all`; see --list",
     )
     parse.add_argument(
         "--server",
         choices=["magnetar", "peer", "both"],
         default="magnetar",
-        help="the peer is Apache Pulsar or Apache Kafka, as the case is",
+        help="the peer is Apache Pulsar, Apache Kafka or mosquitto, as the case is",
     )
     parse.add_argument(
         "--rounds", type=int, default=3, help="of each case; servers alternate within a round"

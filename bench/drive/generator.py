@@ -21,6 +21,7 @@ KAFKALOAD = "kafkaload"
 """Kafka through librdkafka."""
 KAFKARAW = "kafkaraw"
 """Kafka by hand: many connections, idle ones, latency without a library's threads."""
+MQTTLOAD = "mqttload"
 SPARE_SECONDS = 600.0
 
 

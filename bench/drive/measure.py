@@ -13,7 +13,15 @@ import msgspec
 
 from bench.drive import disk, generator, metrics, process
 from bench.drive.cases import SPEAKS, Case, Protocol, arguments, spelled
-from bench.drive.generator import KAFKALOAD, KAFKARAW, PULSARLOAD, GeneratorError, Latency, Line
+from bench.drive.generator import (
+    KAFKALOAD,
+    KAFKARAW,
+    MQTTLOAD,
+    PULSARLOAD,
+    GeneratorError,
+    Latency,
+    Line,
+)
 from bench.drive.histogram import Buckets
 from bench.drive.server import Server
 
@@ -122,6 +130,7 @@ WARM_UP_LOADS = {
         # A JVM compiles by the number of calls, and a batch is one call for a thousand messages.
         (PULSARLOAD, 0.6, ["--mode", "both", "--batch", "1000", "--depth", "100"]),
     ],
+    Protocol.MQTT: [(MQTTLOAD, 1.0, ["--mode", "both", "--qos", "1"])],
     Protocol.KAFKA: [
         (KAFKARAW, 0.3, ["--mode", "publish", "--connections", "100", "--depth", "1"]),
         (KAFKALOAD, 0.4, ["--mode", "both", "--bytes", "1024", "--batch-bytes", "16384"]),

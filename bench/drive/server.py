@@ -16,6 +16,7 @@ from typing import Protocol as Interface
 
 from bench.drive import process
 from bench.drive.cases import Protocol
+from magnetar.child import FREE_PORTS
 
 READY_SECONDS = 120.0
 POLL_SECONDS = 0.001
@@ -119,8 +120,7 @@ class Magnetar:
         log = self.directory / "server.log"
         command = [str(Path(sys.executable).with_name("magnetar")), "standalone"]
         command += ["--data-dir", str(self.directory / "data"), "--ready-file", str(ready)]
-        for door in ("pulsar", "kafka", "mqtt", "http"):
-            command += [f"--{door}-port", "0"]
+        command += FREE_PORTS
         if not self.synced:
             command.append("--no-sync")
         with log.open("ab") as out:

@@ -13,7 +13,7 @@ def test_a_group_is_many_cases_by_one_name() -> None:
     assert len(chosen(["all"])) == len(CASES)
     assert all(case.goal for case in chosen(["goals"]))
     assert {case.protocol for case in chosen(["kafka"])} == {Protocol.KAFKA}
-    assert len(chosen(["kafka", "pulsar"])) == len(CASES)
+    assert len(chosen(["kafka", "pulsar", "mqtt"])) == len(CASES)
 
 
 def test_an_unknown_case_is_named_with_those_there_are() -> None:
