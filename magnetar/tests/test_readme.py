@@ -9,14 +9,19 @@ import magnetar
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-PULSAR, KAFKA = "pulsar://127.0.0.1:6650", "127.0.0.1:9092"
+PULSAR, KAFKA, MQTT = "pulsar://127.0.0.1:6650", "127.0.0.1:9092", "port=1883"
 
 
-def _printed(*, with_kafka: bool) -> list[str]:
-    """What a try-out prints as it is typed, line by line."""
-    (try_out,) = [block for block in BLOCKS if PULSAR in block and (KAFKA in block) is with_kafka]
+def _printed(*addresses: str) -> list[str]:
+    """What the try-out of these protocols prints as it is typed, line by line."""
+    (try_out,) = [
+        block
+        for block in BLOCKS
+        if [one for one in (PULSAR, KAFKA, MQTT) if one in block] == list(addresses)
+    ]
     with magnetar.standalone() as server:
         code = try_out.replace(PULSAR, server.pulsar_url).replace(KAFKA, server.bootstrap_servers)
+        code = code.replace(MQTT, f"port={server.mqtt_url.rpartition(':')[2]}")
         # -i: what a prompt would not understand (a block that no empty line ends) is an error
         done = subprocess.run(
             [sys.executable, "-i", "-q"],
@@ -31,17 +36,22 @@ def _printed(*, with_kafka: bool) -> list[str]:
 
 
 def test_the_python_try_out() -> None:
-    lines = [line for line in _printed(with_kafka=False) if re.match(r"(hello )?\(\d", line)]
+    lines = [line for line in _printed(PULSAR) if re.match(r"(hello )?\(\d", line)]
     assert len(lines) == 2, lines
     assert lines[1] == f"hello {lines[0]}"
 
 
 def test_the_try_out_of_both_protocols() -> None:
-    lines = [line for line in _printed(with_kafka=True) if re.match(r"(\[\(0, .)?from ", line)]
+    lines = [line for line in _printed(PULSAR, KAFKA) if re.match(r"(\[\(0, .)?from ", line)]
     assert lines == [
         "from Kafka k {'h': '1'}",
         "[(0, 'from Kafka', [('h', b'1')]), (1, 'from Pulsar', [('h', b'2')])]",
     ]
+
+
+def test_the_try_out_with_a_device() -> None:
+    lines = _printed(PULSAR, KAFKA, MQTT)
+    assert [line for line in lines if "garden" in line] == ["garden/temperature 21.5"] * 2
 
 
 def test_the_tests_in_ones_own_project(tmp_path: Path) -> None:
