@@ -73,6 +73,21 @@ class Mqtt(Struct, frozen=True):
         int,
         Meta(description="Seconds between updates of the topics under `$SYS`; 0 for none.", ge=0),
     ] = 10
+    session_memory_mb: Annotated[
+        int,
+        Meta(
+            description="Memory for the records of all sessions; beyond it, clients whose session "
+            "would outlive their connection are refused, if they are new.",
+            ge=1,
+        ),
+    ] = 256
+    subscription_memory_mb: Annotated[
+        int,
+        Meta(
+            description="Memory for the subscriptions of all connected clients; more are refused.",
+            ge=1,
+        ),
+    ] = 256
     retained_memory_mb: Annotated[
         int,
         Meta(description="Retained messages in memory; others are read from storage.", ge=1),

@@ -33,6 +33,7 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.clients import record as records
+from magnetar.wire.mqtt.clients.kept_records import KeptRecords
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES
 from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage
@@ -102,7 +103,7 @@ class Sessions:
         self._stored = stored
         self._clock = clock
         self._publish_will = publish_will
-        self._records: dict[str, bytes] = {}
+        self._records = KeptRecords()
         self._crashed: set[str] = set()
         """Sessions that were connected when a former process ended."""
         self._due: list[tuple[int, str]] = []
@@ -122,6 +123,11 @@ class Sessions:
         return len(self._records)
 
     @property
+    def bytes_kept(self) -> int:
+        """Memory of their records."""
+        return self._records.bytes
+
+    @property
     def asleep(self) -> int:
         """The number of sessions without a connection."""
         return len(self._records) - sum(1 for one in self.connected if one in self._records)
@@ -136,7 +142,7 @@ class Sessions:
             return None if found is None else records.decode(found)
         except Corrupted as error:
             log.error("the session of %r is lost: %s", client_id, error)
-            del self._records[client_id]
+            self._records.remove(client_id)
             return None
 
     def all_records(self) -> Iterator[tuple[str, SessionRecord]]:
@@ -162,7 +168,7 @@ class Sessions:
             if not record.ended_ms:
                 self._crashed.add(client_id)
                 record = replace(record, ended_ms=now_ms)
-                self._records[client_id] = records.encode(record)
+                self._records.keep(client_id, records.encode(record))
             self._schedule(client_id, record)
         if self._records:
             log.info("%d sessions of MQTT clients are kept", len(self._records))
@@ -170,9 +176,9 @@ class Sessions:
     def _replayed(self, message: KeyedMessage) -> None:
         client_id, record = message.packet.topic.decode(), message.packet.payload
         if record:
-            self._records[client_id] = record
+            self._records.keep(client_id, record)
         else:
-            self._records.pop(client_id, None)
+            self._records.remove(client_id)
 
     # -- connecting -------------------------------------------------------------------------------
 
@@ -237,7 +243,7 @@ class Sessions:
 
     def put(self, client_id: str, data: bytes, done: Callable[[BrokerError | None], None]) -> None:
         """Store a record. Plain call, after `prepare`."""
-        self._records[client_id] = data
+        self._records.keep(client_id, data)
 
         def stored(result: Position | BrokerError) -> None:
             done(result if isinstance(result, BrokerError) else None)
@@ -246,7 +252,8 @@ class Sessions:
 
     async def store(self, client_id: str, record: SessionRecord) -> None:
         """Store a record, and wait until it is stored."""
-        data = self._records[client_id] = records.encode(record)
+        data = records.encode(record)
+        self._records.keep(client_id, data)
         await self._stored.store(client_id.encode(), data)
 
     async def _forget(self, client_id: str) -> None:
@@ -255,7 +262,7 @@ class Sessions:
         record = self.record_of(client_id)
         if record is not None:
             self.ended(client_id, (one.filter for one in record.subscriptions))
-        if self._records.pop(client_id, None) is not None:
+        if self._records.remove(client_id):
             await self._stored.store(client_id.encode(), b"")
 
     # -- the end of a connection ------------------------------------------------------------------

@@ -20,6 +20,16 @@ TOPICS_MAX: Final = 16_384
 """Topics in the cache of recipients."""
 
 
+SUBSCRIPTION_BYTES: Final = 500
+LEVEL_BYTES: Final = 250
+"""What a subscription, and each level of its filter, cost besides the filter's characters."""
+
+
+def weight(filter: str) -> int:
+    """The memory of a subscription to a filter, estimated."""
+    return SUBSCRIPTION_BYTES + LEVEL_BYTES * filter.count("/") + 4 * len(filter)
+
+
 class TopicSubscription(Struct, frozen=True):
     """A subscription that is not shared (3.8.3.1)."""
 
@@ -59,6 +69,8 @@ class Matcher(Generic[Subscriber]):
     def __init__(self) -> None:
         self._tree: FilterTree[Subscriber, TopicSubscription] = FilterTree()
         self._known: dict[bytes, Sequence[Match[Subscriber]]] = {}
+        self.bytes = 0
+        """Memory of the subscriptions, estimated."""
 
     @property
     def count(self) -> int:
@@ -67,11 +79,15 @@ class Matcher(Generic[Subscriber]):
 
     def add(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
         """Subscribe, or replace the subscription to that filter [MQTT-3.8.4-3]."""
+        before = self._tree.count
         self._tree.add(subscription.filter, subscriber, subscription)
+        if self._tree.count > before:
+            self.bytes += weight(subscription.filter)
         self._known.clear()
 
     def remove(self, subscriber: Subscriber, filter: str) -> None:
         if self._tree.remove(filter, subscriber):
+            self.bytes -= weight(filter)
             self._known.clear()
 
     def targets(self, topic: bytes) -> Sequence[Match[Subscriber]]:

@@ -160,6 +160,7 @@ class Connecting:
         client.will = _stored_will(packet.will)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
+        self._check_room_for(client)
         found = await services.sessions.take(client_id, clean=packet.clean_start)
         record = found.record if found is not None else SessionRecord(client.expiry_seconds)
         client.publisher = Publisher(services, client, record.received)
@@ -188,6 +189,14 @@ class Connecting:
         if found is not None and not client.gone:
             self._resume(client, found, *resuming)
         return client
+
+    def _check_room_for(self, client: ConnectedClient) -> None:
+        """Refuse a session that would be kept, if there is no memory for its record."""
+        sessions = self._services.sessions
+        is_new = client.lasts and not sessions.has_record(client.client_id)
+        if is_new and sessions.bytes_kept >= self._services.options.sessions_bytes_max:
+            text = "this server keeps as many sessions as it may (mqtt.session_memory_mb)"
+            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, text)
 
     async def _give_back(self, client: ConnectedClient, found: Found | None) -> None:
         client.leave()

@@ -23,7 +23,7 @@ from magnetar.wire.mqtt.codec.packets import (
     Unsubscribe,
 )
 from magnetar.wire.mqtt.codec.properties import Property
-from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
+from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
 from magnetar.wire.mqtt.errors import reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
@@ -80,7 +80,14 @@ def _refusal(services: MqttServices, client: ConnectedClient, filter: str) -> Re
     elif not topics.is_filter(filter):
         return ReasonCode.TOPIC_FILTER_INVALID
     subscriptions = client.subscriber.subscriptions
-    if filter not in subscriptions and len(subscriptions) >= services.options.subscriptions_max:
+    if filter in subscriptions:
+        return None
+    options, sessions = services.options, services.sessions
+    if (
+        len(subscriptions) >= options.subscriptions_max
+        or services.matcher.bytes + weight(filter) > options.subscriptions_bytes_max
+        or (client.lasts and sessions.bytes_kept + len(filter) > options.sessions_bytes_max)
+    ):
         return ReasonCode.QUOTA_EXCEEDED
     return None
 

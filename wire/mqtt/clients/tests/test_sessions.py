@@ -159,7 +159,7 @@ async def test_a_damaged_record(stage: Stage, caplog: pytest.LogCaptureFixture) 
     client = await stage.subscribed("d", ("t", 1), clean=False)
     await client.leaves()
     sessions = stage.services.sessions
-    sessions._records["d"] = b"\x07what"  # damage
+    sessions._records.keep("d", b"\x07what")  # damage
     with caplog.at_level(logging.ERROR):
         _, (connack,) = await stage.connects("d", clean=False)
     assert connack.number == 0

@@ -33,6 +33,22 @@ async def test_too_many_subscriptions() -> None:
         assert suback.reasons == (0, 0, 0x97, 1)
 
 
+async def test_the_subscriptions_of_all_clients_have_one_budget() -> None:
+    """Long filters of many clients, and what they free when they leave."""
+    async with serving(subscriptions_bytes_max=100_000) as stage:
+        long = "x" * 20_000
+        first, second = [await stage.connected(name, version=V5) for name in "12"]
+        (suback,) = await first.says(subscribe((long, 0), ("a", 1), version=V5))
+        assert suback.reasons == (0, 1)
+        (suback,) = await second.says(subscribe((long, 0), ("a", 1), version=V5))
+        assert suback.reasons == (0x97, 1)
+        await first.is_cut()
+        (suback,) = await second.says(subscribe((long, 0), version=V5))
+        assert suback.reasons == (0,)
+        await second.says(unsubscribe(long, "a", version=V5))
+        assert stage.services.matcher.bytes == 0
+
+
 async def test_overlapping_filters_give_one_copy(stage: Stage) -> None:
     """[MQTT-3.3.4-2], [MQTT-3.3.4-3], [MQTT-3.3.4-4]: with the highest QoS and all identifiers."""
     reader = await stage.connected("r", version=V5)
