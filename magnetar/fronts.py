@@ -24,6 +24,7 @@ from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.doors.origins import Origins
 from magnetar.doors.sockets import DoorPlan, address, host_names
+from magnetar.measures import mqtt
 from magnetar.measures import parts as measures
 from magnetar.settings import Settings
 from magnetar.wire.http.front import HttpFront
@@ -44,6 +45,8 @@ class Parts(Struct, frozen=True):
     broker: Broker
     lend: Lend
     """Spare file descriptors for late imports."""
+    measured: list[Callable[[], list[Family]]] = []
+    """What fronts add to the metrics."""
 
     def addresses(self) -> dict[str, str]:
         """`host:port` of each door."""
@@ -79,7 +82,10 @@ def _mqtt(parts: Parts, doors: Sequence[Door]) -> Front:
     over_websocket = [door for door in doors if door.name in (MQTT_WS, MQTT_WSS)]
     plain = [door for door in doors if door not in over_websocket]
     options = part_settings.mqtt_options(settings)
-    return MqttFront(parts.broker, options, plain, over_websocket, origins.permit)
+    front = MqttFront(parts.broker, options, plain, over_websocket, origins.permit)
+    services = front.services
+    parts.measured.append(lambda: mqtt.families(services.statistics(), services.traffic))
+    return front
 
 
 def _room(settings: Settings) -> tuple[int, int]:
@@ -92,17 +98,19 @@ def _room(settings: Settings) -> tuple[int, int]:
 
 
 def _http(parts: Parts, doors: Sequence[Door]) -> Front:
-    settings, link, store = parts.settings, parts.link, parts.store
+    settings, store = parts.settings, parts.store
     hosts = host_names(settings.listen, doors[0].socket)
     options = part_settings.http_options(
         settings, parts.addresses(), hosts, lambda: None if store.writable() else NO_WRITES
     )
-    metrics = partial(_metrics, link, store)
-    return HttpFront(parts.broker, options, metrics, doors, parts.lend)
+    return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
 
 
-def _metrics(link: Link, store: EmbeddedStore) -> list[Family]:
-    return measures.families(link.statistics(), store.statistics())
+def _metrics(parts: Parts) -> list[Family]:
+    found = measures.families(parts.link.statistics(), parts.store.statistics())
+    for families in parts.measured:
+        found += families()
+    return found
 
 
 FRONTS: Final = (

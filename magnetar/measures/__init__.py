@@ -1,1 +1,1 @@
-"""Metrics of the process, the link and the storage tier, for `/metrics`."""
+"""Metrics of the process, the link, the storage tier and MQTT clients, for `/metrics`."""

@@ -23,6 +23,7 @@ from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
 from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
 from magnetar.wire.mqtt.clients.sessions import ConnectedSession, Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
+from magnetar.wire.mqtt.clients.statistics import MqttStatistics
 from magnetar.wire.mqtt.clients.sys_topics import SysTopics
 from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
@@ -67,7 +68,7 @@ class MqttServices:
         self.hold = Hold(broker, self.sessions, self.groups)
         self.keep_alive = KeepAlive(broker.clock)
         self.sys_topics = SysTopics(
-            broker.clock, self.matcher, self.traffic, self.figures, options.sys_interval_seconds
+            broker.clock, self.matcher, self.traffic, self.statistics, options
         )
         self.dirty_clients: list[ConnectedSession] = []
         """Clients whose records are to be stored soon."""
@@ -117,21 +118,19 @@ class MqttServices:
         await self.sessions.stop()
         await self.groups.stop()
 
-    def figures(self) -> Mapping[str, object]:
-        """What there is now, by mosquitto's names."""
-        connected, asleep = len(self.sessions.connected), self.sessions.asleep
-        return {
-            "version": self.options.version,
-            "clients/connected": connected,
-            "clients/disconnected": asleep,
-            "clients/total": connected + asleep,
-            "clients/maximum": self.sessions.connected_max,
-            "clients/expired": self.sessions.expired,
-            "subscriptions/count": self.matcher.count,
-            "shared_subscriptions/count": self.groups.count,
-            "retained messages/count": self.retained.count,
-            "retained messages/bytes": self.retained.bytes,
-        }
+    def statistics(self) -> MqttStatistics:
+        return MqttStatistics(
+            connected=len(self.sessions.connected),
+            connected_max=self.sessions.connected_max,
+            asleep=self.sessions.asleep,
+            expired=self.sessions.expired,
+            session_bytes=self.sessions.bytes_kept,
+            subscriptions=self.matcher.count,
+            subscription_bytes=self.matcher.bytes,
+            shared_subscriptions=self.groups.count,
+            retained=self.retained.count,
+            retained_bytes=self.retained.bytes,
+        )
 
     # -- subscriptions ------------------------------------------------------------------------
 

@@ -11,17 +11,19 @@ for 63 %.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
 from magnetar.core.entry.mqtt.run import PUBLISH, RETAIN, StoredPublish
 from magnetar.core.kernel.clock import Clock
+from magnetar.wire.mqtt.clients.statistics import MqttStatistics
 from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, Matcher, TopicSubscription
 from magnetar.wire.mqtt.delivery.stored_messages import Messages
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
+from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.topics import is_sys, matches
 from magnetar.wire.mqtt.traffic import Traffic
 
@@ -39,8 +41,6 @@ AVERAGED: Final = {
 """Topics of averages a minute, and the counters that they follow."""
 MINUTES: Final = (1, 5, 15)
 
-Figures = Callable[[], Mapping[str, object]]
-
 
 class SysTopics:
     """See the module's docstring."""
@@ -50,15 +50,15 @@ class SysTopics:
         clock: Clock,
         matcher: Matcher[FeedReader],
         traffic: Traffic,
-        figures: Figures,
-        interval_seconds: float,
+        statistics: Callable[[], MqttStatistics],
+        options: MqttOptions,
     ) -> None:
-        """`figures` returns the values of topics below `$SYS/broker/`."""
         self._clock = clock
         self._matcher = matcher
         self._traffic = traffic
-        self._figures = figures
-        self._interval = interval_seconds
+        self._statistics = statistics
+        self._version = options.version
+        self._interval = options.sys_interval_seconds
         self._began = clock.monotonic()
         self._values: dict[str, bytes] = {}
         """What was published last, by topic."""
@@ -75,8 +75,9 @@ class SysTopics:
 
     def _read(self) -> dict[str, bytes]:
         """All values as they are now."""
-        traffic = self._traffic
+        traffic, now = self._traffic, self._statistics()
         figures: dict[str, object] = {
+            "version": self._version,
             "uptime": f"{self._clock.monotonic() - self._began:.0f} seconds",
             "messages/received": traffic.packets_received,
             "messages/sent": traffic.packets_sent,
@@ -85,7 +86,15 @@ class SysTopics:
             "publish/messages/received": traffic.publishes_received,
             "publish/messages/sent": traffic.publishes_sent,
             "publish/messages/dropped": traffic.publishes_dropped,
-            **self._figures(),
+            "clients/connected": now.connected,
+            "clients/disconnected": now.asleep,
+            "clients/total": now.connected + now.asleep,
+            "clients/maximum": now.connected_max,
+            "clients/expired": now.expired,
+            "subscriptions/count": now.subscriptions,
+            "shared_subscriptions/count": now.shared_subscriptions,
+            "retained messages/count": now.retained,
+            "retained messages/bytes": now.retained_bytes,
         }
         for (name, minutes), average in self._averages.items():
             figures[f"{name}/{minutes}min"] = f"{average:.2f}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.testing.clock import FixedClock
+from magnetar.wire.mqtt.clients.statistics import MqttStatistics
 from magnetar.wire.mqtt.clients.sys_topics import SysTopics
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher
+from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.tests.peer import V5, Received, publish, subscribe
 from magnetar.wire.mqtt.traffic import Traffic
 
@@ -94,7 +96,8 @@ async def test_a_shared_subscription(stage: Stage) -> None:
 def test_averages_are_of_a_minute() -> None:
     traffic, clock = Traffic(), FixedClock()
     matcher: Matcher[FeedReader] = Matcher()
-    topics = SysTopics(clock, matcher, traffic, dict, 10)
+    now = MqttStatistics(*[0] * len(MqttStatistics.__struct_fields__))
+    topics = SysTopics(clock, matcher, traffic, lambda: now, MqttOptions())
     for _ in range(360):  # an hour with 5 publishes a second
         traffic.publishes_received += 50
         topics.publish()
