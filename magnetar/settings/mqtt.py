@@ -39,7 +39,7 @@ class Mqtt(Struct, frozen=True):
         ),
     ] = 1_000
     topic_alias_maximum: Annotated[
-        int, Meta(description="Topic aliases that a client may set.", ge=0, le=65_535)
+        int, Meta(description="Topic aliases of a connection, each way.", ge=0, le=65_535)
     ] = 64
     max_keepalive_seconds: Annotated[
         int,

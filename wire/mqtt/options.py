@@ -25,7 +25,7 @@ class MqttOptions(Struct, frozen=True):
     inflight_max: int = 1_000
     """Messages of QoS 1 and 2 in flight to a client that permits as many (Receive Maximum)."""
     topic_alias_maximum: int = 64
-    """Topic aliases that a client may set."""
+    """Topic aliases that a client may set, and the most that are set for one that accepts some."""
     keep_alive_seconds_max: int = 0
     """The longest keep-alive interval; clients that want more, or none, are told this one. 0 for no
     limit."""

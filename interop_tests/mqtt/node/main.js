@@ -11,6 +11,7 @@ async function connect(scene, options = {}) {
     protocolId: scene.args.version === 3 ? "MQIsdp" : "MQTT",
     reconnectPeriod: 50,
     ca: scene.args.ca,
+    properties: scene.args.aliases && { topicAliasMaximum: scene.args.aliases },
     ...options,
   });
   client.got = [];

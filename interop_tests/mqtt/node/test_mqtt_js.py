@@ -15,6 +15,12 @@ def test_messages_in_order(play, version, qos):
     assert seen == {"granted": [qos], "inOrder": True, "count": 200}
 
 
+def test_topic_aliases_to_it(play):
+    """Fewer than it has topics: some come with an alias, and some without."""
+    seen = play("messages", version=5, qos=1, aliases=2)
+    assert seen == {"granted": [1], "inOrder": True, "count": 200}
+
+
 def test_properties_of_5(play):
     found = play("properties", version=5)
     assert 98 <= found.pop("messageExpiryInterval") <= 100

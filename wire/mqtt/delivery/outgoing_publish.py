@@ -1,7 +1,7 @@
 """Encodes a stored PUBLISH for one subscriber. Pure.
 
 The sent packet differs from the stored one in the flags of the fixed header, the packet identifier,
-and in 5.0 the remaining expiry interval and the subscription identifiers.
+and in 5.0 the remaining expiry interval, the subscription identifiers and a topic alias.
 
     QoS      the lower one of publisher's and subscriber's [MQTT-3.8.4-8]
     RETAIN   0, unless Retain As Published asks for the publisher's [MQTT-3.3.1-12, -13]
@@ -19,9 +19,11 @@ from magnetar.core.entry.mqtt.run import PUBLISH, RETAIN, StoredPublish
 from magnetar.wire.mqtt.codec.fields import varint
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import DUP
+from magnetar.wire.mqtt.delivery.topic_aliases import NO_ALIAS, Alias
 
 _U16: Final = Layout(">H")
 _U32: Final = Layout(">I")
+_ALIAS: Final = bytes((Property.TOPIC_ALIAS,))
 
 
 class Addressee(NamedTuple):
@@ -31,6 +33,8 @@ class Addressee(NamedTuple):
     """Whether it speaks 5.0."""
     identifiers: Sequence[int] = ()
     """Identifiers of its matching subscriptions, in 5.0 [MQTT-3.3.4-3, -4]."""
+    alias: Alias = NO_ALIAS
+    """How the topic is sent, in 5.0."""
 
 
 def first_byte(qos: int, *, retain: bool, dup: bool = False) -> int:
@@ -45,24 +49,25 @@ def packed(
     seconds_left: int | None = None,
 ) -> bytes:
     """Encode the packet for one subscriber. `seconds_left` replaces the expiry interval."""
-    pieces = [_U16.pack(len(stored.topic)), stored.topic]
+    topic = b"" if addressee.alias.is_known else stored.topic
+    pieces = [_U16.pack(len(topic)), topic]
     if first >> 1 & 3:
         pieces.append(_U16.pack(packet_id))
     if addressee.has_properties:
-        pieces += _properties(stored.properties, addressee.identifiers, seconds_left)
+        pieces += _properties(stored.properties, addressee, seconds_left)
     pieces.append(stored.payload)
     body = b"".join(pieces)
     return bytes((first,)) + varint(len(body)) + body
 
 
-def _properties(
-    stored: bytes, identifiers: Sequence[int], seconds_left: int | None
-) -> Sequence[bytes]:
+def _properties(stored: bytes, addressee: Addressee, seconds_left: int | None) -> Sequence[bytes]:
     if seconds_left is not None:
         stored = with_expiry(stored, seconds_left)
-    if identifiers:
+    if addressee.alias.number:
+        stored += _ALIAS + _U16.pack(addressee.alias.number)
+    if addressee.identifiers:
         number = bytes((Property.SUBSCRIPTION_IDENTIFIER,))
-        stored += b"".join(number + varint(one) for one in identifiers)
+        stored += b"".join(number + varint(one) for one in addressee.identifiers)
     return varint(len(stored)), stored
 
 

@@ -41,6 +41,7 @@ from magnetar.wire.mqtt.delivery.lagging_reader import LaggingReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
 from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
+from magnetar.wire.mqtt.delivery.topic_aliases import NO_ALIAS, TopicAliases
 from magnetar.wire.mqtt.topics import matches
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Subscriber(LaggingReader):
         "_resends",
         "_room",
         "addressee",
+        "aliases",
         "dropped",
         "gone",
         "groups",
@@ -162,6 +164,8 @@ class Subscriber(LaggingReader):
         super().__init__(client_id, spawn)
         self.addressee = Addressee(has_properties=False)
         self.packet_bytes_max = NO_LIMIT
+        self.aliases: TopicAliases | None = None
+        """None for a client that accepts none [MQTT-3.1.2-27]."""
         self.subscriptions: dict[str, TopicSubscription] = {}
         self.ids: PacketIds[Sent] = PacketIds(window)
         self.dropped = 0
@@ -293,6 +297,7 @@ class Subscriber(LaggingReader):
         """Whether the stored packets, but for their identifiers, are what it gets."""
         return (
             segment.plain
+            and self.aliases is None
             and segment.qos <= grant.qos
             and not (segment.retain or grant.identifiers)
             and run.has_properties == self.addressee.has_properties
@@ -443,9 +448,12 @@ class Subscriber(LaggingReader):
                     return False  # [MQTT-3.3.2-5]
                 seconds_left = -(-left_ms // 1000)
         retain = packet.retain and grant.retain_as_published
-        addressee = self.addressee
+        addressee, alias = self.addressee, NO_ALIAS
         if grant.identifiers:
             addressee = addressee._replace(identifiers=grant.identifiers)
+        if self.aliases is not None:
+            alias = self.aliases.alias_of(packet.topic)
+            addressee = addressee._replace(alias=alias)
         first = first_byte(qos, retain=retain, dup=dup)
         data = packed(packet, first, number, addressee, seconds_left)
         if len(data) > self.packet_bytes_max:
@@ -453,6 +461,8 @@ class Subscriber(LaggingReader):
             return False
         self._packed.append(data)
         self._packed_count += 1
+        if self.aliases is not None:
+            self.aliases.sent(packet.topic, alias)
         return True
 
     def _drop(self, packets: int = 1) -> None:

@@ -29,6 +29,7 @@ from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Resumed, Sent, Subscriber
+from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.client import ConnectedClient
 from magnetar.wire.mqtt.session.publish import Publisher
@@ -225,6 +226,10 @@ class Connecting:
         )
         subscriber.addressee = Addressee(has_properties=client.version == Version.V5)
         subscriber.packet_bytes_max = properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
+        aliases = properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0)
+        if aliases:
+            maximum = min(aliases, services.options.topic_alias_maximum)
+            subscriber.aliases = TopicAliases(maximum)
         return subscriber
 
     def _capabilities(self, client: ConnectedClient) -> Mapping[Property, Any]:

@@ -61,6 +61,30 @@ async def test_overlapping_filters_give_one_copy(stage: Stage) -> None:
     assert sorted((only.properties[0:2], only.properties[2:4])) == [b"\x0b\x01", b"\x0b\x02"]
 
 
+async def test_topic_aliases_to_a_client_that_accepts_them(stage: Stage) -> None:
+    """[MQTT-3.1.2-26], [MQTT-3.3.2-11]: as many as it accepts, each with its topic at first."""
+    reader = await stage.connected("r", version=V5, properties=b"\x22\0\x02")
+    await reader.says(subscribe(("#", 1), version=V5))
+    writer = await stage.connected("w", version=V5)
+    sent = ["a", "b", "c", "b", "a", "c"]
+    for number, topic in enumerate(sent, 1):
+        await writer.says(publish(topic, b"x", qos=1, number=number, version=V5))
+    got = await reader.receive()
+    assert [(one.topic, one.properties) for one in got] == [
+        ("a", b"\x23\0\x01"), ("b", b"\x23\0\x02"), ("c", b""),
+        ("", b"\x23\0\x02"), ("", b"\x23\0\x01"), ("c", b""),
+    ]  # fmt: skip
+
+
+async def test_no_topic_aliases_to_others(stage: Stage) -> None:
+    """[MQTT-3.1.2-27]"""
+    reader = await stage.subscribed("r", ("#", 1), version=V5)
+    writer = await stage.connected("w", version=V5)
+    for _ in range(2):
+        await writer.says(publish("a", b"x", version=V5))
+    assert [(one.topic, one.properties) for one in await reader.receive()] == [("a", b"")] * 2
+
+
 async def test_a_repeated_filter_replaces_the_subscription(stage: Stage) -> None:
     """[MQTT-3.8.4-3]"""
     reader = await stage.subscribed("r", ("t", 2))
