@@ -18,7 +18,7 @@ from magnetar.core.link.layers.layer import Layer
 from magnetar.core.link.memory.pauses import PAUSE_STORAGE, PAUSE_STORING
 from magnetar.core.link.partial_frame import PartialFrame
 from magnetar.core.link.poller import READ, WRITE
-from magnetar.core.link.sockets import send, unsent
+from magnetar.core.link.sockets import probe, send, unsent
 from magnetar.core.link.wire import NO_WIRE, Session, Wire
 
 if TYPE_CHECKING:
@@ -249,6 +249,11 @@ class Connection:
         if not self.touched:
             self.touched = True
             self.link.touched(self)
+
+    def probe(self) -> None:
+        """Have the system ask whether a silent peer is still there, where the protocol does not."""
+        if self.fd >= 0:
+            probe(self.socket)
 
     def begin(self) -> None:
         """A task is about to pack replies, and then calls `settle`."""

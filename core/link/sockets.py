@@ -10,6 +10,7 @@ Invariant: no state is kept here; the caller gets all received bytes.
 from __future__ import annotations
 
 import os
+import socket
 import struct
 import sys
 from typing import Final
@@ -35,6 +36,17 @@ def py_receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
 def py_send(fd: int, data: bytes) -> int:
     """Send; returns the number of bytes taken. BlockingIOError if none, else OSError if broken."""
     return os.write(fd, data)
+
+
+def probe(sock: socket.socket) -> None:
+    """Have the system probe a peer that is silent for a minute; without an answer for another one,
+    the connection ends.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sys.platform == "linux":
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
 
 
 def unsent(fd: int) -> int:

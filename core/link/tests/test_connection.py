@@ -1,5 +1,6 @@
 """Peers that do not read, and what is counted meanwhile."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -131,3 +132,14 @@ async def test_who_only_waited_to_be_stored_has_proved_nothing() -> None:
         connection.storing(100)
         connection.stored(100)
         assert connection.partial.proven
+
+
+async def test_a_silent_peer_is_probed_by_the_system() -> None:
+    async with running() as bench, await bench.dial() as stream:
+        await stream.send_all(b"hello\n")
+        await receive_exactly(stream, 6)
+        (connection,) = bench.connections
+        connection.probe()
+        assert connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        bench.link.drop(connection, "the test is over")
+        connection.probe()  # changes nothing

@@ -210,6 +210,8 @@ class MqttSession:
         self.client = client
         if self.keep_alive:
             self._services.keep_alive.enter(self)
+        else:
+            self.connection.probe()  # a device without power says nothing for ever
         return True
 
     def _disconnect(self, client: ConnectedClient, packet: Disconnect) -> None:

@@ -133,3 +133,11 @@ async def test_disconnect_with_another_expiry(stage: Stage) -> None:
     record = stage.services.sessions.record_of("long")
     assert record is not None
     assert record.expiry_seconds == 9
+
+
+@pytest.mark.parametrize(("keep_alive", "probed"), [(0, True), (60, False)])
+async def test_without_keep_alive_the_system_asks(
+    stage: Stage, keep_alive: int, probed: bool
+) -> None:
+    client = await stage.connected(keep_alive=keep_alive)
+    assert client.line.probed is probed
