@@ -41,6 +41,7 @@ struct load {
     double phase_seconds;
     struct counts counts, base; /* base: counts when the measured phase began */
     double seconds, own_cpu, watched_cpu;
+    double attach_seconds, attach_cpu; /* until all were ready; the CPU is the watched process's */
     struct histogram publish_latency, end_to_end;
     uint64_t errors, errors_at_attach;
     bool stalled, stop_asked;

@@ -63,6 +63,7 @@ static void run(struct load *load) {
 int main(int count, char **arguments) {
     static struct load load;
     load.options = options_parse(count, arguments);
+    load.attach_cpu = watched_cpu_seconds(load.options.watch_pid);
     load.started_ns = load.now = load.progress_ns = clock_ns();
     struct rlimit files = {0};
     getrlimit(RLIMIT_NOFILE, &files);

@@ -43,6 +43,9 @@ struct options {
     uint32_t qos;
     int protocol_level;       /* 4 for 3.1.1, 5 for 5.0 */
     uint32_t writers;         /* connections that publish; those that read are one for each consumer */
+    uint32_t subscriptions;   /* of each client that only attaches, to filters of its own */
+    bool retain;              /* every message to a topic of its own, where it stays */
+    bool keep;                /* sessions outlive their connections */
     /* Kafka's */
     uint32_t partitions;      /* of a topic that is not there yet */
     double linger_ms;         /* how long librdkafka gathers a batch */

@@ -36,6 +36,8 @@ static void finish(struct load *load) {
 }
 
 static void phases_begin(struct load *load) {
+    load->attach_seconds = (double)(clock_ns() - load->started_ns) / 1e9;
+    load->attach_cpu = watched_cpu_seconds(load->options.watch_pid) - load->attach_cpu;
     if (load->options.mode == MODE_SUBSCRIBE) {
         load->phase = DONE;
         return;

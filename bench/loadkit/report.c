@@ -93,6 +93,8 @@ int report(const struct load *load) {
            messages ? load->own_cpu * 1e6 / (double)messages : 0);
     printf("\"server_cpu_s\": %.4f, \"server_us_per_msg\": %.4f", load->watched_cpu,
            messages ? load->watched_cpu * 1e6 / (double)messages : 0);
+    if (load->attached == load->connection_count)
+        printf(", \"attach_s\": %.4f, \"attach_cpu_s\": %.4f", load->attach_seconds, load->attach_cpu);
     print_latency(load, "publish_latency", &load->publish_latency);
     print_latency(load, "end_to_end", &load->end_to_end);
     printf("}\n");

@@ -25,7 +25,8 @@ bool consume_heard(struct load *load, struct connection *connection, uint8_t fir
     if (load->options.protocol_level == 5) at += 1 + (size_t)body[at]; /* properties: below 128 bytes */
     if (at > size) return false;
     load->progress_ns = load->now;
-    if (qos != load->options.qos || !take(load, connection, body + at, size - at)) {
+    bool expected = qos == load->options.qos && (load->options.mode != MODE_CONSUME || first & RETAINED);
+    if (!expected || !take(load, connection, body + at, size - at)) {
         load->counts.corrupt++;
         fault(load, "a message of %zu bytes is corrupt", size - at);
     }

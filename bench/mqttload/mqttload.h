@@ -1,6 +1,6 @@
 /* MQTT's words over sockets/, by hand: 3.1.1 or 5.0, every QoS, publishers and subscribers each on their own connection.
  * A publisher writes to TOPIC/NUMBER, and all subscribers have TOPIC/#, so each message comes as often as there are
- * subscribers (`--consumers`).
+ * subscribers (`--consumers`). A retained message has a topic of its own, TOPIC/NUMBER/SEQUENCE.
  *   attach.c  CONNECT, SUBSCRIBE           publish.c  PUBLISH and its acknowledgements
  *   consume.c messages that come         program.c  the options */
 #ifndef MQTTLOAD_MQTTLOAD_H
@@ -8,9 +8,14 @@
 
 #include "../sockets/sockets.h"
 
+#define SUBSCRIPTIONS_MAX 10 /* of a client */
+#define TOPIC_SIZE_MAX 100    /* of --topic */
+#define RETAINED 0x01
+
 enum packet {
     CONNECT = 0x10, CONNACK = 0x20, PUBLISH = 0x30, PUBACK = 0x40, PUBREC = 0x50, PUBREL = 0x62, PUBCOMP = 0x70,
-    SUBSCRIBE = 0x82, SUBACK = 0x90, PINGREQ = 0xc0, PINGRESP = 0xd0
+    SUBSCRIBE = 0x82, SUBACK = 0x90, PINGREQ = 0xc0, PINGRESP = 0xd0,
+    DISCONNECT = 0xe0
 };
 
 struct own {

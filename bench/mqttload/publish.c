@@ -19,7 +19,7 @@ void protocol_build(struct load *load, struct endpoint *producer, uint64_t inten
     size_t length = 2 + size + (options->qos ? 2 : 0) + speaks_5 + options->bytes;
     struct buffer *out = &producer->connection->out;
     uint8_t *first = buffer_room(out, length + HEAD_BYTES_MAX), *at = first;
-    *at++ = (uint8_t)(PUBLISH | options->qos << 1);
+    *at++ = (uint8_t)(PUBLISH | options->qos << 1 | (options->retain ? RETAINED : 0));
     at = put_varint(at, length);
     at = put_u16(at, (uint32_t)size);
     memcpy(at, topic, size);
@@ -29,7 +29,9 @@ void protocol_build(struct load *load, struct endpoint *producer, uint64_t inten
         at = put_u16(at, producer->own->packet_id);
     }
     if (speaks_5) *at++ = 0; /* no properties */
-    at = put_payload(at, load, producer->number, producer->sequence, intended_ns);
+    if (options->retain) /* they come back in any order: each as the only one of a producer */
+        at = put_payload(at, load, (uint32_t)producer->sequence * options->writers + producer->number, 0, intended_ns);
+    else at = put_payload(at, load, producer->number, producer->sequence, intended_ns);
     out->end += (size_t)(at - first);
 }
 

@@ -28,7 +28,7 @@ struct endpoint {
 struct connection {
     int fd;
     uint32_t number;
-    bool consumer, greeted, wants_write, ping_open;
+    bool consumer, greeted, wants_write, ping_open, unflushed;
     struct buffer in, out;
     struct endpoint *endpoints;
     uint32_t endpoint_count, attaching; /* endpoints before `attaching` are ready */
@@ -40,6 +40,8 @@ struct transport {
     struct connection *connections; /* consumers' first */
     uint32_t dialled, attaching_now;
     uint32_t next_connection; /* whose turn it is when sending at a rate */
+    struct connection **unflushed; /* those it was the turn of since the last look at the clock */
+    uint32_t unflushed_count;
     uint64_t ack_sweep_ns;
 };
 

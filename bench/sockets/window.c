@@ -7,6 +7,7 @@
 void window_prepare(struct load *load) {
     uint64_t room = 1;
     while (room < load->options.depth) room *= 2;
+    load->transport->unflushed = calloc(load->connection_count + 1, sizeof *load->transport->unflushed);
     if (load->options.mode != MODE_PUBLISH && load->options.mode != MODE_BOTH) return;
     for (uint32_t i = 0; i < load->connection_count; i++) {
         struct connection *connection = &load->transport->connections[i];
@@ -62,8 +63,18 @@ static struct connection *whose_turn(struct load *load) {
     return NULL;
 }
 
-void transport_send_due(struct load *load) {
-    load->full = false;
+/* Only those that were written to: there may be ten thousand others. */
+static void flush_written(struct load *load) {
+    struct transport *sockets = load->transport;
+    for (uint32_t i = 0; i < sockets->unflushed_count; i++) {
+        sockets->unflushed[i]->unflushed = false;
+        connection_flush(load, sockets->unflushed[i]);
+    }
+    sockets->unflushed_count = 0;
+}
+
+static void send_due(struct load *load) {
+    struct transport *sockets = load->transport;
     while (pace_due_ns(load) <= load->now && pace_may_send(load)) {
         struct connection *connection = whose_turn(load);
         if (connection == NULL) {
@@ -71,10 +82,16 @@ void transport_send_due(struct load *load) {
             return;
         }
         send_one(load, connection, pace_due_ns(load));
-        if (pace_due_ns(load) > load->now || buffer_size(&connection->out) > OUT_BYTES_MAX / 2) connection_flush(load, connection);
+        if (buffer_size(&connection->out) > OUT_BYTES_MAX / 2) connection_flush(load, connection);
+        if (!connection->unflushed) sockets->unflushed[sockets->unflushed_count++] = connection;
+        connection->unflushed = true;
     }
-    for (uint32_t i = 0; i < load->connection_count; i++)
-        if (buffer_size(&load->transport->connections[i].out) > 0) connection_flush(load, &load->transport->connections[i]);
+}
+
+void transport_send_due(struct load *load) {
+    load->full = false;
+    send_due(load);
+    flush_written(load);
 }
 
 bool window_settle(struct load *load, struct endpoint *producer, bool stored) {
