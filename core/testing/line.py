@@ -24,13 +24,10 @@ class Line:
         self.paused = 0
         """The present reasons to pause."""
         self.ending: str | None = None
-        self.probed = False
-        """Whether the system asks for a silent peer."""
 
     def touch(self) -> None: ...
 
-    def probe(self) -> None:
-        self.probed = True
+    def probe(self) -> None: ...
 
     def packed(self, size: int) -> None:
         """Count packed bytes, which are never sent."""

@@ -19,11 +19,22 @@ from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import Received
 
 
+class RecordedLine(Line):
+    """A line that records whether the system probes its peer."""
+
+    def __init__(self, peer: str) -> None:
+        super().__init__(peer)
+        self.probed = False
+
+    def probe(self) -> None:
+        self.probed = True
+
+
 class Client:
     """One client: `says` sends packets, and returns what the server answers."""
 
     def __init__(self, front: MqttFront, version: int) -> None:
-        self.line = Line("1.2.3.4:1")
+        self.line = RecordedLine("1.2.3.4:1")
         connection: Any = self.line
         self.wire, self.session = front.connect(connection)
         self.version = version
