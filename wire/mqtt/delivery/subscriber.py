@@ -11,6 +11,7 @@ nothing is stored when it is sent. An identifier in use by another message delay
 it. After a crash, nobody knows what was sent last, so DUP is set in all messages that were stored
 before ("might be re-delivery of an earlier attempt", 3.3.1.1).
 
+    held        CONNACK is not sent yet: its state is restored, and nothing is sent
     resending   messages in flight are sent again, in order and with DUP [MQTT-4.4.0-1]
     catching up messages that were stored since are sent
     live        messages are sent as the feeds offer them
@@ -135,6 +136,7 @@ class Subscriber(LaggingReader):
         "_doubtful",
         "_durable",
         "_grants",
+        "_held",
         "_outlet",
         "_packed",
         "_packed_count",
@@ -188,7 +190,7 @@ class Subscriber(LaggingReader):
         self._packed: list[bytes] = []
         self._packed_count = 0
         """Packets in them."""
-        self._congested = False
+        self._congested = self._held = False
         self._room = trio.lowlevel.ParkingLot()
         """Replays of retained messages that wait for room."""
 
@@ -206,19 +208,30 @@ class Subscriber(LaggingReader):
         self._grants.clear()
         return self.subscriptions.pop(filter, None) is not None
 
-    # -- places -----------------------------------------------------------------------------------
+    # -- a session that continues -----------------------------------------------------------------
 
-    def resume(
+    def hold(self) -> None:
+        """Send nothing until `start`: messages that are offered meanwhile are caught up with."""
+        self._held = self._congested = True
+
+    def start(self) -> None:
+        """CONNACK is sent: send again what is in flight, then catch up."""
+        self._held = self._congested = False
+        self.has_room()
+
+    def restore(
         self, places: Mapping[Feed, MessagePlace], in_flight: Sequence[Resumed], *, crashed: bool
     ) -> None:
-        """Continue a session: send again what is in flight, then catch up from these places."""
+        """Restore a session: what is in flight, and the places to catch up from. `start` follows,
+        so that a record that is stored in between has the whole state.
+        """
+        assert self._held
         for one in in_flight:
             self.ids.resume(one.packet_id, one.sent, one.qos, released=one.released)
         self._resending.extend(one.packet_id for one in in_flight)
         self._lagging.update(places)
         if crashed:
             self._doubtful = {feed: feed.at for feed in places}
-        self.has_room()
 
     async def _resend(self) -> None:
         """Send messages in flight again, as far as the window goes."""
@@ -473,6 +486,8 @@ class Subscriber(LaggingReader):
 
     def has_room(self) -> None:
         """Go on: messages were acknowledged, or the connection or a feed has room again."""
+        if self._held:
+            return
         if self._congested:
             self._congested = self._outlet.congested
         unanswered = len(self.ids) - len(self._resending)

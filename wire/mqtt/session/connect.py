@@ -2,13 +2,15 @@
 
     checked     protocol rules that concern more than the packet's bytes
     taken       another connection with the client id has ended, the session is found or new
+    restored    the subscriber has the session's places and messages in flight, and sends nothing
     stored      the record, for a session that lasts, and for a will
     CONNACK     then messages in flight are sent again, and later ones
 
 Everything happens in the turn of the client id, so two connections with one id come one after the
 other [MQTT-3.1.4-3]. Until CONNACK is sent, later packets of the connection wait (4.9).
 
-Invariant: session present is 1 exactly if a stored session is resumed [MQTT-3.2.2-2, -3].
+Invariants: session present is 1 exactly if a stored session is resumed [MQTT-3.2.2-2, -3]; a record
+of a resumed session has its whole state, also the one that is stored before CONNACK.
 """
 
 from __future__ import annotations
@@ -171,6 +173,8 @@ class Connecting:
             await self._give_back(client, found)
             raise ConnectRefused(ReasonCode.UNSPECIFIED_ERROR, "the client is gone")
         services.sessions.enter(client_id, client)
+        if found is not None:
+            self._restore(client, *resuming, crashed=found.crashed)
         try:
             if client.lasts or client.will is not None or found is not None:
                 await services.sessions.prepare()
@@ -187,8 +191,8 @@ class Connecting:
                 properties=self._capabilities(client),
             )
         )
-        if found is not None and not client.gone:
-            self._resume(client, found, *resuming)
+        if not client.gone:
+            client.subscriber.start()
         return client
 
     def _check_room_for(self, client: ConnectedClient) -> None:
@@ -224,6 +228,7 @@ class Connecting:
             services.broker.spawn,
             durable=client.lasts,
         )
+        subscriber.hold()
         subscriber.addressee = Addressee(has_properties=client.version == Version.V5)
         subscriber.packet_bytes_max = properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
         aliases = properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0)
@@ -297,14 +302,15 @@ class Connecting:
                     client.publisher.received.add(number)
         return places, in_flight
 
-    def _resume(
+    def _restore(
         self,
         client: ConnectedClient,
-        found: Found,
         places: dict[Feed, MessagePlace],
         in_flight: list[Resumed],
+        *,
+        crashed: bool,
     ) -> None:
-        """Read on from the places, and send what is in flight again."""
+        """Give the subscriber its places and messages in flight, and join its feeds and groups."""
         read = {log.feed: None for logs in client.feeds.values() for log in logs}
         for feed in read:
             if feed in places:
@@ -312,7 +318,7 @@ class Connecting:
             else:
                 feed.join(client.subscriber)
         lagging = {feed: place for feed, place in places.items() if feed in read}
-        client.subscriber.resume(lagging, in_flight, crashed=found.crashed)
+        client.subscriber.restore(lagging, in_flight, crashed=crashed)
         for subscription, logs in self._shared:
             self._services.groups.enter(client.client_id, client.subscriber, subscription, logs)
 

@@ -165,6 +165,25 @@ async def test_the_state_survives_a_crash() -> None:
         assert all(one.dup for one in others)
 
 
+async def test_the_state_survives_a_second_crash_right_after_connack() -> None:
+    """The record that is stored before CONNACK has all that the resumed one had."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        reader = await stage.subscribed("d", ("t", 2), clean=False)
+        writer = await stage.connected("w")
+        await writer.says(*(publish("t", b"%d" % n, qos=2, number=n + 1) for n in range(3)))
+        sent = await reader.receive()
+        await reader.says(peer.acknowledge("PUBREC", sent[0].number))
+    for _ in range(3):
+        async with serving(stores) as stage:
+            _, (connack, *again) = await stage.connects("d", clean=False)
+            assert connack.number == 1
+            expected = [("PUBREL", sent[0].number), *(("PUBLISH", one.number) for one in sent[1:])]
+            assert [(one.kind, one.number) for one in again] == expected
+            writer = await stage.connected("w")
+            await writer.says(publish("t", b"meanwhile", qos=0))
+
+
 async def test_a_message_of_qos_2_is_stored_once_across_a_crash() -> None:
     """[MQTT-4.3.3-10]"""
     stores = Stores()
