@@ -127,7 +127,8 @@ def mqtt_options(settings: Settings) -> MqttOptions:
         pending_messages_max=settings.limits.pending_messages_per_connection,
         sys_interval_seconds=mqtt.sys_interval,
         version=f"Magnetar version {__version__}",
-        sessions_bytes_max=mqtt.session_memory_mb * MEBIBYTE,
+        sleeping_bytes_max=mqtt.session_memory_mb * MEBIBYTE,
+        sessions_bytes_max=mqtt.session_storage_mb * MEBIBYTE,
         subscriptions_bytes_max=mqtt.subscription_memory_mb * MEBIBYTE,
         retained_bytes_max=mqtt.retained_memory_mb * MEBIBYTE,
     )

@@ -11,6 +11,9 @@ def families(now: MqttStatistics, traffic: Traffic) -> list[Family]:
         gauge("magnetar_mqtt_clients", "Connected clients", now.connected),
         gauge("magnetar_mqtt_sessions_asleep", "Sessions without a connection", now.asleep),
         gauge("magnetar_mqtt_session_bytes", "Memory of sessions", now.session_bytes),
+        gauge(
+            "magnetar_mqtt_session_stored_bytes", "Size of their records", now.session_bytes_stored
+        ),
         counter("magnetar_mqtt_sessions_expired_total", "Sessions that expired", now.expired),
         gauge(
             "magnetar_mqtt_subscriptions", "Subscriptions of connected clients", now.subscriptions

@@ -76,11 +76,19 @@ class Mqtt(Struct, frozen=True):
     session_memory_mb: Annotated[
         int,
         Meta(
-            description="Memory for the records of all sessions; beyond it, clients whose session "
+            description="Memory for the records of sleeping sessions; others are read from "
+            "storage when their clients come back.",
+            ge=1,
+        ),
+    ] = 32
+    session_storage_mb: Annotated[
+        int,
+        Meta(
+            description="Size of the records of all sessions; beyond it, clients whose session "
             "would outlive their connection are refused, if they are new.",
             ge=1,
         ),
-    ] = 256
+    ] = 1024
     subscription_memory_mb: Annotated[
         int,
         Meta(

@@ -36,8 +36,10 @@ class MqttOptions(Struct, frozen=True):
     """Subscriptions of one session."""
     subscriptions_bytes_max: int = 256 * 1024 * 1024
     """Memory for the subscriptions of all connected clients."""
-    sessions_bytes_max: int = 256 * 1024 * 1024
-    """Memory for the records of all sessions; beyond it, no new one is kept."""
+    sleeping_bytes_max: int = 32 * 1024 * 1024
+    """Memory for the records of sleeping sessions; others are read from storage."""
+    sessions_bytes_max: int = 1024 * 1024 * 1024
+    """Size of the records of all sessions; beyond it, no new one is kept."""
     pending_messages_max: int = 10_000
     """Publishes of one connection that wait for storage; beyond this, reading pauses."""
     sys_interval_seconds: float = 10.0

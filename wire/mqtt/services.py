@@ -62,7 +62,12 @@ class MqttServices:
         self.retained = RetainedMessages(
             broker, KeyedLog(broker, RETAINED), options.retained_bytes_max
         )
-        self.sessions = Sessions(KeyedLog(broker, SESSIONS), broker.clock, self.publish_will)
+        self.sessions = Sessions(
+            KeyedLog(broker, SESSIONS),
+            broker.clock,
+            self.publish_will,
+            options.sleeping_bytes_max,
+        )
         self.groups = SharedGroups(KeyedLog(broker, GROUPS), self.logs, self.matcher, broker.spawn)
         self.sessions.ended = self.groups.ended
         self.hold = Hold(broker, self.sessions, self.groups)
@@ -78,8 +83,8 @@ class MqttServices:
     async def open(self) -> None:
         """Load sessions and retained messages."""
         await self.retained.open()
-        await self.sessions.open()
-        await self.groups.open(self.sessions.all_records())
+        await self.sessions.open(self.groups.replayed)
+        await self.groups.open()
 
     async def run(self) -> None:
         """Run the background work until cancelled."""
@@ -122,11 +127,12 @@ class MqttServices:
         return MqttStatistics(
             connected=len(self.sessions.connected),
             connected_max=self.sessions.connected_max,
-            asleep=self.sessions.asleep,
+            asleep=self.sessions.records.asleep,
             expired=self.sessions.expired,
-            session_bytes=self.sessions.bytes_kept,
+            session_bytes=self.sessions.records.bytes_in_memory,
+            session_bytes_stored=self.sessions.records.bytes_stored,
             subscriptions=self.matcher.count,
-            subscription_bytes=self.matcher.bytes,
+            subscription_bytes=self.matcher.bytes + self.groups.bytes,
             shared_subscriptions=self.groups.count,
             retained=self.retained.count,
             retained_bytes=self.retained.bytes,

@@ -9,8 +9,9 @@ the slowest session; quotas and TTL apply to it as to all subscriptions.
     advanced   in rounds: the cursor moves up to the lowest place of all sessions
     released   deleted, when a round finds no session with a place in the log
 
-A round reads all records, in steps. Sessions that begin meanwhile begin at the end of their logs,
-so no cursor moves beyond the ends at the beginning of the round.
+A round looks at all connected clients, in steps, and at what sleeping sessions need together
+(`session_records.py`). Sessions that begin meanwhile begin at the end of their logs, so no cursor
+moves beyond the ends at the beginning of the round.
 
 Invariant: the cursor is never beyond a message that a session needs.
 """
@@ -26,7 +27,8 @@ import trio
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
-from magnetar.wire.mqtt.clients.record import SessionRecord
+from magnetar.wire.mqtt.clients.record import decode
+from magnetar.wire.mqtt.clients.session_records import lower, positions
 from magnetar.wire.mqtt.clients.sessions import Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
 
@@ -74,7 +76,11 @@ class Hold:
         ends = {name: topic.ledger.chain.confirmed for name, topic in held.items()}
         for client in list(self._sessions.connected.values()):
             client.changed()  # so that its record is not older than a round
-        needed = await self._needed()
+        try:
+            needed = await self._needed()
+        except BrokerError as error:
+            log.warning("logs keep what they have, as sessions cannot be read: %s", error)
+            return
         for name, topic in held.items():
             try:
                 if name in needed:
@@ -100,32 +106,14 @@ class Hold:
 
     async def _needed(self) -> dict[str, Position]:
         """The lowest position that any session needs, by log."""
-        lowest: dict[str, Position] = {}
-        for count, client_id in enumerate(self._sessions.names()):
+        records = self._sessions.records
+        await records.scan_if_due()
+        lowest, awake = records.lowest, records.awake()  # no session changes from one to the other
+        for count, (_, data) in enumerate(awake):
             if count % RECORDS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
-            record = self._sessions.record_of(client_id)
-            if record is not None:
-                _lower(lowest, _positions(record))
+            lower(lowest, positions(decode(data)))
         for client in list(self._sessions.connected.values()):
-            _lower(lowest, client.positions())
-        _lower(lowest, self._groups.positions())
+            lower(lowest, client.positions())
+        lower(lowest, self._groups.positions())
         return lowest
-
-
-def _positions(record: SessionRecord) -> Iterator[tuple[str, Position]]:
-    """The positions that a session needs, by log."""
-    for place in record.places:
-        if place.ledger_id >= 0:
-            yield place.log, (place.ledger_id, place.entry_id)
-    for one in record.in_flight:
-        yield record.places[one.log].log, (one.ledger_id, one.entry_id)
-    for mark in record.marks:
-        yield mark.log, (mark.ledger_id, mark.entry_id)
-
-
-def _lower(lowest: dict[str, Position], positions: Iterator[tuple[str, Position]]) -> None:
-    for name, position in positions:
-        found = lowest.get(name)
-        if found is None or position < found:
-            lowest[name] = position

@@ -6,11 +6,10 @@
     gone         none
 
 A session lasts if its expiry interval is not zero (3.1.2.11.2), or if it is one of 3.1.1 without
-clean session. The record is in memory, and in a compacted topic (`storage/keyed_log.py`). What is
-in memory was stored, or is on its way to storage and nobody was told.
+clean session. `session_records.py` has the records.
 
 A restart ends all connections: a session that was connected is asleep from then on, its messages in
-flight are doubtful, and its will is due.
+flight are doubtful, and its will is due. Its record still has no `ended_ms`.
 
 Invariants: a client id has one connected session at most, which takes the turn of its id while it
 connects; a session that has expired is never resumed.
@@ -18,8 +17,8 @@ connects; a session that has expired is never resumed.
 
 from __future__ import annotations
 
-import heapq
 import logging
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple, Protocol
@@ -29,14 +28,14 @@ from msgspec.structs import replace
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.clients import record as records
-from magnetar.wire.mqtt.clients.kept_records import KeptRecords
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
+from magnetar.wire.mqtt.clients.session_index import SessionIndex
+from magnetar.wire.mqtt.clients.session_records import SessionRecords
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES
-from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 
 log = logging.getLogger(__name__)
@@ -94,91 +93,37 @@ class Found(NamedTuple):
 class Sessions:
     """See the module's docstring."""
 
-    def __init__(self, stored: KeyedLog, clock: Clock, publish_will: PublishWill) -> None:
+    def __init__(
+        self, stored: KeyedLog, clock: Clock, publish_will: PublishWill, cached_bytes_max: int
+    ) -> None:
+        """`cached_bytes_max` limits the memory of sleeping sessions."""
         self.connected: dict[str, ConnectedSession] = {}
         self.connected_max = 0
         """The most that were connected at the same time."""
         self.expired = 0
         """The number of sessions that have expired."""
-        self._stored = stored
+        self.topic: TopicName = stored.name
+        """The topic of the records."""
         self._clock = clock
         self._publish_will = publish_will
-        self._records = KeptRecords()
-        self._crashed: set[str] = set()
-        """Sessions that were connected when a former process ended."""
-        self._due: list[tuple[int, str]] = []
-        """A heap: when which session has to be looked at. May name sessions that are gone."""
+        index = SessionIndex(secrets.token_bytes(16))
+        self.records = SessionRecords(stored, clock, index, self._due_ms, cached_bytes_max)
+        self._opened_ms = clock.wall_ms()
+        """When sessions that a former process left connected fell asleep."""
+        self._failed: dict[str, None] = {}
+        """Sessions whose last record could not be stored."""
+        self._retry_ms = 0
+        """When sessions that are due are looked at again, after a failure."""
         self._turns: dict[str, trio.Lock] = {}
         self.ended: Callable[[str, Iterable[str]], None] = _ignore
         """Called with client id and filters of a session that has ended."""
 
-    @property
-    def topic(self) -> TopicName:
-        """The topic of the records."""
-        return self._stored.name
-
-    @property
-    def count(self) -> int:
-        """The number of sessions with a record."""
-        return len(self._records)
-
-    @property
-    def bytes_kept(self) -> int:
-        """Memory of their records."""
-        return self._records.bytes
-
-    @property
-    def asleep(self) -> int:
-        """The number of sessions without a connection."""
-        return len(self._records) - sum(1 for one in self.connected if one in self._records)
-
-    def names(self) -> list[str]:
-        return list(self._records)
-
-    def record_of(self, client_id: str) -> SessionRecord | None:
-        """The last record of a session; None if it has none, or it is damaged."""
-        found = self._records.get(client_id)
-        try:
-            return None if found is None else records.decode(found)
-        except Corrupted as error:
-            log.error("the session of %r is lost: %s", client_id, error)
-            self._records.remove(client_id)
-            return None
-
-    def all_records(self) -> Iterator[tuple[str, SessionRecord]]:
-        for client_id in self.names():
-            record = self.record_of(client_id)
-            if record is not None:
-                yield client_id, record
-
-    # -- opening ----------------------------------------------------------------------------------
-
-    async def open(self) -> None:
-        """Load the records, if there are any."""
-        if not await self._stored.exists():
-            return
-        await self._stored.replay(self._replayed)
-        now_ms = self._clock.wall_ms()
-        for count, client_id in enumerate(self.names()):
-            if count % DUE_PER_TURN == 0:
-                await trio.lowlevel.checkpoint()
-            record = self.record_of(client_id)
-            if record is None:
-                continue
-            if not record.ended_ms:
-                self._crashed.add(client_id)
-                record = replace(record, ended_ms=now_ms)
-                self._records.keep(client_id, records.encode(record))
-            self._schedule(client_id, record)
-        if self._records:
-            log.info("%d sessions of MQTT clients are kept", len(self._records))
-
-    def _replayed(self, message: KeyedMessage) -> None:
-        client_id, record = message.packet.topic.decode(), message.packet.payload
-        if record:
-            self._records.keep(client_id, record)
-        else:
-            self._records.remove(client_id)
+    async def open(self, replayed: Callable[[str, SessionRecord | None], None]) -> None:
+        """Index the records, if there are any; see `SessionRecords.open`."""
+        self._opened_ms = self._clock.wall_ms()
+        await self.records.open(replayed)
+        if self.records.count:
+            log.info("%d sessions of MQTT clients are kept", self.records.count)
 
     # -- connecting -------------------------------------------------------------------------------
 
@@ -198,26 +143,26 @@ class Sessions:
 
         Its will is published now if the session ends, or without a delay (3.1.3.2.2).
         """
-        crashed = client_id in self._crashed
         other = self.connected.pop(client_id, None)
         if other is not None:
             record, crashed = await other.displace(), False
         else:
-            record = self._unexpired(client_id)
+            record = await self._unexpired(client_id)
+            crashed = record is not None and not record.ended_ms
         resumed = None if clean or (record and not record.expiry_seconds) else record
         if record is not None and record.will is not None:
             is_due = resumed is None or (other is not None and not record.will.delay_seconds)
             if is_due:
                 await self._publish_or_log(client_id, record.will)
         if resumed is None:
-            await self._forget(client_id)
+            await self._forget(client_id, record)
             return None
         return Found(replace(resumed, will=None), crashed)
 
-    def _unexpired(self, client_id: str) -> SessionRecord | None:
-        """The record, unless it has expired; then its session ends soon (`run`)."""
-        record = self.record_of(client_id)
-        if record is None or self._expires_ms(record) > self._clock.wall_ms():
+    async def _unexpired(self, client_id: str) -> SessionRecord | None:
+        """The record, unless it has expired; then its session ends now."""
+        record = await self.records.read(client_id)
+        if record is None or self.expires_ms(record) > self._clock.wall_ms():
             return record
         return replace(record, expiry_seconds=0)
 
@@ -225,45 +170,16 @@ class Sessions:
         """The client is connected; the caller has its turn."""
         self.connected[client_id] = session
         self.connected_max = max(self.connected_max, len(self.connected))
-        self._crashed.discard(client_id)
 
     async def give_back(self, client_id: str, record: SessionRecord) -> None:
         """The client has gone while it connected: the session sleeps again."""
         await self._fall_asleep(client_id, record)
 
-    def has_record(self, client_id: str) -> bool:
-        return client_id in self._records
-
-    # -- records ----------------------------------------------------------------------------------
-
-    async def prepare(self) -> None:
-        """Load the topic of the records, so that `put` can write."""
-        if not self._stored.is_open:
-            await self._stored.open()
-
-    def put(self, client_id: str, data: bytes, done: Callable[[BrokerError | None], None]) -> None:
-        """Store a record. Plain call, after `prepare`."""
-        self._records.keep(client_id, data)
-
-        def stored(result: Position | BrokerError) -> None:
-            done(result if isinstance(result, BrokerError) else None)
-
-        self._stored.put(client_id.encode(), data, stored)
-
-    async def store(self, client_id: str, record: SessionRecord) -> None:
-        """Store a record, and wait until it is stored."""
-        data = records.encode(record)
-        self._records.keep(client_id, data)
-        await self._stored.store(client_id.encode(), data)
-
-    async def _forget(self, client_id: str) -> None:
-        """Delete the record; stored when this returns."""
-        self._crashed.discard(client_id)
-        record = self.record_of(client_id)
+    async def _forget(self, client_id: str, record: SessionRecord | None) -> None:
+        """Delete the record, which is this one, if there is one; stored when this returns."""
         if record is not None:
             self.ended(client_id, (one.filter for one in record.subscriptions))
-        if self._records.remove(client_id):
-            await self._stored.store(client_id.encode(), b"")
+        await self.records.remove(client_id)
 
     # -- the end of a connection ------------------------------------------------------------------
 
@@ -281,10 +197,11 @@ class Sessions:
             del self.connected[client_id]
             try:
                 if record is None:
-                    await self._forget(client_id)
+                    await self._forget(client_id, await self.records.read(client_id))
                 else:
                     await self._fall_asleep(client_id, record)
             except BrokerError as error:
+                self._failed[client_id] = None
                 log.warning("the session of %r is kept as it was last stored: %s", client_id, error)
 
     async def _fall_asleep(self, client_id: str, record: SessionRecord) -> None:
@@ -294,10 +211,9 @@ class Sessions:
             await self._publish_or_log(client_id, record.will)
             record = replace(record, will=None)
         if not record.expiry_seconds and record.will is None:
-            await self._forget(client_id)
-            return
-        await self.store(client_id, record)
-        self._schedule(client_id, record)
+            await self._forget(client_id, record)
+        else:
+            await self.records.sleep(client_id, record)
 
     async def _publish_or_log(self, client_id: str, will: StoredWill) -> None:
         try:
@@ -309,7 +225,7 @@ class Sessions:
         """The server stops: end all connections, and store their sessions. Wills are published
         after the next start (3.1.2.5 permits that).
         """
-        waits: list[Completion[Position]] = []
+        waits: list[Completion[None]] = []
         for client_id, session in list(self.connected.items()):
             session.farewell()
             record = await session.last_record()
@@ -317,7 +233,7 @@ class Sessions:
             if record is not None:
                 data = records.encode(replace(record, ended_ms=self._clock.wall_ms()))
                 waits.append(Completion())
-                self._stored.put(client_id.encode(), data, waits[-1].done)
+                self.records.put(client_id, data, waits[-1].done)
         for wait in waits:
             try:
                 await wait.result()
@@ -326,22 +242,25 @@ class Sessions:
 
     # -- time -------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _expires_ms(record: SessionRecord) -> int:
-        if not record.ended_ms or record.expiry_seconds == NEVER_EXPIRES:
+    def _ended_ms(self, record: SessionRecord) -> int:
+        """When the connection of a sleeping session ended."""
+        return record.ended_ms or self._opened_ms
+
+    def expires_ms(self, record: SessionRecord) -> int:
+        """When a sleeping session expires."""
+        if record.expiry_seconds == NEVER_EXPIRES:
             return NEVER_MS
-        return record.ended_ms + 1000 * record.expiry_seconds
+        return self._ended_ms(record) + 1000 * record.expiry_seconds
 
     def _will_due_ms(self, record: SessionRecord) -> int:
         """When the will is published: after its delay, or when the session ends (3.1.3.2.2)."""
-        if record.will is None or not record.ended_ms:
+        if record.will is None:
             return NEVER_MS
-        return min(record.ended_ms + 1000 * record.will.delay_seconds, self._expires_ms(record))
+        delayed_ms = self._ended_ms(record) + 1000 * record.will.delay_seconds
+        return min(delayed_ms, self.expires_ms(record))
 
-    def _schedule(self, client_id: str, record: SessionRecord) -> None:
-        due_ms = min(self._will_due_ms(record), self._expires_ms(record))
-        if due_ms < NEVER_MS:
-            heapq.heappush(self._due, (due_ms, client_id))
+    def _due_ms(self, record: SessionRecord) -> int:
+        return min(self._will_due_ms(record), self.expires_ms(record))
 
     async def run(self) -> None:
         """End sessions, and publish wills, when they are due; until cancelled."""
@@ -352,33 +271,40 @@ class Sessions:
     async def end_due(self) -> None:
         """End the sessions, and publish the wills, that are due now."""
         now_ms = self._clock.wall_ms()
-        for _ in range(DUE_PER_TURN):
-            if not self._due or self._due[0][0] > now_ms:
-                return
-            _, client_id = heapq.heappop(self._due)
-            await self._look_at(client_id, now_ms)
+        if now_ms < self._retry_ms:
+            return
+        try:
+            due = await self.records.due(now_ms, DUE_PER_TURN)
+        except BrokerError as error:
+            self._retry_ms = now_ms + RETRY_MS
+            log.warning("sessions that are due have to wait: %s", error)
+            return
+        failed, self._failed = self._failed, {}
+        for client_id in (*due, *failed):
+            async with self.turn_of(client_id):
+                if client_id not in self.connected:
+                    await self._look_at(client_id, now_ms)
 
     async def _look_at(self, client_id: str, now_ms: int) -> None:
-        async with self.turn_of(client_id):
-            if client_id in self.connected:
-                return
-            record = self.record_of(client_id)
+        """End a sleeping session, or publish its will, if that is due."""
+        try:
+            record = await self.records.read(client_id)
             if record is None:
                 return
-            try:
-                if self._will_due_ms(record) <= now_ms:
-                    assert record.will is not None
-                    await self._publish_will(client_id, record.will)
-                    record = replace(record, will=None)
-                    await self.store(client_id, record)
-                if self._expires_ms(record) <= now_ms:
-                    await self._forget(client_id)
-                    self.expired += 1
-                else:
-                    self._schedule(client_id, record)
-            except BrokerError as error:
-                log.warning("the session of %r has to end, later: %s", client_id, error)
-                heapq.heappush(self._due, (now_ms + RETRY_MS, client_id))
+            if self._will_due_ms(record) <= now_ms:
+                assert record.will is not None
+                await self._publish_will(client_id, record.will)
+                record = replace(record, will=None, ended_ms=self._ended_ms(record))
+                await self.records.sleep(client_id, record)
+            if self.expires_ms(record) <= now_ms:
+                await self._forget(client_id, record)
+                self.expired += 1
+            elif self.records.is_awake(client_id):
+                await self.records.sleep(client_id, record)
+        except BrokerError as error:
+            self._failed[client_id] = None
+            self._retry_ms = now_ms + RETRY_MS
+            log.warning("the session of %r has to end, later: %s", client_id, error)
 
 
 def _ignore(_client_id: str, _filters: Iterable[str]) -> None:

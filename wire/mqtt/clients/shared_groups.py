@@ -31,6 +31,8 @@ from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 log = logging.getLogger(__name__)
 
 QOS_MAX: Final = 2
+SESSION_BYTES: Final = 150
+"""What a session with a shared subscription costs here, besides its client id."""
 
 Logs = Sequence[MqttLog]
 
@@ -52,6 +54,10 @@ class SharedGroups:
         self._groups: dict[str, SharedGroup] = {}
         self._sessions: dict[str, set[str]] = {}
         """The client ids of the sessions that have each subscription."""
+        self.bytes = 0
+        """Their memory, estimated."""
+        self._filters: dict[str, Sequence[str]] = {}
+        """The shared subscriptions of each session that is replayed, until that is done."""
         self._records: set[str] = set()
         """Groups with a record."""
         self._dirty: dict[SharedGroup, None] = {}
@@ -62,12 +68,37 @@ class SharedGroups:
 
     # -- opening ----------------------------------------------------------------------------------
 
-    async def open(self, sessions: Iterable[tuple[str, SessionRecord]]) -> None:
-        """Restore the groups of which these sessions are members."""
-        for client_id, record in sessions:
-            for one in record.subscriptions:
-                if one.filter.startswith(topics.SHARE):
-                    self._sessions.setdefault(one.filter, set()).add(client_id)
+    def replayed(self, client_id: str, record: SessionRecord | None) -> None:
+        """A stored record of a session, which replaces earlier ones; None if it has ended."""
+        for name in self._filters.pop(client_id, ()):
+            self._remove(client_id, name)
+        subscriptions = record.subscriptions if record is not None else ()
+        shared = [one.filter for one in subscriptions if one.filter.startswith(topics.SHARE)]
+        if shared:
+            self._filters[client_id] = shared
+        for name in shared:
+            self._add(client_id, name)
+
+    def _add(self, client_id: str, name: str) -> None:
+        sessions = self._sessions.setdefault(name, set())
+        if client_id not in sessions:
+            sessions.add(client_id)
+            self.bytes += SESSION_BYTES + len(client_id)
+
+    def _remove(self, client_id: str, name: str) -> bool:
+        """Returns whether that was the last session with the subscription."""
+        sessions = self._sessions.get(name, set())
+        if client_id not in sessions:
+            return False
+        sessions.discard(client_id)
+        self.bytes -= SESSION_BYTES + len(client_id)
+        if not sessions:
+            del self._sessions[name]
+        return not sessions
+
+    async def open(self) -> None:
+        """Restore the groups of which the replayed sessions are members."""
+        self._filters.clear()
         found: dict[str, bytes] = {}
 
         def replayed(message: KeyedMessage) -> None:
@@ -114,7 +145,7 @@ class SharedGroups:
         """Make a client a member of the group that its filter names, which reads these logs."""
         name = subscription.filter
         group = self._group(name)
-        self._sessions.setdefault(name, set()).add(client_id)
+        self._add(client_id, name)
         if not group.members:
             self._matcher.add(group, TopicSubscription(group.filter, QOS_MAX))
         group.attach(member, subscription, {each.name.full: each.feed for each in logs})
@@ -142,9 +173,7 @@ class SharedGroups:
     def ended(self, client_id: str, filters: Iterable[str]) -> None:
         """A session has ended that had these filters."""
         for name in filters:
-            sessions = self._sessions.get(name, set())
-            sessions.discard(client_id)
-            if not sessions and self._sessions.pop(name, None) is not None:
+            if self._remove(client_id, name):
                 self._end(name)
 
     def _end(self, name: str) -> None:

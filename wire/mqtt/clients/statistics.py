@@ -18,6 +18,8 @@ class MqttStatistics(Struct, frozen=True):
     """Sessions that have expired since the start."""
     session_bytes: int
     """Memory of the records of sessions."""
+    session_bytes_stored: int
+    """Size of the records of sessions, most of which are in storage only."""
     subscriptions: int
     """Those of connected clients."""
     subscription_bytes: int

@@ -160,7 +160,7 @@ class ConnectedClient:
         return records.encode(self.record())
 
     def _put(self, data: bytes, done: Callable[[BrokerError | None], None]) -> None:
-        self._services.sessions.put(self.client_id, data, done)
+        self._services.sessions.records.put(self.client_id, data, done)
 
     def _failed(self, error: BrokerError) -> None:
         self.end(f"the session cannot be stored: {error}")

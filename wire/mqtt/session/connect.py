@@ -177,7 +177,7 @@ class Connecting:
             self._restore(client, *resuming, crashed=found.crashed)
         try:
             if client.lasts or client.will is not None or found is not None:
-                await services.sessions.prepare()
+                await services.sessions.records.prepare()
                 await client.saved()
         except BrokerError:
             client.leave()
@@ -196,11 +196,11 @@ class Connecting:
         return client
 
     def _check_room_for(self, client: ConnectedClient) -> None:
-        """Refuse a session that would be kept, if there is no memory for its record."""
+        """Refuse a session that would be kept, if there is no room for its record."""
         sessions = self._services.sessions
-        is_new = client.lasts and not sessions.has_record(client.client_id)
-        if is_new and sessions.bytes_kept >= self._services.options.sessions_bytes_max:
-            text = "this server keeps as many sessions as it may (mqtt.session_memory_mb)"
+        is_new = client.lasts and client.client_id not in sessions.records
+        if is_new and sessions.records.bytes_stored >= self._services.options.sessions_bytes_max:
+            text = "this server keeps as many sessions as it may (mqtt.session_storage_mb)"
             raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, text)
 
     async def _give_back(self, client: ConnectedClient, found: Found | None) -> None:

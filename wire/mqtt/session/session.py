@@ -329,7 +329,7 @@ class MqttSession:
             return
         client.leave()
         sessions = self._services.sessions
-        if client.lasts or client.will is not None or sessions.has_record(client.client_id):
+        if client.lasts or client.will is not None or client.client_id in sessions.records:
             self._services.broker.spawn(sessions.leave, client.client_id, client)
         else:
             sessions.leave_at_once(client.client_id, client)

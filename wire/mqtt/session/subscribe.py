@@ -85,8 +85,9 @@ def _refusal(services: MqttServices, client: ConnectedClient, filter: str) -> Re
     options, sessions = services.options, services.sessions
     if (
         len(subscriptions) >= options.subscriptions_max
-        or services.matcher.bytes + weight(filter) > options.subscriptions_bytes_max
-        or (client.lasts and sessions.bytes_kept + len(filter) > options.sessions_bytes_max)
+        or services.matcher.bytes + services.groups.bytes + weight(filter)
+        > options.subscriptions_bytes_max
+        or (client.lasts and sessions.records.bytes_stored > options.sessions_bytes_max)
     ):
         return ReasonCode.QUOTA_EXCEEDED
     return None

@@ -16,7 +16,8 @@ each key's last stored value, and perhaps one whose `done` was not called yet.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from typing import Final
 
 import trio
@@ -125,6 +126,12 @@ class KeyedLog:
 
     async def replay(self, apply: Apply) -> None:
         """Read all entries in order. Damaged ones are logged, and skipped."""
+        async with aclosing(self.messages()) as messages:
+            async for message in messages:
+                apply(message)
+
+    async def messages(self) -> AsyncGenerator[KeyedMessage, None]:
+        """The same, one by one; other tasks run after each part."""
         ledger = (await self.open()).ledger
         position = ledger.chain.first
         while ledger.chain.has(position):
@@ -133,16 +140,17 @@ class KeyedLog:
                 at = (part.ledger_id, part.first_entry + place)
                 sent = part.sent(place)
                 if form_of(sent) is form:  # a lost entry is of no form
-                    self._apply(sent, at, apply)
+                    for message in self._read(sent, at):
+                        yield message
             position = ledger.chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
             await trio.lowlevel.checkpoint()
 
-    def _apply(self, sent: bytes, position: Position, apply: Apply) -> None:
+    def _read(self, sent: bytes, position: Position) -> Sequence[KeyedMessage]:
         try:
-            for message in _messages(sent, position):
-                apply(message)
+            return list(_messages(sent, position))
         except Corrupted as error:
             log.error("%s: entry %d:%d is skipped: %s", self.name, *position, error)
+            return ()
 
     async def message_at(self, position: Position) -> KeyedMessage:
         """The entry at a position that `append` has returned; `Corrupted` if it is not there."""
@@ -167,12 +175,12 @@ class KeyedLog:
         packet = runs.packet(_FIRST, key, None, value)
         self.append(_RUN + packet, self._broker.clock.wall_ms(), done)
 
-    async def store(self, key: bytes, value: bytes) -> None:
-        """Append a value, and wait until it is stored."""
+    async def store(self, key: bytes, value: bytes) -> Position:
+        """Append a value, and wait until it is stored; returns the entry's position."""
         await self.open()
         waiting = Completion[Position]()
         self.put(key, value, waiting.done)
-        await waiting.result()
+        return await waiting.result()
 
 
 def _messages(sent: bytes, position: Position) -> Iterator[KeyedMessage]:

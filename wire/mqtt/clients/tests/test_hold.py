@@ -53,6 +53,18 @@ async def test_a_sleeping_session_keeps_what_it_has_not_read() -> None:
         assert len(topic.ledger.chain.segments) == 1
 
 
+async def test_a_session_of_an_empty_log_keeps_all_that_comes(stage: Stage) -> None:
+    """Whatever the places of sessions are that begin later."""
+    first = await stage.subscribed("first", ("t", 1), clean=False)
+    await first.leaves()
+    await first.is_cut()
+    await write(stage, 3)
+    second = await stage.subscribed("second", ("t", 1), clean=False)
+    await second.leaves()
+    await second.is_cut()
+    assert await backlog(stage) == 3
+
+
 async def test_a_log_that_no_session_needs_is_released(stage: Stage) -> None:
     sleeper = await stage.subscribed("d", ("t", 1), clean=False)
     assert await backlog(stage) == 0

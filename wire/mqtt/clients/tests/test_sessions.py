@@ -28,9 +28,9 @@ async def test_a_session_expires(stage: Stage, properties: bytes, lasts: int) ->
     client = await stage.subscribed("d", ("t", 1), version=V5, clean=False, properties=properties)
     await client.is_cut()
     await stage.forward(max(lasts - 1, 0))
-    assert stage.services.sessions.count == bool(lasts)
+    assert stage.services.sessions.records.count == bool(lasts)
     await stage.forward(2)
-    assert stage.services.sessions.count == 0
+    assert stage.services.sessions.records.count == 0
     _, (connack,) = await stage.connects("d", version=V5, clean=False)
     assert connack.number == 0
 
@@ -51,9 +51,9 @@ async def test_the_expiry_clock_goes_on_while_the_server_is_down() -> None:
     stores.clock.forward(99)
     async with serving(stores) as stage:
         await stage.forward(0)
-        assert stage.services.sessions.count == 1
+        assert stage.services.sessions.records.count == 1
         await stage.forward(2)
-        assert stage.services.sessions.count == 0
+        assert stage.services.sessions.records.count == 0
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ async def test_only_a_normal_disconnect_discards_the_will(
     await client.is_cut()
     got = await reader.receive()
     assert [(one.topic, one.payload, one.qos) for one in got] == [WILL[:3]] * published
-    assert stage.services.sessions.count == 0
+    assert stage.services.sessions.records.count == 0
 
 
 async def test_a_broken_connection_publishes_the_will(stage: Stage) -> None:
@@ -155,14 +155,16 @@ async def test_a_will_is_published_after_a_crash(seconds: int, properties: bytes
         assert await reader.receive() == [], "it is published once"
 
 
-async def test_a_damaged_record(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    client = await stage.subscribed("d", ("t", 1), clean=False)
-    await client.leaves()
-    sessions = stage.services.sessions
-    sessions._records.keep("d", b"\x07what")  # damage
-    with caplog.at_level(logging.ERROR):
-        _, (connack,) = await stage.connects("d", clean=False)
-    assert connack.number == 0
+async def test_a_damaged_record(caplog: pytest.LogCaptureFixture) -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        client = await stage.subscribed("d", ("t", 1), clean=False)
+        await client.leaves()
+        await stage.services.sessions.records.stored.store(b"d", b"\x07what")  # damage
+    async with serving(stores) as stage:
+        with caplog.at_level(logging.ERROR):
+            _, (connack,) = await stage.connects("d", clean=False)
+        assert connack.number == 0
     assert "the session of 'd' is lost" in caplog.text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.testing.broker import Stores
+from magnetar.wire.mqtt.clients.shared_groups import SESSION_BYTES
 from magnetar.wire.mqtt.conftest import Client, Stage, serving
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, Received, publish, subscribe, unsubscribe
@@ -207,9 +208,27 @@ async def test_a_group_without_sessions_is_forgotten() -> None:
     stores = Stores()
     async with serving(stores) as stage:
         await member(stage, "1", lasts=True)
-        await stage.services.sessions._stored.store(b"1", b"")
+        await stage.services.sessions.records.stored.store(b"1", b"")
     async with serving(stores) as stage:
         assert stage.services.groups.count == 0
+
+
+async def test_sessions_that_sleep_count_as_memory() -> None:
+    """Until they end: random client ids cannot fill it."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        groups = stage.services.groups
+        for name in ("1", "2"):
+            await (await member(stage, name, lasts=True)).is_cut()
+        size = groups.bytes
+        assert size == 2 * (SESSION_BYTES + 1)
+    async with serving(stores) as stage:
+        groups = stage.services.groups
+        assert groups.bytes == size
+        await stage.connected("1", version=V5)
+        assert groups.bytes == size // 2
+        await stage.connected("2", version=V5)
+        assert groups.bytes == 0
 
 
 async def test_the_logs_keep_what_a_group_needs(stage: Stage) -> None:

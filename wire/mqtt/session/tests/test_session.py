@@ -130,7 +130,7 @@ async def test_disconnect_with_another_expiry(stage: Stage) -> None:
     long = await stage.connected("long", version=V5, properties=b"\x11\0\0\0\x60")
     assert await long.says(peer.disconnect(0, expiry)) == []
     await long.is_cut()
-    record = stage.services.sessions.record_of("long")
+    record = await stage.services.sessions.records.read("long")
     assert record is not None
     assert record.expiry_seconds == 9
 

@@ -1,0 +1,154 @@
+"""Records of sessions in memory and in storage: what each costs, and what the logs keep."""
+
+from __future__ import annotations
+
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores
+from magnetar.wire.mqtt.clients import session_records
+from magnetar.wire.mqtt.clients.session_records import lower
+from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.tests.peer import V5, publish
+
+LOG = "persistent://public/default/mqtt"
+NOTHING_CACHED = {"sleeping_bytes_max": 0}
+
+
+async def sleeper(stage: Stage, name: str, *filters: str, expiry: int = 1_000) -> None:
+    properties = b"\x11" + expiry.to_bytes(4, "big")
+    wanted = ((filter, 1) for filter in filters or ("t",))
+    client = await stage.subscribed(name, *wanted, version=V5, properties=properties)
+    await client.leaves()
+    await client.is_cut()
+
+
+async def write(stage: Stage, *payloads: bytes) -> None:
+    writer = await stage.connected("w")
+    for number, payload in enumerate(payloads, 1):
+        await writer.says(publish("t", payload, qos=1, number=number))
+    await writer.leaves()
+    await writer.is_cut()
+
+
+async def test_sleeping_sessions_are_read_from_storage() -> None:
+    """Also after a restart, and also those that are in memory."""
+    stores = Stores()
+    for options in ({}, NOTHING_CACHED, {}):
+        async with serving(stores, **options) as stage:
+            if options:
+                assert stage.services.sessions.records.count == 3
+            for number in range(3):
+                await sleeper(stage, f"c{number}")
+            await write(stage, b"x")
+            for number in range(3):
+                client, (connack, *got) = await stage.connects(f"c{number}", clean=False)
+                assert (connack.number, [one.payload for one in got]) == (1, [b"x"])
+                await client.acknowledges(*got)
+                await client.leaves()
+                await client.is_cut()
+
+
+async def test_only_the_last_ones_are_in_memory() -> None:
+    async with serving(sleeping_bytes_max=2_000) as stage:
+        records = stage.services.sessions.records
+        for number in range(30):
+            await sleeper(stage, f"c{number}")
+        names = [f"c{number}" for number in range(30)]
+        assert list(records._cached) == names[-len(records._cached) :]
+        assert 1 <= len(records._cached) < 8
+        assert records.bytes_in_memory < 2_000 + 30 * session_records.INDEX_BYTES
+        assert (records.asleep, records.count) == (30, 30)
+        size = records.bytes_stored
+        for number in range(30):
+            await stage.connected(f"c{number}", version=V5)  # a clean start
+        assert (records.count, records.bytes_stored) == (0, 0)
+        assert size > 30 * 20
+
+
+async def test_sessions_in_storage_expire_and_publish_their_wills() -> None:
+    async with serving(**NOTHING_CACHED) as stage:
+        reader = await stage.subscribed("reader", ("w", 0))
+        client = await stage.connected(
+            "d", version=V5, properties=b"\x11\0\0\0\x64", will=("w", b"bye", 0, False),
+            will_properties=b"\x18\0\0\0\x32",
+        )  # fmt: skip
+        await client.is_cut()
+        await stage.forward(49)
+        assert await reader.receive() == []
+        await stage.forward(2)
+        assert [one.payload for one in await reader.receive()] == [b"bye"]
+        await stage.forward(47)
+        assert "d" in stage.services.sessions.records
+        await stage.forward(3)
+        assert "d" not in stage.services.sessions.records
+        assert stage.services.sessions.expired == 1
+
+
+async def test_the_logs_keep_what_sleeping_sessions_need() -> None:
+    """Before a scan perhaps more, never less."""
+    async with serving(**NOTHING_CACHED) as stage:
+        records = stage.services.sessions.records
+        await sleeper(stage, "first")
+        await write(stage, b"1", b"2")
+        await sleeper(stage, "second")
+        (first,) = records.lowest.values()
+        await stage.connected("first", version=V5)  # ends it
+        assert records.lowest == {LOG: first}
+        await records.scan_if_due()
+        assert records.lowest[LOG] > first
+        third = records.lowest
+        await write(stage, b"3")
+        await sleeper(stage, "third")
+        assert records.lowest == third
+
+
+async def test_a_session_that_falls_asleep_during_a_scan_counts() -> None:
+    async with serving(**NOTHING_CACHED) as stage:
+        records = stage.services.sessions.records
+        await sleeper(stage, "first")
+        early = await stage.subscribed("early", ("t", 1), clean=False)
+        await write(stage, b"1")
+        await sleeper(stage, "second")
+        await stage.connected("first", version=V5)  # so that a scan is due
+        lowest = min(at for _, at in stage.services.sessions.connected["early"].positions())
+        scan = records.sleeping()
+        await anext(scan)
+        records._since_scan = {}
+        await early.leaves()
+        await early.is_cut()
+        await settled()
+        assert records._since_scan == {LOG: lowest}
+        await scan.aclose()
+
+
+async def test_scans_rest_longer_than_they_take(stage: Stage) -> None:
+    records = stage.services.sessions.records
+    records._scan_after = stage.stores.clock.monotonic() + 10
+    await sleeper(stage, "first")
+    await sleeper(stage, "first")
+    before = records.lowest
+    await stage.connected("first", version=V5)
+    await records.scan_if_due()
+    assert records.lowest == before != {}
+    await stage.forward(11)
+    await records.scan_if_due()
+    assert records.lowest == {}
+
+
+async def test_a_session_whose_record_cannot_be_stored_is_tried_again(stage: Stage) -> None:
+    client = await stage.subscribed("d", ("t", 1), clean=False)
+    records = stage.services.sessions.records
+    stage.stores.ledgers.full = True
+    await client.leaves()
+    await client.is_cut()
+    assert records.is_awake("d")
+    stage.stores.ledgers.full = False
+    await stage.forward(10)
+    assert not records.is_awake("d")
+    _, (connack,) = await stage.connects("d", clean=False)
+    assert connack.number == 1
+
+
+def test_lower() -> None:
+    lowest = {"a": (1, 5)}
+    lower(lowest, [("a", (1, 4)), ("a", (2, 0)), ("b", (9, 9))])
+    assert lowest == {"a": (1, 4), "b": (9, 9)}
