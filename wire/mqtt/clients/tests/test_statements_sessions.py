@@ -11,7 +11,6 @@ import pytest
 
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
-from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V3, V5, acknowledge, publish, subscribe
 
 OLD_AND_NEW = pytest.mark.parametrize("version", [V3, V5])

@@ -46,9 +46,7 @@ async def resumed(stage: Stage, version: int) -> tuple[Client, list[Received]]:
 
 @OLD_AND_NEW
 @pytest.mark.parametrize("lasts", [False, True])
-async def test_identifiers_are_unused_and_not_zero(
-    stage: Stage, version: int, lasts: bool
-) -> None:
+async def test_identifiers_are_unused_and_not_zero(stage: Stage, version: int, lasts: bool) -> None:
     """[MQTT-2.2.1-4], [MQTT-2.3.1-4 of 3.1.1]: new messages of QoS 1 [MQTT-4.3.2-1] and QoS 2
     [MQTT-4.3.3-1] get one that no unfinished exchange has.
     """
@@ -205,9 +203,7 @@ async def test_a_message_that_was_sent_once_does_not_expire(stage: Stage, qos: i
 
 @pytest.mark.parametrize(("qos", "kind"), [(1, "PUBACK"), (2, "PUBREC")])
 @pytest.mark.parametrize("reason", [0x80, 0x83, 0x87, 0x97, 0x99])
-async def test_a_message_that_is_rejected(
-    stage: Stage, qos: int, kind: str, reason: int
-) -> None:
+async def test_a_message_that_is_rejected(stage: Stage, qos: int, kind: str, reason: int) -> None:
     """[MQTT-4.4.0-2]: it is not sent again, whether the connection ends or not."""
     client = await stage.subscribed("d", ("t", 2), **lasting(V5))
     await send(stage, (b"x", qos), (b"y", qos))
@@ -267,7 +263,5 @@ async def test_messages_are_delivered_in_their_order(
         for one in messages:
             name, count_text = one.payload.split()
             found.setdefault((one.topic, one.qos, name), []).append(int(count_text))
-        messages = [
-            one for one in await reader.acknowledges(*messages) if one.kind == "PUBLISH"
-        ]
+        messages = [one for one in await reader.acknowledges(*messages) if one.kind == "PUBLISH"]
     assert found == expected

@@ -30,9 +30,7 @@ async def retained(stage: Stage, filter: str = "#", qos: int = 2) -> list[Receiv
 
 @OLD_AND_NEW
 @pytest.mark.parametrize("qos", [0, 1, 2])
-async def test_they_are_stored_for_future_subscribers(
-    stage: Stage, version: int, qos: int
-) -> None:
+async def test_they_are_stored_for_future_subscribers(stage: Stage, version: int, qos: int) -> None:
     """With their QoS [MQTT-3.3.1-5 of 3.1.1], and sent with RETAIN 1 [MQTT-3.3.1-8 of 3.1.1]."""
     await retain(await stage.connected("w", version=version), "t", b"x", qos)
     for granted in (0, 1, 2):
