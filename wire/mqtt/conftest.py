@@ -73,6 +73,11 @@ class Client:
                 answers += await self.says(peer.acknowledge("PUBCOMP", one.number))
         return answers
 
+    async def completes(self, *answers: Received) -> list[Received]:
+        """Send PUBREL for each PUBREC."""
+        received = [one.number for one in answers if one.kind == "PUBREC"]
+        return await self.says(*(peer.acknowledge("PUBREL", number) for number in received))
+
     async def is_cut(self) -> None:
         """The connection breaks."""
         self.session.closed("the peer closed")

@@ -7,8 +7,8 @@
 
 The wire knows the protocol version and the maximum packet size. The session has identifiers, quotas
 and topic aliases. An invalid packet ends the connection. A client of 5.0 gets the reason, in
-CONNACK before it is connected and in DISCONNECT after that (4.13.1). Before 5.0 servers close
-without a reason, except for the return codes of CONNACK.
+CONNACK before it is connected and in DISCONNECT after that (4.13.1), but none between CONNECT and
+CONNACK. Before 5.0 servers close without a reason, except for the return codes of CONNACK.
 
 Invariant: after `PacketError` or `close`, no byte is parsed and nothing is packed.
 """
@@ -62,6 +62,9 @@ class MqttWire:
         self.state = WireState.CONNECTING
         self.version = Version.V3_1_1
         """Before CONNECT, the version that every client understands."""
+        self.answered = False
+        """Whether a packet was sent. The first one is CONNACK, and DISCONNECT may not come before
+        it [MQTT-3.14.0-1]."""
         self.frame_bytes_wanted = 0
         self.names = TopicNames()
         self._size_max = packet_bytes_max
@@ -163,6 +166,7 @@ class MqttWire:
         """Have encoded packets sent, unless the connection has ended."""
         if self.state is not WireState.CLOSED:
             self._outgoing += packets
+            self.answered = True
 
     def take_outgoing(self) -> list[bytes]:
         outgoing, self._outgoing = self._outgoing, []
@@ -173,7 +177,7 @@ class MqttWire:
     def _refuse(self, error: PacketError) -> None:
         """Pack the reason for closing, if the version has a packet for it."""
         if self.state is WireState.OPEN:
-            if self.version == Version.V5:
+            if self.version == Version.V5 and self.answered:
                 self._outgoing.append(encode.disconnect(error.reason))
         elif self.state is WireState.CONNECTING and self._has_code_for(error):
             self._outgoing.append(encode.connack(self.version, error.reason))

@@ -30,6 +30,7 @@ def with_expiry(version: int, seconds: int = 100) -> dict:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_messages_in_order(paho, topic, version, qos):
+    """A client of others needs no extension of the specification [MQTT-7.0.0-2 of 3.1.1]."""
     reader, writer = paho(version=version), paho(version=version)
     reader.connect()
     writer.connect()
@@ -176,8 +177,10 @@ def test_a_message_that_expires(paho, topic):
     assert [message.payload for message in again.take(1)] == [b"stays"]
 
 
-def test_large_messages(paho, topic):
-    reader, writer = paho(), paho()
+@pytest.mark.parametrize("version", VERSIONS)
+def test_large_messages(paho, topic, version):
+    """TCP carries all bytes in their order, both ways [MQTT-4.2.0-1], [MQTT-7.1.1-1 of 3.1.1]."""
+    reader, writer = paho(version=version), paho(version=version)
     reader.connect()
     writer.connect()
     reader.subscribe(topic, 1)

@@ -41,7 +41,9 @@ def exchange(client, topic, qos=1, sizes=SIZES):
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 def test_websocket(paho, server, topic, version):
-    """paho forgets the rest of a packet that a socket does not take at once (2.1, `_packet_write`
+    """Bytes in their order, both ways [MQTT-4.2.0-1], [MQTT-7.1.1-1 of 3.1.1].
+
+    paho forgets the rest of a packet that a socket does not take at once (2.1, `_packet_write`
     without `appendleft`), so there is none of megabytes.
     """
     address = websocket(server.mqtt_ws_url)

@@ -274,7 +274,7 @@ class Subscriber(LaggingReader):
                 if self._pack(packet, messages.published_ms, grant, found.qos, number, dup=True):
                     return True
         if self.ids.get(number) is found:
-            self.ids.forget(number)  # expired, too large, or no longer stored
+            self.ids.forget(number)  # too large, or no longer stored
         return True
 
     # -- sending ----------------------------------------------------------------------------------
@@ -457,9 +457,9 @@ class Subscriber(LaggingReader):
             deadline = expires_at(packet.properties, published_ms)
             if deadline is not None:
                 left_ms = deadline - self._clock.wall_ms()
-                if left_ms <= 0:
+                if left_ms <= 0 and not dup:  # what may have been sent stays [MQTT-4.3.3-7]
                     return False  # [MQTT-3.3.2-5]
-                seconds_left = -(-left_ms // 1000)
+                seconds_left = max(0, -(-left_ms // 1000))
         retain = packet.retain and grant.retain_as_published
         addressee, alias = self.addressee, NO_ALIAS
         if grant.identifiers:

@@ -13,6 +13,7 @@ Invariant: nothing is sent or stored for a client that is gone, except its last 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -116,9 +117,27 @@ class ConnectedClient:
 
     def end(self, why: str, reason: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
         """Close the connection, in 5.0 with DISCONNECT."""
-        if self.version == Version.V5:
-            self.send(encode.disconnect(reason, self.problem(why)))
+        self._say_why(reason, why)
         self.connection.end(why)
+
+    def _say_why(self, reason: ReasonCode, why: str = "") -> None:
+        """Send DISCONNECT as the last packet [MQTT-3.14.4-1], in 5.0 and after CONNACK."""
+        if self.version == Version.V5 and self.wire.answered:
+            self.answer(partial(encode.disconnect, reason), why)
+        self.wire.close()
+
+    def answer(self, encoded: Callable[[Properties], bytes], problem: str = "") -> None:
+        """Have a packet sent with a reason string, if the client wants one and it is not too large
+        then [MQTT-3.1.2-24]. No packet without names, filters or strings is larger than CONNACK.
+        """
+        size_max = self.subscriber.packet_bytes_max
+        packet = encoded(self.problem(problem))
+        if len(packet) > size_max:
+            packet = encoded(NO_PROPERTIES)
+        if len(packet) > size_max:
+            self.end("an answer is larger than the client accepts", ReasonCode.PACKET_TOO_LARGE)
+        else:
+            self.send(packet)
 
     def problem(self, text: str) -> Properties:
         """The reason string, if the client wants it."""
@@ -236,8 +255,7 @@ class ConnectedClient:
 
     def farewell(self) -> None:
         """The server stops: tell the client."""
-        if self.version == Version.V5:
-            self.send(encode.disconnect(ReasonCode.SERVER_SHUTTING_DOWN))
+        self._say_why(ReasonCode.SERVER_SHUTTING_DOWN)
 
     def positions(self) -> Iterator[tuple[str, Position]]:
         """The positions that it needs, by log."""
@@ -280,8 +298,7 @@ class ConnectedClient:
 
     async def displace(self) -> SessionRecord | None:
         """Another connection has the client id (3.1.4): see `ConnectedSession`."""
-        if self.version == Version.V5:
-            self.send(encode.disconnect(ReasonCode.SESSION_TAKEN_OVER))
+        self._say_why(ReasonCode.SESSION_TAKEN_OVER)
         self.leave()
         self.connection.end("another connection has the same client id")
         return await self.last_record()

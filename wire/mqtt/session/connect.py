@@ -99,6 +99,7 @@ class Connecting:
         self._shared: list[tuple[TopicSubscription, Sequence[MqttLog]]] = []
         """Shared subscriptions to resume, and their logs."""
         self.keep_alive = self._kept_alive()
+        self._packet_bytes_max = packet.properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
 
     async def run(self, enter: Enter) -> ConnectedClient | None:
         """Connect; None if it is refused. `enter` is called before CONNACK."""
@@ -116,9 +117,11 @@ class Connecting:
         return None
 
     def _refuse(self, reason: ReasonCode, text: str) -> None:
-        properties = {Property.REASON_STRING: text} if text else {}
-        connack = encode.connack(self._packet.version, reason, properties=properties)
-        self._wire.pack((connack,))
+        for properties in ({Property.REASON_STRING: text} if text else {}, {}):
+            connack = encode.connack(self._packet.version, reason, properties=properties)
+            if len(connack) <= self._packet_bytes_max:
+                self._wire.pack((connack,))
+                break
         self._wire.close()
         self._connection.complain("clients refused", f"CONNECT refused: {text}")
         self._connection.end(text)
@@ -164,6 +167,7 @@ class Connecting:
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
         self._check_room_for(client)
+        self._check_size_of(self._capabilities(client))
         found = await services.sessions.take(client_id, clean=packet.clean_start)
         record = found.record if found is not None else SessionRecord(client.expiry_seconds)
         client.publisher = Publisher(services, client, record.received)
@@ -203,6 +207,12 @@ class Connecting:
             text = "this server keeps as many sessions as it may (mqtt.session_storage_mb)"
             raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, text)
 
+    def _check_size_of(self, capabilities: Mapping[Property, Any]) -> None:
+        """Refuse a client that does not accept the whole CONNACK [MQTT-3.1.2-24]."""
+        connack = encode.connack(Version.V5, ReasonCode.SUCCESS, properties=capabilities)
+        if len(connack) > self._packet_bytes_max:
+            raise ConnectRefused(ReasonCode.PACKET_TOO_LARGE, "Maximum Packet Size is too small")
+
     async def _give_back(self, client: ConnectedClient, found: Found | None) -> None:
         client.leave()
         if found is not None:
@@ -230,7 +240,7 @@ class Connecting:
         )
         subscriber.hold()
         subscriber.addressee = Addressee(has_properties=client.version == Version.V5)
-        subscriber.packet_bytes_max = properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
+        subscriber.packet_bytes_max = self._packet_bytes_max
         aliases = properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0)
         if aliases:
             maximum = min(aliases, services.options.topic_alias_maximum)

@@ -386,10 +386,11 @@ class Publisher:
             if run.ones or run.twos:
                 client.end(str(error))
             return
-        reason, why = reason_of(error), client.problem(str(error))
+        reason = reason_of(error)
         for kind, ids in ((PacketType.PUBACK, run.ones), (PacketType.PUBREC, run.twos)):
             for number in ids:
-                client.send(encode.acknowledgement(client.version, kind, number, reason, why))
+                encoded = partial(encode.acknowledgement, client.version, kind, number, reason)
+                client.answer(encoded, str(error))
 
     def released(self, ids: Sequence[int]) -> None:
         """Answer PUBREL."""

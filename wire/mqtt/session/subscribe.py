@@ -10,6 +10,7 @@ Invariant: a granted subscription gets every matching message that is stored aft
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from magnetar.core.broker.access import Action, ResourceType
@@ -58,7 +59,7 @@ async def on_subscribe(services: MqttServices, client: ConnectedClient, packet: 
         reasons.append(reason)
     if granted and client.lasts:
         await client.saved()
-    client.send(encode.suback(client.version, packet.packet_id, reasons, client.problem(problem)))
+    client.answer(partial(encode.suback, client.version, packet.packet_id, reasons), problem)
     for one in granted:
         if one.subscription.filter.startswith(topics.SHARE):
             continue  # no retained messages are sent to a shared subscription (4.8.2)
@@ -131,7 +132,7 @@ async def on_unsubscribe(
     ]
     if client.lasts:
         await client.saved()
-    client.send(encode.unsuback(client.version, packet.packet_id, reasons))
+    client.answer(partial(encode.unsuback, client.version, packet.packet_id, reasons))
 
 
 def _unsubscribe(services: MqttServices, client: ConnectedClient, filter: str) -> ReasonCode:

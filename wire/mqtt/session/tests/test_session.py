@@ -36,7 +36,7 @@ async def test_the_three_packets_of_qos_2(stage: Stage) -> None:
 
 
 async def test_packets_before_connack_wait(stage: Stage) -> None:
-    """Clients need not wait for CONNACK (3.1.4)."""
+    """Clients need not wait for CONNACK (3.1.4), which comes first [MQTT-3.2.0-1 of 3.1.1]."""
     client = stage.stranger()
     answers = await client.says(
         connect("c"), subscribe(("t", 1), number=3), publish("t", b"x", qos=1, number=4),
@@ -67,9 +67,10 @@ async def test_a_second_connect(stage: Stage, version: int) -> None:
     assert [(one.kind, one.reasons) for one in answers] == expected
 
 
-async def test_a_ping(stage: Stage) -> None:
-    """[MQTT-3.12.4-1]"""
-    client = await stage.connected()
+@pytest.mark.parametrize("version", [peer.V3, V5])
+async def test_a_ping(stage: Stage, version: int) -> None:
+    """[MQTT-3.12.4-1 of both]"""
+    client = await stage.connected(version=version)
     assert [one.kind for one in await client.says(peer.PINGREQ, peer.PINGREQ)] == ["PINGRESP"] * 2
 
 
