@@ -69,7 +69,7 @@ async def test_a_session_that_does_not_last_ends_with_its_connection(
     await (await stage.connected("w")).says(publish("t", b"x", qos=1, number=1))
     assert len(await client.receive()) == 1
     await client.is_cut()
-    assert (stage.services.sessions.count, stage.services.matcher.count) == (0, 0)
+    assert (stage.services.sessions.records.count, stage.services.matcher.count) == (0, 0)
     _, (connack, *more) = await stage.connects("d", **lasting(version))
     assert (connack.number, more) == (0, [])
 
@@ -82,9 +82,9 @@ async def test_a_session_is_discarded_when_its_interval_has_passed(stage: Stage)
         await stage.forward(1_000)  # while it is connected
         await client.is_cut()
         await stage.forward(99)
-    assert stage.services.sessions.count == 1
+    assert stage.services.sessions.records.count == 1
     await stage.forward(2)
-    assert stage.services.sessions.count == 0
+    assert stage.services.sessions.records.count == 0
     _, (connack,) = await stage.connects("d", **lasting(V5, 100))
     assert connack.number == 0
 

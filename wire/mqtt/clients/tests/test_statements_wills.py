@@ -26,7 +26,7 @@ async def test_a_will_is_stored(version: int, crashes: bool) -> None:
     async with serving(stores) as stage:
         watcher = await stage.subscribed("watcher", ("will", 2), clean=False)
         client = await stage.connected("c", version=version, will=("will", b"bye", 2, False))
-        record = stage.services.sessions.record_of("c")
+        record = await stage.services.sessions.records.read("c")
         assert record is not None
         assert record.will is not None
         assert (record.will.topic, record.will.payload) == ("will", b"bye")
@@ -75,7 +75,7 @@ async def test_disconnect_discards_the_will(stage: Stage, version: int) -> None:
     await client.leaves()
     await stage.forward(1)
     assert await watcher.receive() == []
-    record = stage.services.sessions.record_of("c")
+    record = await stage.services.sessions.records.read("c")
     assert record is not None
     assert record.will is None
 
@@ -90,7 +90,7 @@ async def test_a_will_is_published_once(stage: Stage, version: int) -> None:
     client = await stage.connected("c", will=("will", b"bye", 0, False), **options)
     await client.is_cut()
     assert len(await watcher.receive()) == 1
-    record = stage.services.sessions.record_of("c")
+    record = await stage.services.sessions.records.read("c")
     assert record is not None
     assert record.will is None
     client, _ = await stage.connects("c", **options)

@@ -109,7 +109,7 @@ async def test_connack_is_not_too_large(stage: Stage) -> None:
         assert connack.size <= size
     client, answers = await stage.connects("c", version=V5, properties=limit(4))
     assert (answers, client.line.ending is None) == ([], False)
-    assert stage.services.sessions.count == 1
+    assert stage.services.sessions.records.count == 1
 
 
 @pytest.mark.parametrize("kind", ["SUBACK", "UNSUBACK"])

@@ -108,5 +108,5 @@ async def test_they_outlive_the_session_of_their_publisher(
     await writer.leaves()
     again = await stage.connected("w", version=version, clean=True)
     await again.leaves()
-    assert stage.services.sessions.count == 0
+    assert stage.services.sessions.records.count == 0
     assert [(one.payload, one.qos) for one in await retained(stage)] == [(b"x", 1)]
