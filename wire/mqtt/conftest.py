@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.cluster.ownership import ALONE, Ownership
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
@@ -132,10 +133,12 @@ Running = Callable[..., AbstractAsyncContextManager[Stage]]
 
 
 @asynccontextmanager
-async def serving(stores: Stores | None = None, **options: Any) -> AsyncIterator[Stage]:
+async def serving(
+    stores: Stores | None = None, ownership: Ownership = ALONE, **options: Any
+) -> AsyncIterator[Stage]:
     """A server for the length of a block; with the same stores it is a restart after a crash."""
     stores = stores or Stores()
-    async with running(stores) as broker:
+    async with running(stores, ownership) as broker:
         front = MqttFront(broker, MqttOptions(**options))
         await front.open()
         yield Stage(stores, broker, front)

@@ -63,8 +63,8 @@ class MqttWire:
         self.version = Version.V3_1_1
         """Before CONNECT, the version that every client understands."""
         self.answered = False
-        """Whether a packet was sent. The first one is CONNACK, and DISCONNECT may not come before
-        it [MQTT-3.14.0-1]."""
+        """Whether a packet was sent besides AUTH. The first one is CONNACK, and DISCONNECT may not
+        come before it [MQTT-3.14.0-1]."""
         self.frame_bytes_wanted = 0
         self.names = TopicNames()
         self._size_max = packet_bytes_max
@@ -167,6 +167,11 @@ class MqttWire:
         if self.state is not WireState.CLOSED:
             self._outgoing += packets
             self.answered = True
+
+    def pack_auth(self, packet: bytes) -> None:
+        """Have AUTH sent, which may come before CONNACK."""
+        if self.state is not WireState.CLOSED:
+            self._outgoing.append(packet)
 
     def take_outgoing(self) -> list[bytes]:
         outgoing, self._outgoing = self._outgoing, []

@@ -1,6 +1,6 @@
 """CONNECT: the checks, the session, and CONNACK.
 
-    checked     protocol rules that concern more than the packet's bytes
+    checked     protocol rules that concern more than the packet's bytes, and who it is
     taken       another connection with the client id has ended, the session is found or new
     restored    the subscriber has the session's places and messages in flight, and sends nothing
     stored      the record, for a session that lasts, and for a will
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
     from magnetar.wire.mqtt.delivery.logs import MqttLog
     from magnetar.wire.mqtt.services import MqttServices
+    from magnetar.wire.mqtt.session.authentication import Authentication
     from magnetar.wire.mqtt.wire import MqttWire
 
 WINDOW_MAX: Final = 65_535
@@ -55,9 +56,11 @@ Enter = Callable[[ConnectedClient], bool]
 class ConnectRefused(Exception):
     """CONNECT is refused with this reason."""
 
-    def __init__(self, reason: ReasonCode, text: str) -> None:
+    def __init__(self, reason: ReasonCode, text: str, reference: str = "") -> None:
+        """`reference` is the address of another server (3.2.2.3.16)."""
         super().__init__(text)
         self.reason = reason
+        self.reference = reference
 
 
 class ConnectionOutlet:
@@ -88,9 +91,15 @@ class Connecting:
     """One CONNECT. See the module's docstring."""
 
     def __init__(
-        self, services: MqttServices, connection: Connection, wire: MqttWire, packet: Connect
+        self,
+        services: MqttServices,
+        connection: Connection,
+        wire: MqttWire,
+        packet: Connect,
+        authentication: Authentication,
     ) -> None:
         self._services = services
+        self._authentication = authentication
         self._connection = connection
         self._wire = wire
         self._packet = packet
@@ -105,19 +114,22 @@ class Connecting:
         """Connect; None if it is refused. `enter` is called before CONNACK."""
         try:
             self._check()
+            await self._check_owner()
             client_id = self._client_id()
             async with self._services.sessions.turn_of(client_id):
                 return await self._connect(client_id, enter)
         except ConnectRefused as error:
-            self._refuse(error.reason, str(error))
+            self.refuse(error.reason, str(error), error.reference)
         except InvalidName as error:
-            self._refuse(ReasonCode.TOPIC_NAME_INVALID, str(error))
+            self.refuse(ReasonCode.TOPIC_NAME_INVALID, str(error))
         except BrokerError as error:
-            self._refuse(ReasonCode.SERVER_UNAVAILABLE, str(error))
+            self.refuse(ReasonCode.SERVER_UNAVAILABLE, str(error))
         return None
 
-    def _refuse(self, reason: ReasonCode, text: str) -> None:
-        for properties in ({Property.REASON_STRING: text} if text else {}, {}):
+    def refuse(self, reason: ReasonCode, text: str, reference: str = "") -> None:
+        """Send CONNACK with a reason, and end the connection; what does not fit is left out."""
+        required = {Property.SERVER_REFERENCE: reference} if reference else {}
+        for properties in ({**required, Property.REASON_STRING: text}, required, {}):
             connack = encode.connack(self._packet.version, reason, properties=properties)
             if len(connack) <= self._packet_bytes_max:
                 self._wire.pack((connack,))
@@ -132,10 +144,16 @@ class Connecting:
         packet, refusal = self._packet, self._connection.refusal
         if refusal:
             raise ConnectRefused(ReasonCode.SERVER_BUSY, refusal)
-        if Property.AUTHENTICATION_METHOD in packet.properties:
-            raise ConnectRefused(ReasonCode.BAD_AUTHENTICATION_METHOD, "there is no such method")
         if packet.will is not None:
             self._services.logs.rules.topic_for(packet.will.topic)
+
+    async def _check_owner(self) -> None:
+        """Send the client to the broker that owns the sessions, if this one does not (4.11)."""
+        services = self._services
+        peer = await services.broker.ownership.topic(services.sessions.topic)
+        if peer is not None:
+            reason, reference = ReasonCode.USE_ANOTHER_SERVER, peer.addresses.get("mqtt", "")
+            raise ConnectRefused(reason, "another server has the sessions", reference)
 
     def _client_id(self) -> str:
         packet = self._packet
@@ -163,6 +181,7 @@ class Connecting:
         client = ConnectedClient(services, self._connection, self._wire, client_id)
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
+        client.principal = self._authentication.principal
         client.will = _stored_will(packet.will)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
@@ -253,6 +272,7 @@ class Connecting:
         if client.version != Version.V5:
             return {}
         found: dict[Property, Any] = {
+            **self._authentication.properties,
             Property.RECEIVE_MAXIMUM: options.receive_maximum,
             Property.MAXIMUM_PACKET_SIZE: options.packet_bytes_max,
             Property.TOPIC_ALIAS_MAXIMUM: options.topic_alias_maximum,

@@ -84,6 +84,8 @@ def connect(
     properties: bytes = b"",
     will: tuple[str, bytes, int, bool] | None = None,
     will_properties: bytes = b"",
+    username: str | None = None,
+    password: bytes | None = None,
 ) -> bytes:
     flags = 2 if clean else 0
     payload = text(client_id)
@@ -91,6 +93,12 @@ def connect(
         topic, message, qos, retain = will
         flags |= 4 | qos << 3 | (0x20 if retain else 0)
         payload += block(will_properties, version) + text(topic) + text(message)
+    if username is not None:
+        flags |= 0x80
+        payload += text(username)
+    if password is not None:
+        flags |= 0x40
+        payload += text(password)
     name = "MQIsdp" if version == 3 else "MQTT"
     head = text(name) + bytes((version, flags)) + pack(">H", keep_alive)
     return frame(0x10, head + block(properties, version) + payload)
