@@ -116,7 +116,7 @@ class Hold:
 def _positions(record: SessionRecord) -> Iterator[tuple[str, Position]]:
     """The positions that a session needs, by log."""
     for place in record.places:
-        if place.ledger_id >= 0:
+        if place.entry_id >= 0:  # the beginning of an empty log is (-1, 0)
             yield place.log, (place.ledger_id, place.entry_id)
     for one in record.in_flight:
         yield record.places[one.log].log, (one.ledger_id, one.entry_id)
