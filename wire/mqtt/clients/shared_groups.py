@@ -60,6 +60,18 @@ class SharedGroups:
     def count(self) -> int:
         return len(self._sessions)
 
+    def names(self) -> list[str]:
+        """Those that a session has."""
+        return list(self._sessions)
+
+    def sessions_of(self, name: str) -> int:
+        """How many sessions have it, connected or not."""
+        return len(self._sessions.get(name, ()))
+
+    def find(self, name: str) -> SharedGroup | None:
+        """None if nobody has been connected since the start, and it has no record."""
+        return self._groups.get(name)
+
     # -- opening ----------------------------------------------------------------------------------
 
     async def open(self, sessions: Iterable[tuple[str, SessionRecord]]) -> None:

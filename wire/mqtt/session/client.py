@@ -58,12 +58,14 @@ class ConnectedClient:
         "_saver",
         "_services",
         "client_id",
+        "connected_ms",
         "connection",
         "dirty",
         "expiry_seconds",
         "feeds",
         "gone",
         "has_record",
+        "keep_alive",
         "lasts",
         "principal",
         "publisher",
@@ -88,6 +90,9 @@ class ConnectedClient:
         self.principal = ANYBODY
         self.gone = False
         self.lasts = False
+        self.connected_ms = services.broker.clock.wall_ms()
+        self.keep_alive = 0
+        """In seconds; 0 for none."""
         self.expiry_seconds = 0
         self.will: StoredWill | None = None
         self.wants_problems = True

@@ -158,6 +158,7 @@ class Connecting:
     async def _connect(self, client_id: str, enter: Enter) -> ConnectedClient:
         packet, services = self._packet, self._services
         client = ConnectedClient(services, self._connection, self._wire, client_id)
+        client.keep_alive = self.keep_alive
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
         client.will = _stored_will(packet.will)
