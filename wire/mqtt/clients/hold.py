@@ -18,7 +18,8 @@ Invariant: the cursor is never beyond a message that a session needs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -51,13 +52,19 @@ class Hold:
         self._groups = groups
         self._fresh: set[str] = set()
         """Logs that were kept since the last round began."""
+        self._counts: Counter[str] | None = None
+        """The sessions that needed each log in the last round."""
+
+    def sessions_in(self, log: str) -> int | None:
+        """How many sessions needed a log in the last round; None before the first one."""
+        return None if self._counts is None else self._counts[log]
 
     async def keep(self, kept: MqttLog) -> None:
         """Have the log keep what comes from now on."""
         topic = kept.topic
         self._fresh.add(kept.name.full)
         if topic is not None and SUBSCRIPTION not in topic.subscriptions:
-            await topic.subscription(SUBSCRIPTION)
+            await topic.hold(SUBSCRIPTION)
 
     async def run(self) -> None:
         """Advance the cursors, until cancelled."""
@@ -80,7 +87,7 @@ class Hold:
                 if name in needed:
                     self._move(topic, needed[name], ends[name])
                 elif name not in fresh and name not in self._fresh:
-                    await topic.unsubscribe(SUBSCRIPTION, force=True)
+                    await topic.release(SUBSCRIPTION)
             except BrokerError as error:
                 log.warning("%s: keeps more than sessions need: %s", name, error)
 
@@ -101,14 +108,21 @@ class Hold:
     async def _needed(self) -> dict[str, Position]:
         """The lowest position that any session needs, by log."""
         lowest: dict[str, Position] = {}
+        counts: Counter[str] = Counter()
         for count, client_id in enumerate(self._sessions.names()):
             if count % RECORDS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
             record = self._sessions.record_of(client_id)
             if record is not None:
-                _lower(lowest, _positions(record))
+                positions = list(_positions(record))
+                _lower(lowest, positions)
+                if client_id not in self._sessions.connected:
+                    counts.update({name for name, _ in positions})
         for client in list(self._sessions.connected.values()):
-            _lower(lowest, client.positions())
+            positions = list(client.positions())
+            _lower(lowest, positions)
+            counts.update({name for name, _ in positions})
+        self._counts = counts
         _lower(lowest, self._groups.positions())
         return lowest
 
@@ -124,7 +138,7 @@ def _positions(record: SessionRecord) -> Iterator[tuple[str, Position]]:
         yield mark.log, (mark.ledger_id, mark.entry_id)
 
 
-def _lower(lowest: dict[str, Position], positions: Iterator[tuple[str, Position]]) -> None:
+def _lower(lowest: dict[str, Position], positions: Iterable[tuple[str, Position]]) -> None:
     for name, position in positions:
         found = lowest.get(name)
         if found is None or position < found:

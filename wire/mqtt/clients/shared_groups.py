@@ -72,6 +72,10 @@ class SharedGroups:
         """None if nobody has been connected since the start, and it has no record."""
         return self._groups.get(name)
 
+    def lasting(self) -> list[SharedGroup]:
+        """Those that are stored, for a session that lasts."""
+        return [found for name in self._records if (found := self._groups.get(name)) is not None]
+
     # -- opening ----------------------------------------------------------------------------------
 
     async def open(self, sessions: Iterable[tuple[str, SessionRecord]]) -> None:

@@ -175,6 +175,10 @@ class Feed:
         if gone is not None and not self._subscribers and self._topic is not None:
             self._topic.unwatch(self.advance)
 
+    def readers(self) -> list[FeedReader]:
+        """Its subscribers."""
+        return list(self._subscribers)
+
     @property
     def is_read(self) -> bool:
         return bool(self._subscribers)

@@ -202,6 +202,10 @@ class MqttLogs:
             if not lock.locked():
                 self._opening.pop(name.full, None)
 
+    def find(self, full: str) -> MqttLog | None:
+        """The log of that full name, if it is known."""
+        return self._known.get(full)
+
     async def _keep_if_new(self, name: TopicName) -> None:
         """Store that the topic is not deleted for being unused, before it exists."""
         catalog = self._broker.catalog

@@ -4,56 +4,21 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
 
-import msgspec
 import pytest
 
-from magnetar.core.ports.client_administration import ClientAdministration
-from magnetar.core.testing.broker import Stores
 from magnetar.wire.http.admin.mqtt import TABLE
-from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
-from magnetar.wire.mqtt.administration import administration_of
-from magnetar.wire.mqtt.conftest import Client, Stage
-from magnetar.wire.mqtt.front import MqttFront
-from magnetar.wire.mqtt.options import MqttOptions
-from magnetar.wire.mqtt.tests.peer import V5, publish
+from magnetar.wire.http.tests.mqtt import Both, both
+from magnetar.wire.http.tests.visitor import Visitor
+from magnetar.wire.mqtt.tests.peer import V5
+
+__all__ = ["both"]
 
 HERE = "/admin/v2/mqtt/public/default"
 SESSIONS, RETAINED = f"{HERE}/sessions", f"{HERE}/retained"
 DOCS = Path(__file__).resolve().parents[4] / "docs/admin.md"
-
-
-class Both(Stage):
-    """MQTT's clients, and a visitor."""
-
-    visitor: Visitor
-
-    async def asleep(self, name: str) -> Client:
-        client = await self.subscribed(name, ("t", 1), clean=False)
-        await client.leaves()
-        return client
-
-    async def retain(self, *topics: str) -> None:
-        writer = await self.connected("w")
-        for topic in topics:
-            await writer.says(publish(topic, b"\0value", qos=1, number=1, retain=True))
-        await writer.leaves()
-
-
-@pytest.fixture
-async def both() -> AsyncIterator[Both]:
-    clients: dict[str, ClientAdministration] = {}
-    options = msgspec.structs.replace(OPTIONS, mqtt_clients=clients)
-    async with visiting(options) as visitor:
-        front = MqttFront(visitor.broker, MqttOptions())
-        await front.open()
-        clients["public/default"] = administration_of(front.services)
-        made = Both(Stores(), visitor.broker, front)
-        made.visitor = visitor
-        yield made
 
 
 def test_every_path_is_documented() -> None:
@@ -135,7 +100,8 @@ async def test_a_page_of_another_site_ends_nothing(both: Both) -> None:
 
 
 async def test_retained_messages(both: Both) -> None:
-    await both.retain("a/1", "a/2", "b")
+    for topic in ("a/1", "a/2", "b"):
+        await both.publish(b"\0value", topic=topic, retain=True)
     assert await both.visitor.get(RETAINED) == {"topics": ["a/1", "a/2", "b"], "next": None}
     found = await both.visitor.get(f"{RETAINED}?filter=a/%23&limit=1")
     assert found == {"topics": ["a/1"], "next": "a/1"}
@@ -149,7 +115,8 @@ async def test_retained_messages(both: Both) -> None:
 
 
 async def test_retained_messages_are_deleted_by_filter(both: Both) -> None:
-    await both.retain("a/1", "a/2", "a/3", "b")
+    for topic in ("a/1", "a/2", "a/3", "b"):
+        await both.publish(b"value", topic=topic, retain=True)
     await both.visitor.fails(400, "DELETE", RETAINED)
     for limit, deleted, more in ((2, 2, True), (2, 1, False)):
         response = await both.visitor.ask("DELETE", f"{RETAINED}?filter=a/%23&limit={limit}")
