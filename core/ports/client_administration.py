@@ -183,6 +183,40 @@ class RetainedAdministration(Protocol):
         ...
 
 
+# -- mapping rules -----------------------------------------------------------------------------
+
+
+class RuleDetails(Struct, frozen=True):
+    """A rule: the topic that stores what a topic filter matches."""
+
+    filter: str
+    topic: str
+
+
+class RulesDetails(Struct, frozen=True):
+    """The rules of a namespace, in their order."""
+
+    rules: Sequence[RuleDetails]
+    configured: bool
+    """They are those of the configuration."""
+    version: int
+    """The number of changes; a change states the version that it replaces."""
+
+
+class RuleAdministration(Protocol):
+    """The mapping rules of a namespace."""
+
+    async def rules(self) -> RulesDetails: ...
+
+    async def set_rules(self, rules: Sequence[RuleDetails], version: int | None) -> None:
+        """Replace the rules, of this version if one is stated; else `BadVersion`."""
+        ...
+
+    async def reset_rules(self, version: int | None) -> None:
+        """Go back to the rules of the configuration."""
+        ...
+
+
 # -- shared subscriptions ----------------------------------------------------------------------
 
 
@@ -226,4 +260,5 @@ class ClientAdministration(Struct, frozen=True):
 
     sessions: SessionAdministration
     retained: RetainedAdministration
+    rules: RuleAdministration
     shared_subscriptions: SharedSubscriptionAdministration

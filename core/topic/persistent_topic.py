@@ -385,9 +385,9 @@ class PersistentTopic:
         self.env.held.check(name)
         return await self._subscription(name, create=create, start=start, properties=properties)
 
-    async def hold(self, name: str) -> PersistentSubscription:
+    async def hold(self, name: str, start: Position | None = None) -> PersistentSubscription:
         """The subscription of that name, for its holder (`subscription/held.py`)."""
-        return await self._subscription(name)
+        return await self._subscription(name, start=start)
 
     async def _subscription(
         self,

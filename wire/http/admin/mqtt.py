@@ -1,4 +1,4 @@
-"""`/admin/v2/mqtt`: sessions, retained messages and shared subscriptions of MQTT's clients.
+"""`/admin/v2/mqtt`: sessions, retained messages, mapping rules and shared subscriptions of MQTT.
 
 The front of MQTT implements what is asked for (`core/ports/client_administration.py`); the
 composition root passes it in. Long lists come in pages: `limit` names, after the name `after`.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec import Struct
+
 from magnetar.core.kernel.errors import Invalid, NotFound
 from magnetar.core.ports.client_administration import (
     ASLEEP,
@@ -16,6 +18,8 @@ from magnetar.core.ports.client_administration import (
     Page,
     RetainedDetails,
     RetainedQuery,
+    RuleDetails,
+    RulesDetails,
     SessionDetails,
     SessionQuery,
     SharedSubscriptionQuery,
@@ -105,6 +109,34 @@ async def delete_matching(request: AdminRequest) -> Json:
     return {"deleted": deleted, "more": deleted == limit}
 
 
+# -- mapping rules -----------------------------------------------------------------------------
+
+
+class RulesBody(Struct, frozen=True):
+    """Rules as tools send them."""
+
+    rules: list[RuleDetails] | None = None
+    version: int | None = None
+
+
+async def rules(request: AdminRequest) -> RulesDetails:
+    return await _clients(request).rules.rules()
+
+
+async def set_rules(request: AdminRequest) -> None:
+    """Replace all rules; 409 if they have another version than stated."""
+    body = await request.json(RulesBody)
+    if body.rules is None:
+        raise Invalid("rules are missing: an empty list is the default rule only")
+    await _clients(request).rules.set_rules(body.rules, body.version)
+
+
+async def reset_rules(request: AdminRequest) -> None:
+    """Go back to the rules of the configuration."""
+    version = request.number("version", -1)
+    await _clients(request).rules.reset_rules(None if version < 0 else version)
+
+
 # -- shared subscriptions ----------------------------------------------------------------------
 
 
@@ -126,5 +158,8 @@ TABLE: Final[Table] = (
     ("DELETE", f"{HERE}/retained", delete_matching),
     ("GET", f"{HERE}/retained/{{topic}}", retained_message),
     ("DELETE", f"{HERE}/retained/{{topic}}", delete_retained),
+    ("GET", f"{HERE}/rules", rules),
+    ("PUT", f"{HERE}/rules", set_rules),
+    ("DELETE", f"{HERE}/rules", reset_rules),
     ("GET", f"{HERE}/shared-subscriptions", shared_subscriptions),
 )

@@ -2,6 +2,7 @@
 
 from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.wire.mqtt.administration.retained import MqttRetainedAdministration
+from magnetar.wire.mqtt.administration.rules import MqttRuleAdministration
 from magnetar.wire.mqtt.administration.sessions import MqttSessionAdministration
 from magnetar.wire.mqtt.administration.shared_subscriptions import (
     MqttSharedSubscriptionAdministration,
@@ -14,5 +15,6 @@ def administration_of(services: MqttServices) -> ClientAdministration:
     return ClientAdministration(
         MqttSessionAdministration(services),
         MqttRetainedAdministration(services),
+        MqttRuleAdministration(services),
         MqttSharedSubscriptionAdministration(services),
     )

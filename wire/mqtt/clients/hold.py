@@ -26,7 +26,7 @@ import trio
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import BrokerError
-from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.chain import START, Position
 from magnetar.wire.mqtt.clients.record import SessionRecord
 from magnetar.wire.mqtt.clients.sessions import Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
@@ -59,12 +59,12 @@ class Hold:
         """How many sessions needed a log in the last round; None before the first one."""
         return None if self._counts is None else self._counts[log]
 
-    async def keep(self, kept: MqttLog) -> None:
-        """Have the log keep what comes from now on."""
+    async def keep(self, kept: MqttLog, *, whole: bool = False) -> None:
+        """Have the log keep what comes from now on, or all that it has."""
         topic = kept.topic
         self._fresh.add(kept.name.full)
         if topic is not None and SUBSCRIPTION not in topic.subscriptions:
-            await topic.hold(SUBSCRIPTION)
+            await topic.hold(SUBSCRIPTION, START if whole else None)
 
     async def run(self) -> None:
         """Advance the cursors, until cancelled."""

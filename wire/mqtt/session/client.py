@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.wire import MqttWire
 
 REASON_CHARACTERS_MAX: Final = 200
+FORMER: Final = ""
+"""In place of a filter: logs of former rules, in which the session still has a place."""
 
 
 class ConnectedClient:
@@ -252,12 +254,22 @@ class ConnectedClient:
         for _, found in self.subscriber.ids:
             yield found.message.source.full_name, found.message.place.position
 
-    async def read_new_logs(self) -> None:
-        """Read logs that have come since: new partitions of its topics."""
+    async def read_new_logs(self, *, whole: bool = False) -> None:
+        """Read logs that have come since: of new rules, or new partitions of its topics."""
+        before = {log for logs in self.feeds.values() for log in logs}
         for filter in list(self.feeds):
+            subscription = self.subscriber.subscriptions.get(filter)
+            if subscription is None:
+                continue
             logs = await self._services.logs.sources_of(filter)
+            if subscription.qos:
+                for log in logs:
+                    await self._services.hold.keep(log, whole=whole)
             if not self.gone and filter in self.feeds:
-                self._services.join(self.subscriber, self.feeds, filter, logs)
+                self._services.join(self.subscriber, self.feeds, filter, logs, whole=whole)
+        after = {log for logs in self.feeds.values() for log in logs}
+        if self.lasts and not self.gone and after - before:
+            await self.saved()
 
     def leave(self) -> None:
         """The client is gone: end its subscriptions, and note its last record."""

@@ -17,7 +17,7 @@ from magnetar.wire.mqtt.tests.peer import V5
 __all__ = ["both"]
 
 HERE = "/admin/v2/mqtt/public/default"
-SESSIONS, RETAINED = f"{HERE}/sessions", f"{HERE}/retained"
+SESSIONS, RETAINED, RULES = f"{HERE}/sessions", f"{HERE}/retained", f"{HERE}/rules"
 DOCS = Path(__file__).resolve().parents[4] / "docs/admin.md"
 
 
@@ -122,6 +122,42 @@ async def test_retained_messages_are_deleted_by_filter(both: Both) -> None:
         response = await both.visitor.ask("DELETE", f"{RETAINED}?filter=a/%23&limit={limit}")
         assert response.json() == {"deleted": deleted, "more": more}
     assert (await both.visitor.get(RETAINED))["topics"] == ["b"]
+
+
+async def test_rules(both: Both) -> None:
+    rules = [{"filter": "orders/#", "topic": "orders"}, {"filter": "old/#", "topic": "{each}"}]
+    assert await both.visitor.get(RULES) == {"rules": [], "configured": True, "version": 0}
+    reader = await both.subscribed("r", ("orders/#", 1))
+    await both.visitor.does("PUT", RULES, {"rules": rules})
+    assert await both.visitor.get(RULES) == {"rules": rules, "configured": False, "version": 1}
+    await both.publish(b"x", topic="orders/1")
+    assert [one.payload for one in await reader.receive()] == [b"x"]
+    assert (await both.visitor.topic("public/default/orders")).messages_in == 1
+    await both.visitor.fails(409, "PUT", RULES, {"rules": [], "version": 0})
+    await both.visitor.does("PUT", RULES, {"rules": [], "version": 1})
+    await both.visitor.fails(409, "DELETE", f"{RULES}?version=1")
+    await both.visitor.does("DELETE", RULES)
+    assert await both.visitor.get(RULES) == {"rules": [], "configured": True, "version": 3}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (400, {}, "rules are missing"),
+        (400, {"rules": [{"filter": "a"}]}, "topic"),
+        (400, {"rules": 1}, "array"),
+        (412, {"rules": [{"filter": "a/#/b", "topic": "a"}]}, "'a/#/b' is no topic filter"),
+        (412, {"rules": [{"filter": "a", "topic": "non-persistent://public/default/a"}]}, "keeps"),
+        (412, {"rules": [{"filter": "a", "topic": "a/b/c/d/e"}]}, ""),
+        (400, {"rules": [{"filter": "a", "topic": "public/none/a"}]}, "public/none does not exist"),
+        (400, {"rules": [{"filter": "a", "topic": "a"}, {"filter": "a", "topic": "b"}]}, "twice"),
+    ],
+)
+async def test_rules_that_cannot_be_followed(
+    both: Both, status: int, body: object, reason: str
+) -> None:
+    assert reason in await both.visitor.fails(status, "PUT", RULES, body)
+    assert (await both.visitor.get(RULES))["version"] == 0
 
 
 async def test_shared_subscriptions(both: Both) -> None:
