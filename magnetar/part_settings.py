@@ -19,6 +19,7 @@ from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import Effective
+from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.wire.http.guard import HostNames
@@ -139,9 +140,10 @@ def http_options(
     listeners: Mapping[str, str],
     hosts: HostNames,
     readiness: Callable[[], str | None],
+    mqtt_clients: Mapping[str, ClientAdministration],
 ) -> HttpOptions:
-    """The HTTP front's options; `hosts` are the server's names, and `readiness` returns why it
-    cannot accept writes now, or None.
+    """The HTTP front's options; `hosts` are the server's names, `readiness` returns why it cannot
+    accept writes now, or None, and `mqtt_clients` has the administration of each namespace.
     """
     return HttpOptions(
         version=f"Magnetar {__version__}",
@@ -164,6 +166,7 @@ def http_options(
         readiness=readiness,
         read_entry=metadata.read,
         committed_offset=committed_offset,
+        mqtt_clients=mqtt_clients,
     )
 
 

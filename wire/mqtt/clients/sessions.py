@@ -77,8 +77,10 @@ class ConnectedSession(Protocol):
         """The server stops: tell the client."""
         ...
 
-    async def read_new_logs(self) -> None:
-        """Read logs that have come since its subscriptions were made."""
+    async def read_new_logs(self, *, whole: bool = False) -> None:
+        """Read logs that have come since its subscriptions were made, from their beginning or from
+        now on; stored when this returns.
+        """
         ...
 
 

@@ -13,6 +13,9 @@ MQTT topic stay in order, and librdkafka's default partitioner would select the 
 
 A topic that this creates is not deleted for being unused, like those that Kafka's clients create.
 
+While the rules change, subscribers read the logs of the old and the new ones, and publishers use
+the old ones (`clients/rule_changes.py`).
+
 Invariant: `for_topic` returns only logs that are marked, and whose topic is not being unloaded.
 """
 
@@ -38,6 +41,7 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher
+from magnetar.wire.mqtt.delivery.stored_messages import TopicOf
 from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.mapping.rules import Rules
 from magnetar.wire.mqtt.topics import is_name, is_sys, matches
@@ -87,6 +91,11 @@ class MqttLogs:
 
     def __init__(self, broker: Broker, rules: Rules, matcher: Matcher[FeedReader]) -> None:
         self.rules = rules
+        """Those by which messages are stored."""
+        self._read_by: tuple[Rules, ...] = (rules,)
+        """Those by which subscribers read."""
+        self.generation = 0
+        """The number of changes in what subscribers read."""
         self._broker = broker
         self._matcher = matcher
         self._known: dict[str, MqttLog] = {}
@@ -95,6 +104,26 @@ class MqttLogs:
         """The numbers of partitions of the rules' topics; 0 for a topic without."""
         self._places: dict[str, MqttLog] = {}
         """A cache of the logs of MQTT topics."""
+
+    # -- a change of the rules --------------------------------------------------------------------
+
+    def begin_change(self, new: Rules) -> None:
+        """Have new subscriptions read the logs of these rules, too."""
+        self._read_by = (self.rules, new)
+        self.generation += 1
+
+    def cancel_change(self) -> None:
+        self._read_by = (self.rules,)
+        self.generation += 1
+
+    def end_change(self, new: Rules) -> None:
+        """Store by these rules from now on, and have new subscriptions read by them only."""
+        self.rules = new
+        self._read_by = (new,)
+        self.generation += 1
+        self._places.clear()
+        for known in self._known.values():
+            known.feed.map_by(self._topics_of(known.name.base))
 
     # -- for publishers ---------------------------------------------------------------------------
 
@@ -128,28 +157,38 @@ class MqttLogs:
 
     async def open_for(self, topic: str) -> MqttLog:
         """The log of an MQTT topic, loaded or created; `InvalidName` if it can have none."""
-        base = self.rules.topic_for(topic)
-        found = await self.get(_partition(base, topic, await self._count(base)))
-        self._keep_place(topic, found)
-        return found
+        while True:
+            rules = self.rules
+            base = rules.topic_for(topic)
+            found = await self.get(_partition(base, topic, await self._count(base)))
+            if self.rules is rules:  # else they have changed meanwhile
+                self._keep_place(topic, found)
+                return found
 
     # -- for subscribers --------------------------------------------------------------------------
 
     async def sources_of(self, filter: str) -> list[MqttLog]:
         """The logs that may have messages for a filter, which is not shared."""
-        found = []
-        sources = self.rules.sources(filter)
-        for base in sources.funnels:
-            found += await self._all(base)
-        if sources.each:
+        found = dict.fromkeys(await self.funnels_of(filter))
+        if not is_name(filter) and any(rules.sources(filter).each for rules in self._read_by):
             for base in await self._single_topics(filter):
-                found += await self._all(base)
-        return found
+                found |= dict.fromkeys(await self.open_all(base))
+        return list(found)
+
+    async def funnels_of(self, filter: str) -> list[MqttLog]:
+        """The same without topics of their own that only a search by name finds."""
+        found: dict[MqttLog, None] = {}
+        for rules in self._read_by:
+            sources = rules.sources(filter)
+            for base in sources.funnels:
+                found |= dict.fromkeys(await self.open_all(base))
+            if sources.each and is_name(filter):
+                base = names.topic_name(filter, rules.namespace)
+                found |= dict.fromkeys(await self.open_all(base))
+        return list(found)
 
     async def _single_topics(self, filter: str) -> list[TopicName]:
         """The topics with names of their own that a filter matches."""
-        if is_name(filter):
-            return [names.topic_name(filter, self.rules.namespace)]
         namespace = names.namespace_of(filter, self.rules.namespace)
         bases: dict[TopicName, None] = {}
         for full in await topics_of(self._broker, namespace):
@@ -160,7 +199,7 @@ class MqttLogs:
                 bases[base] = None
         return list(bases)
 
-    async def _all(self, base: TopicName) -> list[MqttLog]:
+    async def open_all(self, base: TopicName) -> list[MqttLog]:
         """The logs of a topic's partitions, or its only one."""
         count = await self._count(base)
         if not count:
@@ -202,6 +241,10 @@ class MqttLogs:
             if not lock.locked():
                 self._opening.pop(name.full, None)
 
+    def find(self, full: str) -> MqttLog | None:
+        """The log of that full name, if it is known."""
+        return self._known.get(full)
+
     async def _keep_if_new(self, name: TopicName) -> None:
         """Store that the topic is not deleted for being unused, before it exists."""
         catalog = self._broker.catalog
@@ -215,8 +258,7 @@ class MqttLogs:
 
     def _made(self, name: TopicName) -> MqttLog:
         base = name.base
-        topic_of = partial(self._topic_of, self._mqtt_name(base), self.rules.is_funnel(base))
-        feed = Feed(name, self._matcher, topic_of, self._broker.spawn)
+        feed = Feed(name, self._matcher, self._topics_of(base), self._broker.spawn)
         return MqttLog(name, feed, self._closed)
 
     async def _take(self, found: MqttLog, topic: Topic) -> None:
@@ -255,6 +297,10 @@ class MqttLogs:
         if found is not None and self.rules.topic_for(found) != name:
             found = names.full_topic(name)
         return found.encode() if found is not None and is_name(found) else None
+
+    def _topics_of(self, base: TopicName) -> TopicOf:
+        """How the MQTT topics of other protocols' messages in a topic are found."""
+        return partial(self._topic_of, self._mqtt_name(base), self.rules.has_keys(base))
 
     @staticmethod
     def _topic_of(own: bytes | None, is_funnel: bool, key: bytes | None) -> bytes | None:

@@ -150,6 +150,7 @@ class Subscriber(LaggingReader):
         "groups",
         "ids",
         "packet_bytes_max",
+        "sent",
         "subscriptions",
     )
 
@@ -172,6 +173,8 @@ class Subscriber(LaggingReader):
         self.ids: PacketIds[Sent] = PacketIds(window)
         self.dropped = 0
         """The number of messages of QoS 0 without room, and of packets that were too large."""
+        self.sent = 0
+        """The number of packets with messages, and of PUBREL that were sent again."""
         self.groups: list[SharingGroup] = []
         """The groups of its shared subscriptions."""
         self.gone = False
@@ -322,6 +325,7 @@ class Subscriber(LaggingReader):
         if self._packed:
             pieces, self._packed = self._packed, []
             count, self._packed_count = self._packed_count, 0
+            self.sent += count
             self._outlet.send(pieces, count)
             self._congested = self._outlet.congested
 

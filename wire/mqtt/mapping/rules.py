@@ -13,8 +13,10 @@ messages have the MQTT topic as their key (a funnel), or each to a topic of its 
 A subscription reads the funnels whose rules may match its filter, and the topics of its namespace
 that `EACH` has created.
 
-Invariant: the rules alone determine where an MQTT topic is stored. Messages stored before a change
-of the rules stay where they are.
+When the rules change, messages stored before stay where they are (`clients/rule_changes.py`). A
+topic that a rule has named stays one whose keys are MQTT topics.
+
+Invariant: the rules alone determine where an MQTT topic is stored.
 """
 
 from __future__ import annotations
@@ -55,11 +57,18 @@ class Sources(Struct, frozen=True):
 class Rules:
     """The rules of one namespace."""
 
-    def __init__(self, namespace: NamespaceName, rules: Sequence[MappingRule] = ()) -> None:
+    def __init__(
+        self,
+        namespace: NamespaceName,
+        rules: Sequence[MappingRule] = (),
+        former: Sequence[TopicName] = (),
+    ) -> None:
+        """`former` are the topics that earlier rules have named."""
         self.namespace = namespace
         self.rules = (*rules, DEFAULT)
         self._targets = [self._target(rule) for rule in self.rules]
         self._cached: dict[str, TopicName] = {}
+        self._keyed = frozenset((*self.funnels, *former))
 
     def _target(self, rule: MappingRule) -> TopicName | None:
         if not is_filter(rule.filter):
@@ -91,9 +100,27 @@ class Rules:
                     return names.topic_name(topic, self.namespace) if target is None else target
         return names.topic_name(topic, self.namespace)
 
+    def followed_by(self, rules: Sequence[MappingRule]) -> Rules:
+        """The next rules, which know the topics of these."""
+        return Rules(self.namespace, rules, self.all_funnels)
+
+    @property
+    def funnels(self) -> Sequence[TopicName]:
+        """The topics that rules name."""
+        return tuple(dict.fromkeys(name for name in self._targets if name is not None))
+
+    @property
+    def all_funnels(self) -> Sequence[TopicName]:
+        """Those, and the ones of earlier rules."""
+        return sorted(self._keyed, key=str)
+
     def is_funnel(self, name: TopicName) -> bool:
         """Whether a rule sends many MQTT topics to this topic."""
         return name in self._targets
+
+    def has_keys(self, name: TopicName) -> bool:
+        """Whether keys in this topic are MQTT topics: a rule names it, or did."""
+        return name in self._keyed
 
     def sources(self, filter: str) -> Sources:
         """The topics that may have messages for a filter."""

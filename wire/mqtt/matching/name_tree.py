@@ -1,8 +1,8 @@
 """A tree of topic names with values, searched by topic filter. Pure.
 
 It serves retained messages, where names are stored and filters are looked up. A filter may match a
-hundred thousand names, so the search is a generator, which its caller can pause. Names that are
-added or removed meanwhile may be found or not.
+hundred thousand names, so the search is a generator, which its caller can pause; no step
+visits more than one node. Names that are added or removed meanwhile may be found or not.
 
 Invariant: as in `FilterTree`, a node without value and children does not exist.
 """
@@ -21,6 +21,10 @@ class _NameNode(Generic[Value]):
     def __init__(self) -> None:
         self.children: dict[str, _NameNode[Value]] | None = None
         self.value: Value | None = None
+
+
+_Steps = Iterator[tuple[_NameNode[Value], int, str]]
+"""Nodes to visit, with the depth and the name of each."""
 
 
 class NameTree(Generic[Value]):
@@ -74,43 +78,68 @@ class NameTree(Generic[Value]):
                 above.children = None
         return value
 
+    def all(self) -> Iterator[tuple[str, Value]]:
+        """All names with their values, in any order."""
+        return self._below(self._root, "", 0, hidden=True)
+
     def match(self, filter: str) -> Iterator[tuple[str, Value]]:
         """Find the names that the filter matches, with their values, in any order."""
         levels = filter.split("/")
-        stack: list[tuple[_NameNode[Value], int, str]] = [(self._root, 0, "")]
+        stack: list[_Steps[Value]] = [iter([(self._root, 0, "")])]
         while stack:
-            node, depth, prefix = stack.pop()
+            step = next(stack[-1], None)
+            if step is None:
+                stack.pop()
+                continue
+            node, depth, prefix = step
             if depth == len(levels):
                 if node.value is not None:
                     yield prefix, node.value
-                continue
-            level = levels[depth]
-            if level == "#":
-                yield from self._all_below(node, prefix, depth)
-                continue
-            for name, below in self._next(node, level, depth):
-                stack.append((below, depth + 1, name if not depth else f"{prefix}/{name}"))
+            elif levels[depth] == "#":
+                yield from self._below(node, prefix, depth, hidden=False)
+            else:
+                stack.append(_next(node, levels[depth], depth, prefix))
 
     @staticmethod
-    def _next(node: _NameNode[Value], level: str, depth: int) -> list[tuple[str, _NameNode[Value]]]:
-        children = node.children or {}
-        if level == "+":
-            return [
-                (name, below)
-                for name, below in children.items()
-                if depth or not name.startswith("$")
-            ]
-        below = children.get(level)
-        return [] if below is None else [(level, below)]
-
-    @staticmethod
-    def _all_below(node: _NameNode[Value], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:
-        """All names at and below a node: `#` matches its parent level, too."""
-        stack = [(node, depth, prefix)]
+    def _below(
+        node: _NameNode[Value], prefix: str, depth: int, *, hidden: bool
+    ) -> Iterator[tuple[str, Value]]:
+        """All names at and below a node: `#` matches its parent level, too. `hidden` includes
+        those that begin with `$`.
+        """
+        stack: list[_Steps[Value]] = [iter([(node, depth, prefix)])]
         while stack:
-            node, depth, prefix = stack.pop()
+            step = next(stack[-1], None)
+            if step is None:
+                stack.pop()
+                continue
+            node, depth, prefix = step
             if node.value is not None and depth:
                 yield prefix, node.value
-            for name, below in list((node.children or {}).items()):
-                if depth or not name.startswith("$"):
-                    stack.append((below, depth + 1, name if not depth else f"{prefix}/{name}"))
+            if node.children:
+                stack.append(_steps(node.children, depth, prefix, hidden=hidden))
+
+
+def _next(node: _NameNode[Value], level: str, depth: int, prefix: str) -> _Steps[Value]:
+    """The nodes below that a level of a filter matches, which is not `#`."""
+    children = node.children or {}
+    if level == "+":
+        return _steps(children, depth, prefix, hidden=False)
+    below = children.get(level)
+    return iter(() if below is None else [_step(below, level, depth, prefix)])
+
+
+def _steps(
+    children: dict[str, _NameNode[Value]], depth: int, prefix: str, *, hidden: bool
+) -> _Steps[Value]:
+    """Steps to the children, whose names are copied: they may change meanwhile."""
+    for name in list(children):
+        below = children.get(name)
+        if below is not None and (depth or hidden or not name.startswith("$")):
+            yield _step(below, name, depth, prefix)
+
+
+def _step(
+    below: _NameNode[Value], name: str, depth: int, prefix: str
+) -> tuple[_NameNode[Value], int, str]:
+    return below, depth + 1, name if not depth else f"{prefix}/{name}"

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.wire import MqttWire
 
 REASON_CHARACTERS_MAX: Final = 200
+FORMER: Final = ""
+"""In place of a filter: logs of former rules, in which the session still has a place."""
 
 
 class ConnectedClient:
@@ -59,12 +61,14 @@ class ConnectedClient:
         "_saver",
         "_services",
         "client_id",
+        "connected_ms",
         "connection",
         "dirty",
         "expiry_seconds",
         "feeds",
         "gone",
         "has_record",
+        "keep_alive",
         "lasts",
         "principal",
         "publisher",
@@ -89,6 +93,9 @@ class ConnectedClient:
         self.principal = ANYBODY
         self.gone = False
         self.lasts = False
+        self.connected_ms = services.broker.clock.wall_ms()
+        self.keep_alive = 0
+        """In seconds; 0 for none."""
         self.expiry_seconds = 0
         self.will: StoredWill | None = None
         self.wants_problems = True
@@ -265,12 +272,22 @@ class ConnectedClient:
         for _, found in self.subscriber.ids:
             yield found.message.source.full_name, found.message.place.position
 
-    async def read_new_logs(self) -> None:
-        """Read logs that have come since: new partitions of its topics."""
+    async def read_new_logs(self, *, whole: bool = False) -> None:
+        """Read logs that have come since: of new rules, or new partitions of its topics."""
+        before = {log for logs in self.feeds.values() for log in logs}
         for filter in list(self.feeds):
+            subscription = self.subscriber.subscriptions.get(filter)
+            if subscription is None:
+                continue
             logs = await self._services.logs.sources_of(filter)
+            if subscription.qos:
+                for log in logs:
+                    await self._services.hold.keep(log, whole=whole)
             if not self.gone and filter in self.feeds:
-                self._services.join(self.subscriber, self.feeds, filter, logs)
+                self._services.join(self.subscriber, self.feeds, filter, logs, whole=whole)
+        after = {log for logs in self.feeds.values() for log in logs}
+        if self.lasts and not self.gone and after - before:
+            await self.saved()
 
     def leave(self) -> None:
         """The client is gone: end its subscriptions, and note its last record."""

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError, InvalidName
+from magnetar.core.ledger.log.chain import START
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.clients.sessions import Found
@@ -33,7 +34,7 @@ from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Resumed, Sent, Subscriber
 from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
 from magnetar.wire.mqtt.reason_codes import ReasonCode
-from magnetar.wire.mqtt.session.client import ConnectedClient
+from magnetar.wire.mqtt.session.client import FORMER, ConnectedClient
 from magnetar.wire.mqtt.session.publish import Publisher
 from magnetar.wire.mqtt.traffic import Traffic
 
@@ -179,6 +180,7 @@ class Connecting:
     async def _connect(self, client_id: str, enter: Enter) -> ConnectedClient:
         packet, services = self._packet, self._services
         client = ConnectedClient(services, self._connection, self._wire, client_id)
+        client.keep_alive = self.keep_alive
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
         client.principal = self._authentication.principal
@@ -303,7 +305,7 @@ class Connecting:
             client.subscriber.subscribe(subscription)
             shared = topics.shared(one.filter)
             if shared is not None:
-                self._shared.append((subscription, await services.logs.sources_of(shared.filter)))
+                self._shared.append((subscription, await services.groups.logs_of(one.filter)))
                 continue
             services.matcher.add(client.subscriber, subscription)
             client.feeds[one.filter] = found_logs = await services.logs.sources_of(one.filter)
@@ -317,6 +319,7 @@ class Connecting:
             for source, one in zip(sources, record.places, strict=True)
             if isinstance(source, Feed)
         }
+        await self._also_read(client, record, logs, places)
         in_flight = [
             Resumed(
                 one.packet_id,
@@ -331,6 +334,28 @@ class Connecting:
                 for number in await services.received_since(client.client_id, mark):
                     client.publisher.received.add(number)
         return places, in_flight
+
+    async def _also_read(
+        self,
+        client: ConnectedClient,
+        record: SessionRecord,
+        logs: Mapping[str, MqttLog],
+        places: dict[Feed, MessagePlace],
+    ) -> None:
+        """Read on in logs of former rules, as far as there are messages, and logs without a place
+        from their beginning: they are newer than the session's last connection.
+        """
+        for one in record.places:
+            former = None if one.log in logs else self._services.logs.find(one.log)
+            position = (one.ledger_id, one.entry_id)
+            if former is not None and START < position < former.feed.end:
+                client.feeds.setdefault(FORMER, []).append(former)
+        keeps = any(one.qos for one in record.subscriptions)
+        for log in logs.values():
+            if log.feed not in places:
+                places[log.feed] = MessagePlace(log.feed.beginning, 0)
+                if keeps:
+                    await self._services.hold.keep(log, whole=True)
 
     def _restore(
         self,

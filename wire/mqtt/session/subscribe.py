@@ -105,7 +105,10 @@ async def _subscribe(
         filter, options.qos, options.no_local, options.retain_as_published, identifier
     )
     shared = topics.shared(filter)
-    logs = await services.logs.sources_of(filter if shared is None else shared.filter)
+    generation = services.logs.generation
+    logs = await (
+        services.logs.sources_of(filter) if shared is None else services.groups.logs_of(filter)
+    )
     for log in logs:
         services.broker.access.check(
             client.principal, Action.READ, ResourceType.TOPIC, log.name.full
@@ -121,6 +124,9 @@ async def _subscribe(
     elif not client.gone:
         services.matcher.add(client.subscriber, subscription)
         services.join(client.subscriber, client.feeds, filter, logs)
+    if services.logs.generation != generation:  # the rules have changed meanwhile
+        await client.read_new_logs()
+        await services.groups.read_new_logs()
     return _Granted(subscription, is_new, options.retain_handling)
 
 

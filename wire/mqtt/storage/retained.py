@@ -18,7 +18,7 @@ in memory do not exceed the budget by more than one message.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
@@ -27,6 +27,7 @@ import trio
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.entry.mqtt.run import StoredPublish
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
@@ -126,7 +127,30 @@ class RetainedMessages:
         if isinstance(value, bytes):
             self.bytes -= len(value)
 
+    async def delete(self, topics: Sequence[str]) -> int:
+        """Delete messages; returns how many there were. Stored when this returns."""
+        present = [topic for topic in topics if self._tree.get(topic) is not None]
+        await self.prepare()
+        now_ms = self._broker.clock.wall_ms()
+        waits: list[Completion[Position]] = []
+        for topic in present:
+            waits.append(Completion())
+            self.put(RetainedMessage("", topic, b"", 0, b""), now_ms, waits[-1].done)
+        for wait in waits:
+            await wait.result()
+        return len(present)
+
     # -- reading ----------------------------------------------------------------------------------
+
+    def topics(self, filter: str | None = None) -> Iterator[str]:
+        """The topics that a filter matches, or all, in any order; see `NameTree`."""
+        found = self._tree.all() if filter is None else self._tree.match(filter)
+        return (topic for topic, _ in found)
+
+    async def find(self, topic: str) -> KeyedMessage | None:
+        """The message of a topic; None if there is none."""
+        value = self._tree.get(topic)
+        return None if value is None else await self._message(value)
 
     def replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
         """Send the retained messages that a subscription matches."""
