@@ -85,7 +85,8 @@ class MqttSession:
         self.heard = self._clock.monotonic()
         """When the last packet was received."""
         self._busy = self._ended = False
-        self._waiting: deque[Event] = deque()
+        self._waiting: deque[Event] | None = None
+        """Packets that wait; None for none, because an idle connection is to be small."""
         self._weight = 0
         """Memory of the packets that wait."""
 
@@ -105,6 +106,8 @@ class MqttSession:
             self._fail(PacketError(ReasonCode.SERVER_BUSY, "no memory for packets that wait"))
             return
         self._weight += weight
+        if self._waiting is None:
+            self._waiting = deque()
         self._waiting.append(event)
         self.connection.pause(PAUSE_REQUESTS)
 
@@ -185,6 +188,7 @@ class MqttSession:
         if self._ended:
             self._drop_waiting()
         if not self._waiting and not self._busy:
+            self._waiting = None
             self.connection.resume(PAUSE_REQUESTS)
 
     def _release(self, weight: int) -> None:
@@ -192,7 +196,7 @@ class MqttSession:
         self.connection.has_answered(weight)
 
     def _drop_waiting(self) -> None:
-        self._waiting.clear()
+        self._waiting = None
         self._release(self._weight)
 
     # -- CONNECT and DISCONNECT ---------------------------------------------------------------
