@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.delivery.subscriber import Sent
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
+    from magnetar.wire.mqtt.session.publish import Publisher
     from magnetar.wire.mqtt.wire import Event, MqttWire
 
 log = logging.getLogger(__name__)
@@ -238,12 +239,12 @@ class MqttSession:
 
     def _publish(self, event: Publishes, at: int) -> None:
         self.connection.will_write()
-        at = self._client().publisher.publish(event, at)
-        if at < len(event.packets):
-            self._hold_for(self._open_and_publish(event, at))
-
-    async def _open_and_publish(self, event: Publishes, at: int) -> None:
         publisher = self._client().publisher
+        at = publisher.publish(event, at)
+        if at < len(event.packets):
+            self._hold_for(self._open_and_publish(publisher, event, at))
+
+    async def _open_and_publish(self, publisher: Publisher, event: Publishes, at: int) -> None:
         packet = event.packets[at]
         try:
             await publisher.open_for(packet)
@@ -253,7 +254,7 @@ class MqttSession:
         if at < len(event.packets) and not self._ended:
             at = publisher.publish(event, at)
             if at < len(event.packets):
-                await self._open_and_publish(event, at)
+                await self._open_and_publish(publisher, event, at)
 
     # -- acknowledgements of deliveries -------------------------------------------------------
 
@@ -334,9 +335,14 @@ class MqttSession:
         client.leave()
         sessions = self._services.sessions
         if client.lasts or client.will is not None or client.client_id in sessions.records:
-            self._services.broker.spawn(sessions.leave, client.client_id, client)
+            self._services.broker.spawn(self._leave, client)
         else:
             sessions.leave_at_once(client.client_id, client)
+            client.release()
+
+    async def _leave(self, client: ConnectedClient) -> None:
+        await self._services.sessions.leave(client.client_id, client)
+        client.release()
 
 
 def _weight(event: Event) -> int:
