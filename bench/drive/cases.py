@@ -22,6 +22,7 @@ class Kind(enum.Enum):
     BACKLOG = "backlog"
     STARTUP = "startup"
     IDLE = "idle"
+    MEMORY = "memory"
 
 
 class Protocol(enum.Enum):
@@ -54,6 +55,18 @@ class Backlog(msgspec.Struct, frozen=True):
     """and when the page cache has nothing of it either; else it has all of it."""
 
 
+class Memory(msgspec.Struct, frozen=True):
+    """What a load leaves in memory."""
+
+    before: Options | None = None
+    """A load that comes first, so that what it leaves does not count."""
+    reading: Options | None = None
+    """A load that finds after the restart what was kept, or fails."""
+    topic: str = "kept"
+    stays: bool = False
+    """Whether the clients have to stay for it; then nothing is left after a restart."""
+
+
 class Case(msgspec.Struct, frozen=True):
     """One row of the table: a load and its goal."""
 
@@ -65,6 +78,9 @@ class Case(msgspec.Struct, frozen=True):
     goal: str = ""
     topics: int = 1
     backlog: Backlog | None = None
+    memory: Memory | None = None
+    beside: Options | None = None
+    """Idle clients of the same generator, which are there during the load."""
 
     @property
     def protocol(self) -> Protocol:

@@ -21,6 +21,7 @@ from bench.drive.cases import Case, Kind, Protocol
 from bench.drive.catalogue import CASES, UnknownCaseError, chosen
 from bench.drive.generator import GeneratorError
 from bench.drive.measure import Measure, Plan, Sample
+from bench.drive.memory import measure_memory
 from bench.drive.server import Magnetar, NotReadyError, Server
 from bench.peers.kafka import Kafka
 from bench.peers.mosquitto import Mosquitto
@@ -32,6 +33,7 @@ OWN_SERVER: dict[Kind, Measure] = {
     Kind.BACKLOG: measure.measure_backlog,
     Kind.STARTUP: measure.measure_startup,
     Kind.IDLE: measure.measure_idle,
+    Kind.MEMORY: measure_memory,
 }
 
 

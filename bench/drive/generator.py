@@ -56,6 +56,9 @@ class Line(msgspec.Struct, frozen=True):
     server_us_per_msg: float
     publish_latency: Latency | None = None
     end_to_end: Latency | None = None
+    attach_s: float | None = None
+    """How long it took until all clients were attached."""
+    attach_cpu_s: float | None = None
     refused: int = 0
     corrupt: int = 0
     interrupted: bool = False

@@ -5,9 +5,10 @@ busy machine must be recognisable. Invariant: a figure that could not be measure
 0.
 """
 
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -76,6 +77,8 @@ def line_figures(line: Line) -> dict[str, float]:
         "generator_us": line.own_us_per_msg,
         "cores": line.server_cpu_s / line.seconds if line.seconds else 0.0,
     }
+    if line.attach_s is not None and line.attach_cpu_s is not None:
+        plain.update(attach_s=line.attach_s, attach_cpu_s=line.attach_cpu_s)
     return {**plain, **quantiles("", line.publish_latency), **quantiles("e2e_", line.end_to_end)}
 
 
@@ -112,13 +115,28 @@ def sample(
     )
 
 
+@contextlib.contextmanager
+def idle_clients(case: Case, server: Server, topic: str) -> Iterator[None]:
+    """Clients that are there and do nothing, if the case has any."""
+    if case.beside is None:
+        yield
+        return
+    told = spelled({"topic": topic, "run": 2, **case.beside})
+    child = generator.start_idle(case.generator, server.port(case.protocol), told)
+    try:
+        yield
+    finally:
+        process.stop(child)
+
+
 def measure_load(case: Case, server: Server, number: int, plan: Plan) -> Sample:
     server.renew()
     around = surroundings(server)
     process.reset_peak(server.pid)
     topic = f"bench-{case.name}-{number}"
     told = arguments(case, topic, plan.seconds, plan.warmup_seconds)
-    line = generator.run(case.generator, server.port(case.protocol), told, server.pid)
+    with idle_clients(case, server, topic):
+        line = generator.run(case.generator, server.port(case.protocol), told, server.pid)
     return sample(
         case, server, number, line, {**line_figures(line), **server_figures(server), **around}
     )

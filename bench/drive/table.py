@@ -37,6 +37,11 @@ COLUMNS = [
     Column("cpu_s", "CPU s", 2),
     Column("rss_mb", "RSS MB", 0),
     Column("peak_mb", "peak MB", 0),
+    Column("kept_mb", "MB more", 1),
+    Column("kept_in_all_mb", "MB more than idle", 1),
+    Column("restarted_mb", "MB more, restarted", 1),
+    Column("attach_s", "attached s", 2),
+    Column("attach_cpu_s", "attached CPU s", 2),
     Column("topics_mb", "RSS MB with topics", 0),
     Column("connection_bytes", "B/connection", 0),
     Column("topic_bytes", "B/topic", 0),
@@ -56,6 +61,9 @@ RATIOS = (
     "first_s",
     "rss_mb",
     "peak_mb",
+    "kept_mb",
+    "restarted_mb",
+    "attach_s",
 )
 
 

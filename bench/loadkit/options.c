@@ -17,7 +17,7 @@ static const struct setting COMMON[] = {
     NUMBER("port", INTEGER, port, 1, 65535),
     SETTING("topic", TEXT, topic),
     NUMBER("connections", COUNT32, connections, 1, 60000),
-    NUMBER("consumers", COUNT32, consumers, 0, 1e4),
+    NUMBER("consumers", COUNT32, consumers, 0, 1e6),
     NUMBER("depth", COUNT32, depth, 1, 1e6),
     NUMBER("bytes", COUNT32, bytes, BYTES_MIN, 5 << 20),
     NUMBER("messages", COUNT64, messages, 1, 1e15),

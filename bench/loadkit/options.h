@@ -46,6 +46,7 @@ struct options {
     uint32_t subscriptions;   /* of each client that only attaches, to filters of its own */
     bool retain;              /* every message to a topic of its own, where it stays */
     bool keep;                /* sessions outlive their connections */
+    bool wildcards;           /* filters begin with one */
     /* Kafka's */
     uint32_t partitions;      /* of a topic that is not there yet */
     double linger_ms;         /* how long librdkafka gathers a batch */

@@ -71,7 +71,8 @@ static void subscribe(const struct load *load, struct connection *connection) {
     if (speaks_5(load)) *at++ = 0;
     for (uint32_t i = 0; i < load->options.subscriptions || i == 0; i++) {
         int size = load->options.subscriptions
-                       ? snprintf(filter, sizeof filter, "%s/%u/%u", load->options.topic, connection->number, i)
+                       ? snprintf(filter, sizeof filter, load->options.wildcards ? "%s/+/%u/%u" : "%s/%u/%u",
+                                  load->options.topic, connection->number, i)
                        : snprintf(filter, sizeof filter, "%s/#", load->options.topic);
         at = put_text(at, filter, (size_t)size);
         *at++ = (uint8_t)load->options.qos;

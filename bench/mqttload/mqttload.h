@@ -8,7 +8,7 @@
 
 #include "../sockets/sockets.h"
 
-#define SUBSCRIPTIONS_MAX 10 /* of a client */
+#define SUBSCRIPTIONS_MAX 100 /* of a client */
 #define TOPIC_SIZE_MAX 100    /* of --topic */
 #define RETAINED 0x01
 

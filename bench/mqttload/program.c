@@ -7,7 +7,7 @@ const char PROGRAM_USAGE[] =
     "            --depth N (messages in flight per connection; without meaning for QoS 0) --bytes N\n"
     "            --messages N | --seconds S, --warmup S, --rate N (messages a second, open loop), --lead N\n"
     "  sessions: --retain (publish; each message to a topic of its own) --keep (clean session 0, without expiry)\n"
-    "            --subscriptions N (idle, subscribe; each client to filters of its own)\n"
+    "            --subscriptions N (idle, subscribe; each client to filters of its own) --wildcards (in them)\n"
     "  running:  --host HOST --wait S --stall S --run N --watch-pid PID --histogram\n"
     "QoS 0 is neither acknowledged nor held back, so publishing is at most --lead messages (500) ahead of reading.\n"
     "`consume` subscribes and counts --messages retained ones. `subscribe` ends when every client (--consumers) has\n"
@@ -21,6 +21,7 @@ const struct setting PROGRAM_SETTINGS[] = {
     NUMBER("subscriptions", COUNT32, subscriptions, 0, SUBSCRIPTIONS_MAX),
     SETTING("retain", FLAG, retain),
     SETTING("keep", FLAG, keep),
+    SETTING("wildcards", FLAG, wildcards),
     NUMBER("producers", COUNT32, producers, 0, 1),
     {.name = NULL},
 };

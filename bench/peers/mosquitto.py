@@ -2,12 +2,14 @@
 
 It keeps messages in memory. With `--no-sync` it runs without persistence; otherwise it has
 `persistence true`, its own way of keeping sessions, which writes all of memory every half an hour
-and at the end, and syncs nothing before PUBACK. Window and queue are larger than its defaults (20
+and at the end, and syncs nothing before PUBACK. (Started by root it would become another user, who
+may not write there.) Window and queue are larger than its defaults (20
 and 1,000), which would lose messages of these loads.
 
 Invariant: everything it writes lies in the directory it was given.
 """
 
+import os
 import shutil
 import socket
 import subprocess
@@ -27,6 +29,7 @@ def configuration(directory: Path, port: int, persistent: bool) -> str:
         [
             f"listener {port} 127.0.0.1",
             "allow_anonymous true",
+            *(["user root"] if os.geteuid() == 0 else []),
             "max_inflight_messages 1000",
             "max_queued_messages 100000",
             f"persistence {'true' if persistent else 'false'}",

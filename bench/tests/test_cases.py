@@ -23,6 +23,7 @@ def test_every_load_says_its_mode_and_every_backlog_its_size() -> None:
         if case.kind is Kind.BACKLOG:
             assert case.backlog is not None
             assert 0 < case.backlog.messages <= case.backlog.messages_full
+        assert (case.kind is Kind.MEMORY) == (case.memory is not None)
 
 
 def test_an_option_without_a_value_is_a_flag() -> None:

@@ -1,5 +1,7 @@
 """The generator for MQTT, against our own server: what it counts, and what it refuses."""
 
+import re
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +43,37 @@ def test_publishing_alone(server: Standalone) -> None:
     assert (line.ok, line.published, line.consumed) == (True, 3000, 0)
     assert line.publish_latency is not None
     assert line.publish_latency.count == 3000
+
+
+def test_each_retained_message_is_found_once(server: Standalone) -> None:
+    port = int(server.mqtt_url.rpartition(":")[2])
+    shape = ["--topic", "retained", "--qos", "1", "--stall", "10"]
+    publishing = [*shape, "--mode", "publish", "--retain", "--connections", "3"]
+    assert generator.run(generator.MQTTLOAD, port, [*publishing, "--messages", "500"]).ok
+    reading = [*shape, "--mode", "consume"]
+    line = generator.run(generator.MQTTLOAD, port, [*reading, "--messages", "500"])
+    assert (line.trouble, line.consumed) == ({}, 500)
+    line = generator.run(generator.MQTTLOAD, port, [*reading, "--messages", "501", "--stall", "1"])
+    assert not line.ok
+
+
+def test_sessions_sleep_when_their_clients_have_left(server: Standalone) -> None:
+    port = int(server.mqtt_url.rpartition(":")[2])
+    told = ["--mode", "subscribe", "--topic", "asleep", "--keep", "--qos", "1"]
+    line = generator.run(
+        generator.MQTTLOAD, port, [*told, "--consumers", "20", "--subscriptions", "3"]
+    )
+    assert line.trouble == {}
+    for _ in range(200):  # the last ones have just left
+        if re.search(r"^magnetar_mqtt_sessions_asleep(?:{.*})? 20(\.0)?$", metrics(server), re.M):
+            return
+    raise AssertionError(metrics(server))
+
+
+def metrics(server: Standalone) -> str:
+    with urllib.request.urlopen(f"{server.http_url}/metrics", timeout=10) as answer:
+        page: str = answer.read().decode()
+    return page
 
 
 def test_idle_clients_stay_attached(server: Standalone) -> None:

@@ -59,6 +59,7 @@ from magnetar.core.link.memory.stalls import Stalls
 from magnetar.core.link.partial_frame import EXPECTED_BYTES
 from magnetar.core.link.poller import GONE, READ, WRITE, new_poller
 from magnetar.core.link.sockets import receive
+from magnetar.core.link.wire import NO_SESSION
 from magnetar.core.ports.group_commit import GroupCommit
 
 log = logging.getLogger(__name__)
@@ -438,7 +439,8 @@ class Link:
         self._accepting.leave(connection)
         connection.release()
         log.debug("%s: closed: %s", connection.peer, reason)
-        connection.session.closed(reason)
+        session, connection.session = connection.session, NO_SESSION
+        session.closed(reason)
         self._note_gone()
 
     def _note_gone(self) -> None:

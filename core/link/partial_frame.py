@@ -122,3 +122,4 @@ class PartialFrame:
         self._incoming.done(self)
         self.left = b""
         self.large = None
+        del self._connection  # it refers to this: see `NoWire`

@@ -70,9 +70,10 @@ class Wire(Protocol):
 
 
 class NoWire:
-    """The wire of a closed connection, in place of its own. A connection and its session refer to
-    each other, so they live until the garbage collector runs, which is rare for old objects. With
-    40 KB of OpenSSL's memory each, thousands of closed connections held hundreds of megabytes.
+    """The wire of a closed connection, in place of its own, like `NoSession`. A connection and its
+    session refer to each other, so they would live until the garbage collector looks at old
+    objects, which is rare. With 40 KB of OpenSSL's memory each, thousands of closed connections
+    held hundreds of megabytes.
     """
 
     packs_unasked = False
@@ -120,3 +121,24 @@ class Session(Protocol):
     def closed(self, reason: str, /) -> None:
         """The connection is closed, for any reason; called exactly once."""
         ...
+
+
+class NoSession:
+    """The session of a closed connection, in place of its own: see `NoWire`."""
+
+    silence_seconds_allowed = 0.0
+
+    def handle(self, event: Any, /) -> None:
+        """Nothing is carried out any more."""
+
+    def quiet(self) -> None:
+        """It has gone."""
+
+    def relieved(self) -> None:
+        """Nothing is delivered any more."""
+
+    def closed(self, reason: str, /) -> None:
+        """Its own session was told."""
+
+
+NO_SESSION: Final = NoSession()

@@ -53,6 +53,18 @@ class WireState(Enum):
 class MqttWire:
     """See the module's docstring."""
 
+    __slots__ = (
+        "_events",
+        "_outgoing",
+        "_size_max",
+        "_traffic",
+        "answered",
+        "frame_bytes_wanted",
+        "names",
+        "state",
+        "version",
+    )
+
     packs_unasked = False
     bytes_held = 0
 

@@ -40,9 +40,12 @@ class PageSelection:
         return kept[:limit], kept[limit - 1] if len(kept) > limit else None
 
 
-async def page_of(names: Iterable[str], after: str, limit: int) -> tuple[list[str], str | None]:
-    """The page of names that are in memory."""
+async def page_of(
+    names: Iterable[str | None], after: str, limit: int
+) -> tuple[list[str], str | None]:
+    """The page of names that are in memory; None is no name, but a step of a search."""
     selection = PageSelection(after, limit)
     async for name in Cooperative(names, NAMES_PER_TURN):
-        selection.offer(name)
+        if name is not None:
+            selection.offer(name)
     return selection.page()

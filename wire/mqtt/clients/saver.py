@@ -41,9 +41,13 @@ class Saver:
             self._save()
 
     def stop(self) -> None:
-        """The connection ends: its last record is stored by others, and nobody waits any more."""
-        self._stopped = True
-        self._waiting.clear()
+        """The connection ends: its last record is stored by others, and nobody waits any more. The
+        client is not referred to from now on: it would be part of a cycle.
+        """
+        if not self._stopped:
+            self._stopped = True
+            self._waiting.clear()
+            del self._record, self._put, self._failed
 
     def _save(self) -> None:
         self._saving = True
@@ -54,8 +58,9 @@ class Saver:
             if self._stopped:
                 return
             if error is not None:
+                failed = self._failed
                 self.stop()
-                self._failed(error)
+                failed(error)
                 return
             for call in calls:
                 call()

@@ -76,6 +76,8 @@ class Publishes(Struct, frozen=True):
 class TopicNames(dict[bytes, str]):
     """A cache of a connection's topic names, by their bytes; a device repeats a few."""
 
+    __slots__ = ()
+
     def __missing__(self, data: bytes) -> str:
         name = text_of(data)
         if not topics.is_name(name):

@@ -229,6 +229,9 @@ class MqttLogs:
 
     async def get(self, name: TopicName) -> MqttLog:
         """The log of a topic without partitions or of a partition, loaded or created."""
+        known = self._known.get(name.full)
+        if known is not None and known.topic is not None and not known.topic.fenced:
+            return known  # without the lock, which a thousand SUBSCRIBEs would hand on one by one
         lock = self._opening.setdefault(name.full, trio.Lock())
         try:
             async with lock:

@@ -18,6 +18,8 @@ from magnetar.wire.mqtt.matching.filter_tree import FilterTree
 
 TOPICS_MAX: Final = 16_384
 """Topics in the cache of recipients."""
+GRANTS_MAX: Final = 1_024
+"""Options of subscriptions that are kept once."""
 
 
 SUBSCRIPTION_BYTES: Final = 500
@@ -53,7 +55,7 @@ class Grant(NamedTuple):
 Subscriber = TypeVar("Subscriber")
 
 
-class Match(NamedTuple, Generic[Subscriber]):
+class Match(Struct, Generic[Subscriber], frozen=True):
     """A session that gets the messages of a topic."""
 
     subscriber: Subscriber
@@ -67,8 +69,10 @@ class Matcher(Generic[Subscriber]):
     """See the module's docstring."""
 
     def __init__(self) -> None:
-        self._tree: FilterTree[Subscriber, TopicSubscription] = FilterTree()
+        self._tree: FilterTree[Subscriber, Match[Subscriber]] = FilterTree()
         self._known: dict[bytes, Sequence[Match[Subscriber]]] = {}
+        self._grants: dict[tuple[int, bool, int], Grant] = {}
+        """Those of subscriptions by their options: most have the same."""
         self.bytes = 0
         """Memory of the subscriptions, estimated."""
 
@@ -80,7 +84,7 @@ class Matcher(Generic[Subscriber]):
     def add(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
         """Subscribe, or replace the subscription to that filter [MQTT-3.8.4-3]."""
         before = self._tree.count
-        self._tree.add(subscription.filter, subscriber, subscription)
+        self._tree.add(subscription.filter, subscriber, self._match(subscriber, subscription))
         if self._tree.count > before:
             self.bytes += weight(subscription.filter)
         self._known.clear()
@@ -100,11 +104,41 @@ class Matcher(Generic[Subscriber]):
             self._known[topic] = found
         return found
 
+    def _match(self, subscriber: Subscriber, subscription: TopicSubscription) -> Match[Subscriber]:
+        options = subscription.qos, subscription.retain_as_published, subscription.identifier
+        grant = self._grants.get(options)
+        if grant is None:
+            if len(self._grants) >= GRANTS_MAX:
+                self._grants.clear()
+            grant = self._grants[options] = _grant((subscription,))
+        return Match(subscriber, grant, None if subscription.no_local else grant)
+
     def _found(self, topic: str) -> Sequence[Match[Subscriber]]:
-        by_subscriber: dict[Subscriber, list[TopicSubscription]] = {}
-        for subscriber, subscription in self._tree.match(topic):
-            by_subscriber.setdefault(subscriber, []).append(subscription)
-        return [target(subscriber, found) for subscriber, found in by_subscriber.items()]
+        found: dict[Subscriber, Match[Subscriber]] = {}
+        for held in self._tree.matching(topic):
+            if found.keys().isdisjoint(held):
+                found.update(held)
+                continue
+            for subscriber, match in held.items():
+                before = found.get(subscriber)
+                found[subscriber] = match if before is None else _joined(before, match)
+        return list(found.values())
+
+
+def _joined(one: Match[Subscriber], other: Match[Subscriber]) -> Match[Subscriber]:
+    """What a session gets by both."""
+    own = one.own if other.own is None else other.own
+    if one.own is not None and other.own is not None:
+        own = _both(one.own, other.own)
+    return Match(one.subscriber, _both(one.others, other.others), own)
+
+
+def _both(one: Grant, other: Grant) -> Grant:
+    return Grant(
+        max(one.qos, other.qos),
+        one.retain_as_published or other.retain_as_published,
+        one.identifiers + other.identifiers,
+    )
 
 
 def target(subscriber: Subscriber, matching: Sequence[TopicSubscription]) -> Match[Subscriber]:

@@ -24,7 +24,6 @@ counts as delivered [MQTT-3.1.2-25].
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -182,8 +181,9 @@ class Subscriber(LaggingReader):
         self._durable = durable
         self._outlet = outlet
         self._clock = clock
-        self._resending: deque[int] = deque()
-        """Packet identifiers of messages in flight that this connection has not sent yet."""
+        self._resending: list[int] = []
+        """Packet identifiers of messages in flight that this connection has not sent yet, the
+        first one last."""
         self._resends = False
         """A task does that."""
         self._grants: dict[bytes, tuple[Grant | None, Grant | None]] = {}
@@ -194,8 +194,8 @@ class Subscriber(LaggingReader):
         self._packed_count = 0
         """Packets in them."""
         self._congested = self._held = False
-        self._room = trio.lowlevel.ParkingLot()
-        """Replays of retained messages that wait for room."""
+        self._room: trio.lowlevel.ParkingLot | None = None
+        """Replays of retained messages that wait for room; None for none."""
 
     # -- subscriptions ----------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class Subscriber(LaggingReader):
         assert self._held
         for one in in_flight:
             self.ids.resume(one.packet_id, one.sent, one.qos, released=one.released)
-        self._resending.extend(one.packet_id for one in in_flight)
+        self._resending.extend(one.packet_id for one in reversed(in_flight))
         self._lagging.update(places)
         if crashed:
             self._doubtful = {feed: feed.at for feed in places}
@@ -241,11 +241,11 @@ class Subscriber(LaggingReader):
         try:
             await trio.lowlevel.checkpoint()
             while self._resending and not self.gone and self._may_resend:
-                number = self._resending[0]
+                number = self._resending[-1]
                 found = self.ids.get(number)
                 if found is not None and not await self._sent_again(number, found):
                     continue
-                self._resending.popleft()
+                self._resending.pop()
                 self.flush()
         finally:
             self._resends = False
@@ -347,6 +347,8 @@ class Subscriber(LaggingReader):
             if self.gone:
                 return
             self.flush()
+            if self._room is None:
+                self._room = trio.lowlevel.ParkingLot()
             await self._room.park()
         number = 0
         if qos:
@@ -362,7 +364,11 @@ class Subscriber(LaggingReader):
     def close(self) -> None:
         """Its connection is closed."""
         self.gone = True
-        self._room.unpark_all()
+        self._wake_replays()
+
+    def _wake_replays(self) -> None:
+        if self._room is not None:
+            self._room.unpark_all()
 
     def send(
         self,
@@ -497,7 +503,7 @@ class Subscriber(LaggingReader):
         unanswered = len(self.ids) - len(self._resending)
         if self.gone or self._congested or 2 * unanswered > self.ids.window:
             return
-        self._room.unpark_all()
+        self._wake_replays()
         if self._resending:
             if not self._resends:
                 self._resends = True

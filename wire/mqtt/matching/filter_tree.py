@@ -9,7 +9,7 @@ Invariant: a node without subscriptions and children does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -106,24 +106,27 @@ class FilterTree(Generic[Key, Value]):
                 above.children = None
 
     def match(self, topic: str) -> Iterator[tuple[Key, Value]]:
-        """Find the subscriptions whose filters match the name; a subscriber may have several.
+        """Find the subscriptions whose filters match the name; a subscriber may have several."""
+        for held in self.matching(topic):
+            yield from held.items()
+
+    def matching(self, topic: str) -> list[Mapping[Key, Value]]:
+        """The same, filter by filter.
 
         Filters that begin with a wildcard do not match names that begin with `$` [MQTT-4.7.2-1].
         """
         wild = not topic.startswith("$")
         root = self._root
+        found: list[Mapping[Key, Value]] = []
         if root.hash is not None and wild:
-            yield from root.hash.items()
+            found.append(root.hash)
         reached = [root]
         for level in topic.split("/"):
             reached = _below(reached, level, wild)
             wild = True
-            for node in reached:
-                if node.hash is not None:
-                    yield from node.hash.items()
-        for node in reached:
-            if node.here is not None:
-                yield from node.here.items()
+            found += [node.hash for node in reached if node.hash is not None]
+        found += [node.here for node in reached if node.here is not None]
+        return found
 
 
 def _below(

@@ -1,30 +1,53 @@
 """A tree of topic names with values, searched by topic filter. Pure.
 
 It serves retained messages, where names are stored and filters are looked up. A filter may match a
-hundred thousand names, so the search is a generator, which its caller can pause; no step
-visits more than one node. Names that are added or removed meanwhile may be found or not.
+hundred thousand names, or look at as many in vain, so the search is a generator, which its caller
+can pause: it yields None after many steps without a match. Names that are added or removed
+meanwhile may be found or not; a value that is found is the present one.
 
-Invariant: as in `FilterTree`, a node without value and children does not exist.
+Most names share their first levels only, so what is below a level takes as little memory as it can:
+
+    a value   one name ends at this level, and none goes on
+    `_Rest`   one name goes on, with these levels, and none ends here
+    `_Branch` anything else
+
+Invariant: as in `FilterTree`, a level without a name at or below it does not exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from sys import intern
+from typing import Final, Generic, TypeVar
 
 Value = TypeVar("Value")
+STEPS_MAX: Final = 500
+"""Levels that are looked at in one step of a search: half a millisecond."""
 
 
-class _NameNode(Generic[Value]):
+class _Rest(Generic[Value]):
+    """The only name below a level."""
+
+    __slots__ = ("levels", "value")
+
+    def __init__(self, levels: str, value: Value) -> None:
+        self.levels = intern(levels)  # devices have topics of the same names
+        self.value = value
+
+
+class _Branch(Generic[Value]):
+    """Several names at and below a level."""
+
     __slots__ = ("children", "value")
 
-    def __init__(self) -> None:
-        self.children: dict[str, _NameNode[Value]] | None = None
-        self.value: Value | None = None
+    def __init__(self, value: Value | None = None) -> None:
+        self.children: dict[str, _Branch[Value] | _Rest[Value] | Value] = {}
+        self.value = value
 
-
-_Steps = Iterator[tuple[_NameNode[Value], int, str]]
-"""Nodes to visit, with the depth and the name of each."""
+    def put(self, levels: str, value: Value) -> None:
+        """Put the only name below one of the levels below this one."""
+        level, slash, rest = levels.partition("/")
+        self.children[level] = _Rest(rest, value) if slash else value
 
 
 class NameTree(Generic[Value]):
@@ -33,113 +56,147 @@ class NameTree(Generic[Value]):
     __slots__ = ("_root", "count")
 
     def __init__(self) -> None:
-        self._root: _NameNode[Value] = _NameNode()
+        self._root: _Branch[Value] = _Branch()
         self.count = 0
 
     def get(self, name: str) -> Value | None:
-        node = self._root
-        for level in name.split("/"):
-            below = (node.children or {}).get(level)
-            if below is None:
-                return None
-            node = below
-        return node.value
+        branch, rest = self._root, name
+        while True:
+            level, slash, rest = rest.partition("/")
+            below = branch.children.get(level)
+            if not isinstance(below, _Branch):
+                return _value_of(below, rest if slash else None)
+            if not slash:
+                return below.value
+            branch = below
 
     def set(self, name: str, value: Value) -> None:
-        node = self._root
-        for level in name.split("/"):
-            if node.children is None:
-                node.children = {}
-            below = node.children.get(level)
-            if below is None:
-                below = node.children[level] = _NameNode()
-            node = below
-        self.count += node.value is None
-        node.value = value
+        branch, rest = self._root, name
+        while True:
+            level, slash, rest = rest.partition("/")
+            below = branch.children.get(level)
+            if not isinstance(below, _Branch):
+                if below is None or _value_of(below, rest if slash else None) is not None:
+                    self.count += below is None
+                    branch.children[level] = _Rest(rest, value) if slash else value
+                    return
+                branch.children[level] = below = _branched(below)
+            if not slash:
+                self.count += below.value is None
+                below.value = value
+                return
+            branch = below
 
     def remove(self, name: str) -> Value | None:
         """Remove a name; returns its value, None if there was none."""
-        levels = name.split("/")
-        path = [self._root]
-        for level in levels:
-            below = (path[-1].children or {}).get(level)
-            if below is None:
-                return None
-            path.append(below)
-        value, path[-1].value = path[-1].value, None
-        self.count -= value is not None
-        for depth in range(len(levels), 0, -1):
-            node, above = path[depth], path[depth - 1]
-            if node.children or node.value is not None:
+        path: list[tuple[_Branch[Value], str]] = []
+        branch, rest = self._root, name
+        while True:
+            level, slash, rest = rest.partition("/")
+            path.append((branch, level))
+            below = branch.children.get(level)
+            if not isinstance(below, _Branch):
+                value = _value_of(below, rest if slash else None)
+                if value is not None:
+                    del branch.children[level]
                 break
-            assert above.children is not None
-            del above.children[levels[depth - 1]]
-            if not above.children:
-                above.children = None
+            if not slash:
+                value, below.value = below.value, None
+                path.append((below, ""))
+                break
+            branch = below
+        if value is not None:
+            self.count -= 1
+            _prune(path)
         return value
 
-    def all(self) -> Iterator[tuple[str, Value]]:
-        """All names with their values, in any order."""
-        return self._below(self._root, "", 0, hidden=True)
+    def all(self) -> Iterator[tuple[str, Value] | None]:
+        """All names with their values, in any order, those that begin with `$` too."""
+        return self._search(["#"], iter(list(self._root.children)))
 
-    def match(self, filter: str) -> Iterator[tuple[str, Value]]:
+    def match(self, filter: str) -> Iterator[tuple[str, Value] | None]:
         """Find the names that the filter matches, with their values, in any order."""
         levels = filter.split("/")
-        stack: list[_Steps[Value]] = [iter([(self._root, 0, "")])]
-        while stack:
-            step = next(stack[-1], None)
-            if step is None:
-                stack.pop()
+        return self._search(levels, _levels_below(self._root, levels, 0))
+
+    def _search(
+        self, levels: list[str], first: Iterator[str]
+    ) -> Iterator[tuple[str, Value] | None]:
+        depth, steps, walks = 0, 0, [(self._root, "", first)]
+        while walks:
+            steps += 1
+            if steps % STEPS_MAX == 0:
+                yield None
+            branch, prefix, walk = walks[-1]
+            level = next(walk, None)
+            if level is None:
+                walks.pop()
+                depth -= 1
                 continue
-            node, depth, prefix = step
-            if depth == len(levels):
-                if node.value is not None:
-                    yield prefix, node.value
-            elif levels[depth] == "#":
-                yield from self._below(node, prefix, depth, hidden=False)
-            else:
-                stack.append(_next(node, levels[depth], depth, prefix))
-
-    @staticmethod
-    def _below(
-        node: _NameNode[Value], prefix: str, depth: int, *, hidden: bool
-    ) -> Iterator[tuple[str, Value]]:
-        """All names at and below a node: `#` matches its parent level, too. `hidden` includes
-        those that begin with `$`.
-        """
-        stack: list[_Steps[Value]] = [iter([(node, depth, prefix)])]
-        while stack:
-            step = next(stack[-1], None)
-            if step is None:
-                stack.pop()
-                continue
-            node, depth, prefix = step
-            if node.value is not None and depth:
-                yield prefix, node.value
-            if node.children:
-                stack.append(_steps(node.children, depth, prefix, hidden=hidden))
+            below = branch.children.get(level)  # None if it was removed meanwhile
+            name = prefix + level
+            if isinstance(below, _Branch):
+                if below.value is not None and _ends(levels, depth + 1):
+                    yield name, below.value
+                depth += 1
+                walks.append((below, name + "/", _levels_below(below, levels, depth)))
+            elif isinstance(below, _Rest):
+                if _matches_rest(levels, depth + 1, below.levels.split("/")):
+                    yield f"{name}/{below.levels}", below.value
+            elif below is not None and _ends(levels, depth + 1):
+                yield name, below
 
 
-def _next(node: _NameNode[Value], level: str, depth: int, prefix: str) -> _Steps[Value]:
-    """The nodes below that a level of a filter matches, which is not `#`."""
-    children = node.children or {}
-    if level == "+":
-        return _steps(children, depth, prefix, hidden=False)
-    below = children.get(level)
-    return iter(() if below is None else [_step(below, level, depth, prefix)])
+def _value_of(below: _Rest[Value] | Value | None, rest: str | None) -> Value | None:
+    """The value of the name that goes on with `rest`, or ends if that is None; it is not a branch
+    where they are.
+    """
+    if isinstance(below, _Rest):
+        return below.value if below.levels == rest else None
+    return below if rest is None else None
 
 
-def _steps(
-    children: dict[str, _NameNode[Value]], depth: int, prefix: str, *, hidden: bool
-) -> _Steps[Value]:
-    """Steps to the children, whose names are copied: they may change meanwhile."""
-    for name in list(children):
-        below = children.get(name)
-        if below is not None and (depth or hidden or not name.startswith("$")):
-            yield _step(below, name, depth, prefix)
+def _branched(below: _Rest[Value] | Value) -> _Branch[Value]:
+    """The same as a branch, to which more names can be added."""
+    if not isinstance(below, _Rest):
+        return _Branch(below)
+    branch: _Branch[Value] = _Branch()
+    branch.put(below.levels, below.value)
+    return branch
 
 
-def _step(
-    below: _NameNode[Value], name: str, depth: int, prefix: str
-) -> tuple[_NameNode[Value], int, str]:
-    return below, depth + 1, name if not depth else f"{prefix}/{name}"
+def _prune(path: list[tuple[_Branch[Value], str]]) -> None:
+    """Remove branches that are not needed, from the last one up to the root."""
+    while len(path) > 1:
+        branch, _ = path.pop()
+        if branch.children:
+            return
+        above, level = path[-1]
+        if branch.value is not None:
+            above.children[level] = branch.value
+            return
+        del above.children[level]
+
+
+def _levels_below(branch: _Branch[Value], levels: list[str], depth: int) -> Iterator[str]:
+    """The levels of a branch that the filter's level at that depth may match."""
+    wanted = levels[min(depth, len(levels) - 1)]
+    if depth >= len(levels) and wanted != "#":
+        return iter(())
+    if wanted in ("#", "+"):
+        below = list(branch.children)
+        return iter(below if depth else [one for one in below if not one.startswith("$")])
+    return iter((wanted,))
+
+
+def _ends(levels: list[str], depth: int) -> bool:
+    """Whether the filter matches a name of so many levels, all of which match."""
+    return depth == len(levels) or (levels[-1] == "#" and depth >= len(levels) - 1)
+
+
+def _matches_rest(levels: list[str], depth: int, rest: list[str]) -> bool:
+    """Whether the filter, from that depth on, matches the rest of a name."""
+    if not _ends(levels, depth + len(rest)):
+        return False
+    wanted = levels[depth : depth + len(rest)]
+    return all(one in ("#", "+") or one == level for one, level in zip(wanted, rest, strict=False))

@@ -99,8 +99,6 @@ class Authentication:
 
     def proceed(self, packet: Auth) -> None:
         """Process AUTH: it continues an exchange, or begins another one (4.12.1)."""
-        if not self.method:
-            raise ProtocolViolation("CONNECT named no authentication method")  # [MQTT-4.12.0-7]
         if packet.properties[Property.AUTHENTICATION_METHOD] != self.method:
             raise ProtocolViolation("AUTH names another method than CONNECT")  # [MQTT-4.12.1-1]
         again = packet.reason is ReasonCode.REAUTHENTICATE

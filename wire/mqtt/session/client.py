@@ -13,6 +13,7 @@ Invariant: nothing is sent or stored for a client that is gone, except its last 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -170,7 +171,11 @@ class ConnectedClient:
             call()
 
     async def saved(self) -> None:
-        """Wait until the record is stored; raises if that fails."""
+        """Wait until the record is stored; raises if that fails. For one that is gone, its last
+        record counts.
+        """
+        if self.gone:
+            return
         self.has_record = True
         waiting = Completion[None]()
         self._put(self._encoded(), lambda error: waiting.done(error))
@@ -313,12 +318,21 @@ class ConnectedClient:
             return None
         return replace(self._last, received=tuple(self.publisher.received.all()), marks=())
 
+    def release(self) -> None:
+        """Nobody uses it any more: it is part of no reference cycle from now on, so that it is not
+        kept until the garbage collector looks at old objects, which is rare.
+        """
+        with suppress(AttributeError):  # both the end and another connection may do that
+            del self.publisher
+
     async def displace(self) -> SessionRecord | None:
         """Another connection has the client id (3.1.4): see `ConnectedSession`."""
         self._say_why(ReasonCode.SESSION_TAKEN_OVER)
         self.leave()
         self.connection.end("another connection has the same client id")
-        return await self.last_record()
+        record = await self.last_record()
+        self.release()
+        return record
 
 
 def _nothing() -> None:

@@ -100,7 +100,7 @@ class Connecting:
         authentication: Authentication,
     ) -> None:
         self._services = services
-        self._authentication = authentication
+        self.authentication = authentication
         self._connection = connection
         self._wire = wire
         self._packet = packet
@@ -183,7 +183,7 @@ class Connecting:
         client.keep_alive = self.keep_alive
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
-        client.principal = self._authentication.principal
+        client.principal = self.authentication.principal
         client.will = _stored_will(packet.will)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
@@ -274,7 +274,7 @@ class Connecting:
         if client.version != Version.V5:
             return {}
         found: dict[Property, Any] = {
-            **self._authentication.properties,
+            **self.authentication.properties,
             Property.RECEIVE_MAXIMUM: options.receive_maximum,
             Property.MAXIMUM_PACKET_SIZE: options.packet_bytes_max,
             Property.TOPIC_ALIAS_MAXIMUM: options.topic_alias_maximum,

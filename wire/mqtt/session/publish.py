@@ -41,6 +41,7 @@ from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes
 from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.session.received_ids import ReceivedIds
 from magnetar.wire.mqtt.storage.retained import RetainedMessage
 
 if TYPE_CHECKING:
@@ -54,43 +55,6 @@ PUBACK: Final = 0x4002
 PUBREC: Final = 0x5002
 PUBCOMP: Final = 0x7002
 """Packets that succeed, up to the packet identifier."""
-
-
-class ReceivedIds:
-    """Packet identifiers of QoS 2 that wait for PUBREL: at most 65,535 bits."""
-
-    __slots__ = ("_bits", "count")
-
-    def __init__(self, ids: Sequence[int] = ()) -> None:
-        self._bits = 0
-        self.count = 0
-        for one in ids:
-            self.add(one)
-
-    def __contains__(self, number: int) -> bool:
-        return bool(self._bits >> number & 1)
-
-    def add(self, number: int) -> None:
-        if number not in self:
-            self._bits |= 1 << number
-            self.count += 1
-
-    def discard(self, number: int) -> bool:
-        """Remove one; returns whether it was there."""
-        if number not in self:
-            return False
-        self._bits &= ~(1 << number)
-        self.count -= 1
-        return True
-
-    def all(self) -> list[int]:
-        bits, found, at = self._bits, [], 0
-        while bits:
-            low = (bits & -bits).bit_length()
-            at += low
-            found.append(at - 1)
-            bits >>= low
-        return found
 
 
 class PendingRun:
@@ -136,7 +100,7 @@ class Publisher:
         self._client = client
         self.received = ReceivedIds(received)
         """Identifiers of stored messages of QoS 2 that wait for PUBREL."""
-        self._storing_ids: set[int] = set()
+        self._storing_ids: dict[int, None] = {}  # a set takes more memory, and most are empty
         """Those of messages that are being stored."""
         self._unacknowledged = 0
         """Messages of QoS 1 that are being stored."""
@@ -144,7 +108,8 @@ class Publisher:
         self._head = runs.head(
             client.client_id.encode(), has_properties=client.version == Version.V5
         )
-        self._pending: deque[PendingRun] = deque()
+        self._pending: deque[PendingRun] | None = None
+        """None before the first run: most readers publish nothing."""
         self._pending_messages = 0
         self._drained: trio.Event | None = None
         broker = services.broker
@@ -191,11 +156,11 @@ class Publisher:
         if packet.flags & QOS_2:
             if packet.packet_id not in self.received:
                 run.twos.append(packet.packet_id)
-                self._storing_ids.add(packet.packet_id)
+                self._storing_ids[packet.packet_id] = None
         elif packet.flags & QOS_1:
             run.ones.append(packet.packet_id)
             self._unacknowledged += 1
-        self._pending.append(run)
+        self._await(run)
         self._acknowledge()
 
     def _may_begin(self, log: MqttLog, packet: Publish) -> bool:
@@ -230,7 +195,7 @@ class Publisher:
         self._check_quota(len(run.ones), len(run.twos))
         connection = self._client.connection
         connection.storing(run.size)
-        self._pending.append(run)
+        self._await(run)
         self._pending_messages += len(packets)
         self._services.traffic.publishes_received += len(packets)
         if self._pending_messages >= self._services.options.pending_messages_max:
@@ -260,6 +225,11 @@ class Publisher:
         for packet in retained:
             self._retain(packet, data, now_ms, partial(self._stored, run, 0))
 
+    def _await(self, run: PendingRun) -> None:
+        if self._pending is None:
+            self._pending = deque()
+        self._pending.append(run)
+
     def _sorted(
         self, packets: Sequence[Publish], run: PendingRun, retained: list[Publish]
     ) -> Sequence[Publish]:
@@ -285,7 +255,7 @@ class Publisher:
         if number in self.received:
             self._client.when_saved(partial(self._client.send, _packed(PUBREC, [number])))
             return True
-        self._storing_ids.add(number)
+        self._storing_ids[number] = None
         return False
 
     def _check_quota(self, ones: int, twos: int) -> None:
@@ -354,7 +324,8 @@ class Publisher:
         while pending and not pending[0].waits:
             run = pending.popleft()
             self._unacknowledged -= len(run.ones)
-            self._storing_ids.difference_update(run.twos)
+            for number in run.twos:
+                self._storing_ids.pop(number, None)
             if run.error is not None:
                 self._fail(run, run.error)
                 continue

@@ -39,7 +39,7 @@ from magnetar.wire.mqtt.codec.packets import (
 )
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import Publishes
-from magnetar.wire.mqtt.errors import PacketError
+from magnetar.wire.mqtt.errors import PacketError, ProtocolViolation
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session import subscribe
 from magnetar.wire.mqtt.session.authentication import Authentication, AuthenticationFailed
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.delivery.subscriber import Sent
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
+    from magnetar.wire.mqtt.session.publish import Publisher
     from magnetar.wire.mqtt.wire import Event, MqttWire
 
 log = logging.getLogger(__name__)
@@ -90,10 +91,12 @@ class MqttSession:
         self.heard = self._clock.monotonic()
         """When the last packet was received."""
         self._busy = self._ended = False
-        self._authentication = Authentication(services.broker.access)
+        self._authentication: Authentication | None = None
+        """None before CONNECT, and for a client that uses no method."""
         self._connecting: Connecting | None = None
         """The CONNECT whose authentication is not over."""
-        self._waiting: deque[Event] = deque()
+        self._waiting: deque[Event] | None = None
+        """Packets that wait; None for none, because an idle connection is to be small."""
         self._weight = 0
         """Memory of the packets that wait."""
         self._reserved = 0
@@ -115,6 +118,8 @@ class MqttSession:
             self._fail(PacketError(ReasonCode.SERVER_BUSY, "no memory for packets that wait"))
             return
         self._weight += weight
+        if self._waiting is None:
+            self._waiting = deque()
         self._waiting.append(event)
         self.connection.pause(PAUSE_REQUESTS)
 
@@ -196,6 +201,7 @@ class MqttSession:
         if self._ended:
             self._drop_waiting()
         if not self._waiting and not self._busy:
+            self._waiting = None
             self.connection.resume(PAUSE_REQUESTS)
 
     def _release(self, weight: int) -> None:
@@ -203,7 +209,7 @@ class MqttSession:
         self.connection.has_answered(weight)
 
     def _drop_waiting(self) -> None:
-        self._waiting.clear()
+        self._waiting = None
         self._release(self._weight)
 
     # -- CONNECT and DISCONNECT ---------------------------------------------------------------
@@ -213,25 +219,26 @@ class MqttSession:
         if not self.connection.has_room_to_wait(self._reserved):
             self._reserved = 0
             raise PacketError(ReasonCode.SERVER_BUSY, "no memory for clients that connect")
-        connecting = Connecting(
-            self._services, self.connection, self.wire, packet, self._authentication
-        )
+        authentication = Authentication(self._services.broker.access)
+        connecting = Connecting(self._services, self.connection, self.wire, packet, authentication)
         self.keep_alive = connecting.keep_alive
         try:
-            self._authentication.begin(packet)
+            authentication.begin(packet)
         except AuthenticationFailed as error:
             self._refuse(connecting, error.reason, str(error))
             return
+        if authentication.method:
+            self._authentication = authentication
         self._go_on_connecting(connecting)
 
     def _go_on_connecting(self, connecting: Connecting) -> None:
         """Connect if the authentication is over, else send its next message."""
-        if self._authentication.is_over:
+        if connecting.authentication.is_over:
             self._connecting = None
             self._hold_for(self._connect(connecting))
         else:
             self._connecting = connecting
-            self._send_auth(ReasonCode.CONTINUE_AUTHENTICATION)
+            self._send_auth(connecting.authentication, ReasonCode.CONTINUE_AUTHENTICATION)
 
     def _exchange(self, connecting: Connecting, event: Event) -> None:
         """A packet that comes before the authentication is over [MQTT-3.1.2-30]."""
@@ -242,7 +249,7 @@ class MqttSession:
         try:
             if not isinstance(event, Auth):
                 raise PacketError(ReasonCode.PROTOCOL_ERROR, "a packet before CONNACK")
-            self._authentication.proceed(event)
+            connecting.authentication.proceed(event)
         except (PacketError, AuthenticationFailed) as error:
             self._refuse(connecting, error.reason, str(error))
             return
@@ -257,8 +264,8 @@ class MqttSession:
         self.connection.has_answered(self._reserved)
         self._reserved = 0
 
-    def _send_auth(self, reason: ReasonCode) -> None:
-        self.wire.pack_auth(encode.auth(reason, self._authentication.properties))
+    def _send_auth(self, authentication: Authentication, reason: ReasonCode) -> None:
+        self.wire.pack_auth(encode.auth(reason, authentication.properties))
         self.connection.touch()
 
     async def _connect(self, connecting: Connecting) -> None:
@@ -270,15 +277,18 @@ class MqttSession:
 
     def _authenticate_again(self, client: ConnectedClient, packet: Auth) -> None:
         """AUTH of a connected client (4.12.1)."""
+        authentication = self._authentication
+        if authentication is None:
+            raise ProtocolViolation("CONNECT named no authentication method")  # [MQTT-4.12.0-7]
         try:
-            self._authentication.proceed(packet)
+            authentication.proceed(packet)
         except AuthenticationFailed as error:
             raise PacketError(error.reason, str(error)) from None  # [MQTT-4.12.1-2]
-        if self._authentication.is_over:
-            client.principal = self._authentication.principal
-            self._send_auth(ReasonCode.SUCCESS)
+        if authentication.is_over:
+            client.principal = authentication.principal
+            self._send_auth(authentication, ReasonCode.SUCCESS)
         else:
-            self._send_auth(ReasonCode.CONTINUE_AUTHENTICATION)
+            self._send_auth(authentication, ReasonCode.CONTINUE_AUTHENTICATION)
 
     def _enter(self, client: ConnectedClient) -> bool:
         """The client may connect; returns whether its connection is still there."""
@@ -311,12 +321,12 @@ class MqttSession:
 
     def _publish(self, event: Publishes, at: int) -> None:
         self.connection.will_write()
-        at = self._client().publisher.publish(event, at)
-        if at < len(event.packets):
-            self._hold_for(self._open_and_publish(event, at))
-
-    async def _open_and_publish(self, event: Publishes, at: int) -> None:
         publisher = self._client().publisher
+        at = publisher.publish(event, at)
+        if at < len(event.packets):
+            self._hold_for(self._open_and_publish(publisher, event, at))
+
+    async def _open_and_publish(self, publisher: Publisher, event: Publishes, at: int) -> None:
         packet = event.packets[at]
         try:
             await publisher.open_for(packet)
@@ -326,7 +336,7 @@ class MqttSession:
         if at < len(event.packets) and not self._ended:
             at = publisher.publish(event, at)
             if at < len(event.packets):
-                await self._open_and_publish(event, at)
+                await self._open_and_publish(publisher, event, at)
 
     # -- acknowledgements of deliveries -------------------------------------------------------
 
@@ -411,9 +421,14 @@ class MqttSession:
         client.leave()
         sessions = self._services.sessions
         if client.lasts or client.will is not None or client.client_id in sessions.records:
-            self._services.broker.spawn(sessions.leave, client.client_id, client)
+            self._services.broker.spawn(self._leave, client)
         else:
             sessions.leave_at_once(client.client_id, client)
+            client.release()
+
+    async def _leave(self, client: ConnectedClient) -> None:
+        await self._services.sessions.leave(client.client_id, client)
+        client.release()
 
 
 def _connect_weight(packet: Connect) -> int:

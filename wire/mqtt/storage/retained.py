@@ -4,8 +4,14 @@ A message with RETAIN is stored in the log of its topic like any other, and in t
 it is acknowledged when both are stored. An empty payload removes the retained message
 [MQTT-3.3.1-6].
 
-    in memory   the message as it is sent, up to a budget in bytes
+    in memory   the message, up to a budget in bytes
     beyond it   its position, from where it is read when somebody subscribes
+
+Both are bytes, without the topic, which the tree has:
+
+    in memory   u8 first byte of PUBLISH | position | time | size, client id | size, properties
+                | payload; numbers are varints
+    beyond it   u8 0 | position
 
 A replay sends all matches to one new subscription, as fast as its client acknowledges and receives
 (mosquitto #3096: there, only as many arrive as its queue has room for). It holds names of the tree
@@ -19,7 +25,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from struct import Struct as Layout
 from typing import Final, NamedTuple
 
 import trio
@@ -29,6 +34,7 @@ from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.entry.mqtt.run import StoredPublish
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.varints import number_at, varint, varint_end
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
 from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage, Messages
@@ -39,8 +45,8 @@ from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 log = logging.getLogger(__name__)
 
 MESSAGES_PER_TURN: Final = 100
-_HEAD: Final = Layout(">QQQH")
-"""Ledger id, entry id, publish time, size of the publisher's client id."""
+_READ: Final = b"\0"
+"""The message is read from storage."""
 
 
 class RetainedMessage(NamedTuple):
@@ -64,7 +70,7 @@ class RetainedMessages:
         self._broker = broker
         self._stored = stored
         self._bytes_max = bytes_max
-        self._tree: NameTree[bytes | Position] = NameTree()
+        self._tree: NameTree[bytes] = NameTree()
         self.bytes = 0
         """Bytes of the messages in memory."""
 
@@ -114,17 +120,16 @@ class RetainedMessages:
         if not message.packet.payload:
             self._forget(self._tree.remove(name))
             return
-        packed = _packed(message)
-        value: bytes | Position = packed
-        if self.bytes + len(packed) > self._bytes_max:
-            value = message.position
+        value = _packed(message)
+        if self.bytes + len(value) > self._bytes_max:
+            value = _READ + _position(message.position)
         else:
-            self.bytes += len(packed)
+            self.bytes += len(value)
         self._forget(self._tree.get(name))
         self._tree.set(name, value)
 
-    def _forget(self, value: bytes | Position | None) -> None:
-        if isinstance(value, bytes):
+    def _forget(self, value: bytes | None) -> None:
+        if value is not None and value[:1] != _READ:
             self.bytes -= len(value)
 
     async def delete(self, topics: Sequence[str]) -> int:
@@ -142,15 +147,17 @@ class RetainedMessages:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def topics(self, filter: str | None = None) -> Iterator[str]:
-        """The topics that a filter matches, or all, in any order; see `NameTree`."""
-        found = self._tree.all() if filter is None else self._tree.match(filter)
-        return (topic for topic, _ in found)
+    def topics(self, filter: str | None = None) -> Iterator[str | None]:
+        """The topics that a filter matches, or all, in any order; None now and then, as in
+        `NameTree`.
+        """
+        matches = self._tree.all() if filter is None else self._tree.match(filter)
+        return (None if one is None else one[0] for one in matches)
 
     async def find(self, topic: str) -> KeyedMessage | None:
         """The message of a topic; None if there is none."""
         value = self._tree.get(topic)
-        return None if value is None else await self._message(value)
+        return None if value is None else await self._message(topic, value)
 
     def replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
         """Send the retained messages that a subscription matches."""
@@ -159,11 +166,14 @@ class RetainedMessages:
 
     async def _replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
         own = subscriber.client_id
-        for count, (_, value) in enumerate(self._tree.match(subscription.filter)):
+        for count, found in enumerate(self._tree.match(subscription.filter)):
             if subscriber.gone:
                 return
+            if found is None:
+                await trio.lowlevel.checkpoint()
+                continue
             try:
-                message = await self._message(value)
+                message = await self._message(*found)
             except BrokerError as error:
                 log.error("a retained message cannot be read: %s", error)
                 continue
@@ -175,12 +185,16 @@ class RetainedMessages:
                 await trio.lowlevel.checkpoint()
         subscriber.flush()
 
-    async def _message(self, value: bytes | Position) -> KeyedMessage | None:
+    async def _message(self, name: str, value: bytes) -> KeyedMessage | None:
         """The message of a tree's value; None if it has been replaced meanwhile."""
-        if isinstance(value, bytes):
-            return _unpacked(value)
+        if value[:1] != _READ:
+            return _unpacked(name, value)
+        position, _ = _position_at(value, len(_READ))
+        return await self._stored_at(position)
+
+    async def _stored_at(self, position: Position) -> KeyedMessage | None:
         try:
-            return await self._stored.message_at(value)
+            return await self._stored.message_at(position)
         except Corrupted:
             return None
 
@@ -192,23 +206,42 @@ class RetainedMessages:
 
     async def message_at(self, position: Position) -> Messages:
         """One message that is sent again; none if it was replaced."""
-        message = await self._message(position)
+        message = await self._stored_at(position)
         if message is None:
             return Messages(b"", 0, ())
         return Messages(message.client_id, message.published_ms, (message.packet,))
 
 
 def _packed(message: KeyedMessage) -> bytes:
-    packet = message.packet
-    head = _HEAD.pack(*message.position, message.published_ms, len(message.client_id))
-    data = runs.packet(packet.first, packet.topic, packet.properties, packet.payload)
-    return head + message.client_id + data
+    packet, client_id = message.packet, message.client_id
+    return b"".join((
+        bytes((packet.first,)), _position(message.position), varint(message.published_ms),
+        varint(len(client_id)), client_id,
+        varint(len(packet.properties)), packet.properties, packet.payload,
+    ))  # fmt: skip
 
 
-def _unpacked(data: bytes) -> KeyedMessage:
-    ledger_id, entry_id, published_ms, size = _HEAD.unpack_from(data)
-    at = _HEAD.size + size
-    client_id = data[_HEAD.size : at]
-    run = runs.opened(runs.head(client_id, has_properties=True) + data[at:])
-    (packet,) = run
-    return KeyedMessage((ledger_id, entry_id), published_ms, client_id, packet)
+def _unpacked(name: str, data: bytes) -> KeyedMessage:
+    position, at = _position_at(data, 1)
+    published_ms, at = _number(data, at)
+    size, at = _number(data, at)
+    client_id = data[at : at + size]
+    size, at = _number(data, at + size)
+    properties, payload = data[at : at + size], data[at + size :]
+    packet = StoredPublish(0, data[0], name.encode(), properties, payload, 0, 0)
+    return KeyedMessage(position, published_ms, client_id, packet)
+
+
+def _position(position: Position) -> bytes:
+    return varint(position[0]) + varint(position[1])
+
+
+def _position_at(data: bytes, at: int) -> tuple[Position, int]:
+    ledger_id, at = _number(data, at)
+    entry_id, at = _number(data, at)
+    return (ledger_id, entry_id), at
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    end = varint_end(data, at, len(data))
+    return number_at(data, at, end), end

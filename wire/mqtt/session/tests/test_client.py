@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
+import pytest
+
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.session.client import ConnectedClient
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
 
@@ -97,3 +102,26 @@ async def test_a_packet_for_a_client_that_is_gone(stage: Stage) -> None:
     client.changed()
     client.save_if_dirty()
     assert await reader.receive() == []
+
+
+@pytest.mark.parametrize("clean", [True, False])
+async def test_nothing_is_kept_of_clients_that_came_and_went(stage: Stage, clean: bool) -> None:
+    """100,000 sleeping sessions held 500 MB until the garbage collector looked at old objects."""
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(5):
+            client = await stage.subscribed(f"gone-{number}", ("t", 1), clean=clean)
+            await client.says(publish("t", b"x", qos=1, number=1))
+            await client.leaves()
+        displaced = await stage.connected("gone", clean=clean)
+        client, _ = await stage.connects("gone", clean=clean)
+        await displaced.is_cut()
+        await client.leaves()
+        del client, displaced
+        last = await stage.connected("last")  # storage refers to who has published last
+        await last.says(publish("t", b"x", qos=1, number=1))
+        present = [one for one in gc.get_objects() if isinstance(one, ConnectedClient)]
+        assert [one.client_id for one in present if one.client_id.startswith("gone")] == []
+    finally:
+        gc.enable()

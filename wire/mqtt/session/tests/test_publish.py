@@ -12,7 +12,7 @@ from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
-from magnetar.wire.mqtt.session.publish import ReceivedIds, without_alias
+from magnetar.wire.mqtt.session.publish import without_alias
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish
 
@@ -193,18 +193,6 @@ async def test_reading_pauses_while_much_waits_for_storage() -> None:
             stores.ledgers.sync()
             await settled()
         assert not writer.line.paused & PAUSE_PUBLISHES
-
-
-def test_received_identifiers() -> None:
-    ids = ReceivedIds([5, 1, 65_535])
-    assert ids.all() == [1, 5, 65_535]
-    assert ids.count == 3
-    assert 5 in ids
-    assert 4 not in ids
-    ids.add(5)
-    assert ids.discard(5)
-    assert not ids.discard(5)
-    assert (ids.all(), ids.count) == ([1, 65_535], 2)
 
 
 def test_a_packet_without_its_alias() -> None:
