@@ -188,12 +188,7 @@ class MqttServices:
         assert topic is not None
         topic.check_producer()
         now_ms = self.broker.clock.wall_ms()
-        first = runs.PUBLISH | will.qos << 1 | will.retain
-        packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
-        head = runs.head(client_id.encode(), has_properties=True)
-        stored = Completion[Position]()
-        topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
-        if will.retain:
+        if will.retain:  # before others receive it, who may know from it that it is retained
             await self.retained.prepare()
             kept = Completion[Position]()
             message = RetainedMessage(
@@ -201,6 +196,11 @@ class MqttServices:
             )
             self.retained.put(message, now_ms, kept.done)
             await kept.result()
+        first = runs.PUBLISH | will.qos << 1 | will.retain
+        packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
+        head = runs.head(client_id.encode(), has_properties=True)
+        stored = Completion[Position]()
+        topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
         await stored.result()
 
     async def received_since(self, client_id: str, mark: StoredPlace) -> Sequence[int]:

@@ -2,9 +2,6 @@
 
 import pytest
 
-from interop_tests.keys import Authority
-from magnetar import standalone
-
 pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
 
 VERSIONS = [3, 4, 5]
@@ -76,15 +73,3 @@ def test_tls(mqtt_java, secure, authority, topic, version, transport):
     url = getattr(secure, transport)
     seen = mqtt_java.play("messages", url, topic, version=version, qos=1, ca=authority.certificate)
     assert seen == {"granted": 1, **IN_ORDER}
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"), "ours")
-
-
-@pytest.fixture(scope="module")
-def secure(authority):
-    certificate, key = authority.issue("server")
-    with standalone(tls_certificate=certificate, tls_key=key) as server:
-        yield server

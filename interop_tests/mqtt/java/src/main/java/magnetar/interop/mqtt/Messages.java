@@ -53,6 +53,7 @@ final class Messages {
             writer.publish(scene.topic + "/" + n, "" + n, qos, true);
         }
         writer.publish(scene.topic + "/2", "", qos, true);
+        writer.publish(scene.topic + "-stored", "", 1, false); // as all before it
         Device reader = scene.connected("r");
         reader.subscribe(scene.topic + "/+", 2);
         List<List<Object>> found = new ArrayList<>();
