@@ -84,7 +84,7 @@ def play(server, version) -> Callable[..., Any]:
                 for device in made:
                     with suppress(
                         ssl.SSLError
-                    ):  # PUBREL, say, comes after asyncio has said goodbye
+                    ):  # a PUBREL may come after close_notify
                         await device.client.disconnect()
 
         return asyncio.run(whole())
