@@ -18,6 +18,7 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.mqtt.budget import MemoryBudget
 from magnetar.wire.mqtt.clients.hold import Hold
 from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
 from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
@@ -25,6 +26,7 @@ from magnetar.wire.mqtt.clients.sessions import ConnectedSession, Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
 from magnetar.wire.mqtt.clients.statistics import MqttStatistics
 from magnetar.wire.mqtt.clients.sys_topics import SysTopics
+from magnetar.wire.mqtt.codec.publishes import TopicNames
 from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher
@@ -56,6 +58,11 @@ class MqttServices:
         self.broker = broker
         self.options = options
         self.traffic = Traffic()
+        self.names = TopicNames()
+        self.alias_memory = MemoryBudget(options.aliases_bytes_max)
+        """For topics to which clients have given an alias."""
+        self.will_memory = MemoryBudget(options.wills_bytes_max)
+        """For wills of connected clients."""
         rules = Rules(NamespaceName.parse(options.namespace), options.rules)
         self.matcher: Matcher[FeedReader] = Matcher()
         self.logs = MqttLogs(broker, rules, self.matcher)

@@ -82,9 +82,7 @@ def play(server, version) -> Callable[..., Any]:
                 return await scene(connected)
             finally:
                 for device in made:
-                    with suppress(
-                        ssl.SSLError
-                    ):  # a PUBREL may come after close_notify
+                    with suppress(ssl.SSLError):  # a PUBREL may come after close_notify
                         await device.client.disconnect()
 
         return asyncio.run(whole())
