@@ -21,7 +21,10 @@ ALONE = tuple(
 """Tests that measure how the whole machine does."""
 ROUGH = (
     *("crash", "kafka/crash", "mqtt/crash", "hostile", "test_start.py"),
-    *(f"{suite}/test_crash.py" for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go")),
+    *(
+        f"{suite}/test_crash.py"
+        for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go", "mqtt/java")
+    ),
 )
 """Folders and files of tests that would disturb others, and be disturbed: two at a time."""
 

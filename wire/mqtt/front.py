@@ -53,7 +53,7 @@ class MqttFront:
         """Make wire and session of a new connection."""
         services = self.services
         services.traffic.connections += 1
-        wire = MqttWire(services.options.packet_bytes_max, services.traffic)
+        wire = MqttWire(services.options.packet_bytes_max, services.traffic, services.names)
         return wire, MqttSession(services, connection, wire)
 
     def connect_by_websocket(self, connection: Connection) -> tuple[WebSocketWire, MqttSession]:

@@ -40,6 +40,10 @@ class MqttOptions(Struct, frozen=True):
     """Memory for the records of sleeping sessions; others are read from storage."""
     sessions_bytes_max: int = 1024 * 1024 * 1024
     """Size of the records of all sessions; beyond it, no new one is kept."""
+    aliases_bytes_max: int = 32 * 1024 * 1024
+    """Memory for the topics to which all connected clients have given an alias."""
+    wills_bytes_max: int = 128 * 1024 * 1024
+    """Memory for the wills of all connected clients."""
     pending_messages_max: int = 10_000
     """Publishes of one connection that wait for storage; beyond this, reading pauses."""
     sys_interval_seconds: float = 10.0

@@ -19,6 +19,7 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.mqtt.budget import MemoryBudget
 from magnetar.wire.mqtt.clients.hold import Hold
 from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
 from magnetar.wire.mqtt.clients.new_logs import NewLogs
@@ -28,6 +29,7 @@ from magnetar.wire.mqtt.clients.sessions import ConnectedSession, Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
 from magnetar.wire.mqtt.clients.statistics import MqttStatistics
 from magnetar.wire.mqtt.clients.sys_topics import SysTopics
+from magnetar.wire.mqtt.codec.publishes import TopicNames
 from magnetar.wire.mqtt.delivery.feed import FeedReader, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher
@@ -62,6 +64,11 @@ class MqttServices:
         self.broker = broker
         self.options = options
         self.traffic = Traffic()
+        self.names = TopicNames()
+        self.alias_memory = MemoryBudget(options.aliases_bytes_max)
+        """For topics to which clients have given an alias."""
+        self.will_memory = MemoryBudget(options.wills_bytes_max)
+        """For wills of connected clients."""
         rules = Rules(NamespaceName.parse(options.namespace), options.rules)
         self.matcher: Matcher[FeedReader] = Matcher()
         self.logs = MqttLogs(broker, rules, self.matcher)
@@ -210,12 +217,7 @@ class MqttServices:
         assert topic is not None
         topic.check_producer()
         now_ms = self.broker.clock.wall_ms()
-        first = runs.PUBLISH | will.qos << 1 | will.retain
-        packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
-        head = runs.head(client_id.encode(), has_properties=True)
-        stored = Completion[Position]()
-        topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
-        if will.retain:
+        if will.retain:  # before others receive it, who may know from it that it is retained
             await self.retained.prepare()
             kept = Completion[Position]()
             message = RetainedMessage(
@@ -223,6 +225,11 @@ class MqttServices:
             )
             self.retained.put(message, now_ms, kept.done)
             await kept.result()
+        first = runs.PUBLISH | will.qos << 1 | will.retain
+        packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
+        head = runs.head(client_id.encode(), has_properties=True)
+        stored = Completion[Position]()
+        topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
         await stored.result()
 
     async def received_since(self, client_id: str, mark: StoredPlace) -> Sequence[int]:

@@ -35,8 +35,9 @@ from magnetar.wire.mqtt.traffic import Traffic
 
 PACKET_BYTES_MAX: Final = 268_435_460
 """The largest remaining length, and the fixed header."""
-CONNECT_BYTES_MAX: Final = 256 * 1024
-"""The largest CONNECT: client id, user name, password and will may have 64 KiB each."""
+CONTROL_BYTES_MAX: Final = 256 * 1024
+"""The largest packet besides PUBLISH: client id, user name, password and will of a CONNECT may have
+64 KiB each, and a SUBSCRIBE takes up to fifty times its size when it is decoded."""
 _PUBLISH: Final = PacketType.PUBLISH << 4
 
 Event = Packet | Publishes | Acknowledgements
@@ -55,12 +56,12 @@ class MqttWire:
 
     __slots__ = (
         "_events",
+        "_names",
         "_outgoing",
         "_size_max",
         "_traffic",
         "answered",
         "frame_bytes_wanted",
-        "names",
         "state",
         "version",
     )
@@ -69,7 +70,10 @@ class MqttWire:
     bytes_held = 0
 
     def __init__(
-        self, packet_bytes_max: int = PACKET_BYTES_MAX, traffic: Traffic | None = None
+        self,
+        packet_bytes_max: int = PACKET_BYTES_MAX,
+        traffic: Traffic | None = None,
+        names: TopicNames | None = None,
     ) -> None:
         self.state = WireState.CONNECTING
         self.version = Version.V3_1_1
@@ -78,7 +82,7 @@ class MqttWire:
         """Whether a packet was sent besides AUTH. The first one is CONNACK, and DISCONNECT may not
         come before it [MQTT-3.14.0-1]."""
         self.frame_bytes_wanted = 0
-        self.names = TopicNames()
+        self._names = TopicNames() if names is None else names
         self._size_max = packet_bytes_max
         self._traffic = traffic or Traffic()
         self._events: list[Event] = []
@@ -134,7 +138,7 @@ class MqttWire:
 
     def _take_publishes(self, data: bytes, at: int) -> int:
         behind, found = parse_publishes(
-            data, at, self.names, self._size_max, has_properties=self.version == Version.V5
+            data, at, self._names, self._size_max, has_properties=self.version == Version.V5
         )
         if found:
             self._events.append(Publishes(data, found))
@@ -148,7 +152,9 @@ class MqttWire:
         if not body_at:
             return at
         end = body_at + length
-        limit = self._size_max if self.state is WireState.OPEN else CONNECT_BYTES_MAX
+        limit = self._size_max if self.state is WireState.OPEN else CONTROL_BYTES_MAX
+        if data[at] >> 4 != PacketType.PUBLISH:
+            limit = min(limit, CONTROL_BYTES_MAX)
         if end - at > limit:
             raise PacketError(ReasonCode.PACKET_TOO_LARGE, f"a packet of {end - at} bytes")
         if end > size:

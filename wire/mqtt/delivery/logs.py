@@ -39,6 +39,7 @@ from magnetar.core.policy.policies import TopicPolicies
 from magnetar.core.policy.values import InactiveTopics
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.topic import Topic
+from magnetar.wire.mqtt.codec.publishes import NAME_BYTES_MAX
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher
 from magnetar.wire.mqtt.delivery.stored_messages import TopicOf
@@ -151,6 +152,8 @@ class MqttLogs:
         return found
 
     def _keep_place(self, topic: str, found: MqttLog) -> None:
+        if len(topic) > NAME_BYTES_MAX:
+            return
         if len(self._places) >= PLACES_MAX:
             self._places.clear()
         self._places[topic] = found

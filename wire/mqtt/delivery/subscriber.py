@@ -36,6 +36,7 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.codec.fields import u16
+from magnetar.wire.mqtt.codec.publishes import NAME_BYTES_MAX
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.lagging_reader import LaggingReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
@@ -519,9 +520,10 @@ class Subscriber(LaggingReader):
         found = self._grants.get(topic)
         if found is None:
             found = self._found_grants(topic.decode())
-            if len(self._grants) >= GRANTS_MAX:
-                self._grants.clear()
-            self._grants[topic] = found
+            if len(topic) <= NAME_BYTES_MAX:
+                if len(self._grants) >= GRANTS_MAX:
+                    self._grants.clear()
+                self._grants[topic] = found
         return found[own]
 
     def _found_grants(self, topic: str) -> tuple[Grant | None, Grant | None]:

@@ -77,6 +77,7 @@ class ConnectedClient:
         "version",
         "wants_problems",
         "will",
+        "will_bytes",
         "wire",
     )
 
@@ -99,6 +100,8 @@ class ConnectedClient:
         """In seconds; 0 for none."""
         self.expiry_seconds = 0
         self.will: StoredWill | None = None
+        self.will_bytes = 0
+        """Taken from the memory of all clients' wills."""
         self.wants_problems = True
         """Whether reason strings and user properties may be sent in all packets (3.1.2.11.7)."""
         self.feeds: dict[str, list[MqttLog]] = {}
@@ -306,9 +309,16 @@ class ConnectedClient:
         if self.lasts or self.will is not None:
             self._last = self.record()
         self.gone = True
+        self.release_will()
+        self.publisher.forget_aliases()
         self.subscriber.close()
         self._saver.stop()
         self._services.unsubscribe_all(self.subscriber, self.feeds)
+
+    def release_will(self) -> None:
+        """The memory of its will is free, once it is gone or is not let in."""
+        self._services.will_memory.give_back(self.will_bytes)
+        self.will_bytes = 0
 
     async def last_record(self) -> SessionRecord | None:
         """The record that it leaves, once its publishes are stored; None if it needs none."""

@@ -178,8 +178,8 @@ class Connecting:
     # -- connecting ---------------------------------------------------------------------------
 
     async def _connect(self, client_id: str, enter: Enter) -> ConnectedClient:
-        packet, services = self._packet, self._services
-        client = ConnectedClient(services, self._connection, self._wire, client_id)
+        packet = self._packet
+        client = ConnectedClient(self._services, self._connection, self._wire, client_id)
         client.keep_alive = self.keep_alive
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
@@ -189,6 +189,16 @@ class Connecting:
         client.wants_problems = bool(wants)
         self._check_room_for(client)
         self._check_size_of(self._capabilities(client))
+        self._take_memory_for_will(client)
+        try:
+            return await self._enter(client, enter)
+        except BaseException:
+            client.release_will()
+            raise
+
+    async def _enter(self, client: ConnectedClient, enter: Enter) -> ConnectedClient:
+        """Take the session, and send CONNACK."""
+        packet, services, client_id = self._packet, self._services, client.client_id
         found = await services.sessions.take(client_id, clean=packet.clean_start)
         record = found.record if found is not None else SessionRecord(client.expiry_seconds)
         client.publisher = Publisher(services, client, record.received)
@@ -227,6 +237,15 @@ class Connecting:
         if is_new and sessions.records.bytes_stored >= self._services.options.sessions_bytes_max:
             text = "this server keeps as many sessions as it may (mqtt.session_storage_mb)"
             raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, text)
+
+    def _take_memory_for_will(self, client: ConnectedClient) -> None:
+        """A will is in memory twice: by itself, and in the client's record."""
+        if client.will is None:
+            return
+        size = 2 * (len(client.will.topic) + len(client.will.payload) + len(client.will.properties))
+        if not self._services.will_memory.take(size):
+            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, "no memory for another will")
+        client.will_bytes = size
 
     def _check_size_of(self, capabilities: Mapping[Property, Any]) -> None:
         """Refuse a client that does not accept the whole CONNACK [MQTT-3.1.2-24]."""

@@ -9,9 +9,12 @@ Invariant: a granted subscription gets every matching message that is stored aft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import trio
 
 from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.kernel.errors import BrokerError
@@ -25,7 +28,7 @@ from magnetar.wire.mqtt.codec.packets import (
 )
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
-from magnetar.wire.mqtt.errors import reason_of
+from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
@@ -41,12 +44,37 @@ class _Granted(NamedTuple):
     handling: RetainHandling
 
 
+FILTER_BYTES: Final = 300
+"""Memory of a filter of a packet while that is handled."""
+FILTERS_PER_TURN: Final = 100
+"""Filters that are handled in one turn, after which other tasks run."""
+
+
+@contextmanager
+def _reserved(client: ConnectedClient, filters: Sequence[object]) -> Iterator[None]:
+    """Have memory for a packet of so many filters until it is answered."""
+    size = FILTER_BYTES * len(filters)
+    if not client.connection.has_room_for(size):
+        raise PacketError(ReasonCode.SERVER_BUSY, f"no memory for {len(filters)} filters")
+    try:
+        yield
+    finally:
+        client.connection.has_answered(size)
+
+
 async def on_subscribe(services: MqttServices, client: ConnectedClient, packet: Subscribe) -> None:
+    with _reserved(client, packet.filters):
+        await _on_subscribe(services, client, packet)
+
+
+async def _on_subscribe(services: MqttServices, client: ConnectedClient, packet: Subscribe) -> None:
     identifier = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, 0)
     reasons: list[ReasonCode] = []
     granted: list[_Granted] = []
     problem = ""
-    for filter, options in packet.filters:
+    for count, (filter, options) in enumerate(packet.filters, 1):
+        if count % FILTERS_PER_TURN == 0:
+            await trio.lowlevel.checkpoint()
         try:
             reason = _refusal(services, client, filter)
             if reason is None:
@@ -133,9 +161,12 @@ async def _subscribe(
 async def on_unsubscribe(
     services: MqttServices, client: ConnectedClient, packet: Unsubscribe
 ) -> None:
-    reasons: Sequence[ReasonCode] = [
-        _unsubscribe(services, client, filter) for filter in packet.filters
-    ]
+    reasons: list[ReasonCode] = []
+    with _reserved(client, packet.filters):
+        for count, filter in enumerate(packet.filters, 1):
+            if count % FILTERS_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
+            reasons.append(_unsubscribe(services, client, filter))
     if client.lasts:
         await client.saved()
     client.answer(partial(encode.unsuback, client.version, packet.packet_id, reasons))
