@@ -27,8 +27,8 @@ from magnetar.wire.mqtt.clients.sessions import Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
 from magnetar.wire.mqtt.delivery.logs import MqttLogs
 
-AT_ONCE: Final = 200
-"""Sessions whose records are stored together."""
+AT_ONCE: Final = 20
+"""Sessions that get places, and are stored, together."""
 
 
 class NewLogs:
@@ -51,18 +51,28 @@ class NewLogs:
             await self._hold.keep(log, whole=whole)
 
     async def _batches(self) -> AsyncGenerator[Sequence[str], None]:
-        """The client ids of all sessions, connected ones first."""
-        names = list(self._sessions.connected)
+        """The client ids of connected sessions, and of sleeping ones that miss a log."""
+        records = self._sessions.records
+        awake = [client_id for client_id, _ in records.awake()]
+        names = [*dict.fromkeys((*self._sessions.connected, *awake))]
         for start in range(0, len(names), AT_ONCE):
             yield names[start : start + AT_ONCE]
         batch: list[str] = []
-        async with aclosing(self._sessions.records.sleeping()) as sleeping:
-            async for client_id, _ in sleeping:
-                batch.append(client_id)
+        async with aclosing(records.sleeping()) as sleeping:
+            async for client_id, record in sleeping:
+                if self._misses(record):
+                    batch.append(client_id)
                 if len(batch) == AT_ONCE:
                     yield batch
                     batch = []
         yield batch
+
+    def _misses(self, record: SessionRecord) -> bool:
+        """Whether a session has no place in a log of its filters. Plain call, for it is asked of
+        all sessions, of which a change concerns few.
+        """
+        known = {one.log for one in record.places if one.entry_id >= 0}
+        return any(not self._logs.are_known(filter, known) for filter, _ in _filters(record))
 
     async def _all_read(self, names: Sequence[str], *, whole: bool) -> None:
         errors: list[BrokerError] = []

@@ -22,7 +22,7 @@ Invariant: `for_topic` returns only logs that are marked, and whose topic is not
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from functools import partial
 from typing import Final
 from zlib import crc32
@@ -186,6 +186,24 @@ class MqttLogs:
                 base = names.topic_name(filter, rules.namespace)
                 found |= dict.fromkeys(await self.open_all(base))
         return list(found)
+
+    def are_known(self, filter: str, full: Container[str]) -> bool:
+        """Whether the topics that `funnels_of` finds are among these, by their full names. Plain
+        call; False if their partitions have to be counted first.
+        """
+        for rules in self._read_by:
+            sources = rules.sources(filter)
+            bases = [*sources.funnels]
+            if sources.each and is_name(filter):
+                bases.append(names.topic_name(filter, rules.namespace))
+            for base in bases:
+                count = self._partitions.get(base)
+                if count is None:
+                    return False
+                parts = [base.partition(number) for number in range(count)] or [base]
+                if not all(part.full in full for part in parts):
+                    return False
+        return True
 
     async def _single_topics(self, filter: str) -> list[TopicName]:
         """The topics with names of their own that a filter matches."""
