@@ -25,7 +25,10 @@ from magnetar.wire.mqtt.clients.hold import Hold
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredPlace
 from magnetar.wire.mqtt.clients.sessions import Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
-from magnetar.wire.mqtt.delivery.logs import MqttLogs
+from magnetar.wire.mqtt.delivery.feed import FeedReader
+from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
+from magnetar.wire.mqtt.delivery.matcher import Matcher
+from magnetar.wire.mqtt.delivery.shared_group import SharedGroup
 
 AT_ONCE: Final = 20
 """Sessions that get places, and are stored, together."""
@@ -35,12 +38,18 @@ class NewLogs:
     """See the module's docstring."""
 
     def __init__(
-        self, sessions: Sessions, groups: SharedGroups, logs: MqttLogs, hold: Hold
+        self,
+        sessions: Sessions,
+        groups: SharedGroups,
+        logs: MqttLogs,
+        hold: Hold,
+        matcher: Matcher[FeedReader],
     ) -> None:
         self._sessions = sessions
         self._groups = groups
         self._logs = logs
         self._hold = hold
+        self._matcher = matcher
 
     async def read(self, *, whole: bool) -> None:
         """Read them from their beginning, or else from now on. Raises the first error."""
@@ -52,13 +61,11 @@ class NewLogs:
 
     async def _batches(self) -> AsyncGenerator[Sequence[str], None]:
         """The client ids of connected sessions, and of sleeping ones that miss a log."""
-        records = self._sessions.records
-        awake = [client_id for client_id, _ in records.awake()]
-        names = [*dict.fromkeys((*self._sessions.connected, *awake))]
+        names = list(self._sessions.connected)
         for start in range(0, len(names), AT_ONCE):
             yield names[start : start + AT_ONCE]
         batch: list[str] = []
-        async with aclosing(records.sleeping()) as sleeping:
+        async with aclosing(self._sessions.records.sleeping()) as sleeping:
             async for client_id, record in sleeping:
                 if self._misses(record):
                     batch.append(client_id)
@@ -66,6 +73,20 @@ class NewLogs:
                     yield batch
                     batch = []
         yield batch
+
+    async def read_single(self, log: MqttLog, topic: str) -> None:
+        """Have connected clients, and shared subscriptions with members, read the log of one MQTT
+        topic, which is new: their subscriptions with wildcards are older.
+        """
+        for match in self._matcher.targets(topic.encode()):
+            reader = match.subscriber
+            if isinstance(reader, SharedGroup):
+                reader.read({log.name.full: log.feed}, whole=True)
+                await self._hold.keep(log, whole=True)
+                continue
+            client = self._sessions.connected.get(reader.client_id.decode())
+            if client is not None:
+                await client.read_single(log, topic)
 
     def _misses(self, record: SessionRecord) -> bool:
         """Whether a session has no place in a log of its filters. Plain call, for it is asked of

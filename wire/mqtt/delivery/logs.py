@@ -86,6 +86,13 @@ class MqttLog:
         await self.closed()
 
 
+FoundSingle = Callable[[MqttLog, str], Awaitable[None]]
+
+
+async def _ignore(_log: MqttLog, _topic: str) -> None:
+    """There are no subscriptions."""
+
+
 class MqttLogs:
     """See the module's docstring."""
 
@@ -94,6 +101,10 @@ class MqttLogs:
         """Those by which messages are stored."""
         self._read_by: tuple[Rules, ...] = (rules,)
         """Those by which subscribers read."""
+        self.found_single: FoundSingle = _ignore
+        """Called with the log that stores one MQTT topic, and that topic, when it is opened first:
+        subscriptions with wildcards may be older.
+        """
         self.generation = 0
         """The number of changes in what subscribers read."""
         self._broker = broker
@@ -160,7 +171,11 @@ class MqttLogs:
         while True:
             rules = self.rules
             base = rules.topic_for(topic)
-            found = await self.get(_partition(base, topic, await self._count(base)))
+            name = _partition(base, topic, await self._count(base))
+            is_new = name.full not in self._known
+            found = await self.get(name)
+            if is_new and not rules.is_funnel(base):
+                await self.found_single(found, topic)
             if self.rules is rules:  # else they have changed meanwhile
                 self._keep_place(topic, found)
                 return found

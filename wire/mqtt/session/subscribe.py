@@ -125,7 +125,7 @@ async def _subscribe(
         services.matcher.add(client.subscriber, subscription)
         services.join(client.subscriber, client.feeds, filter, logs)
     if services.logs.generation != generation:  # the rules have changed meanwhile
-        await client.read_new_logs()  # it is stored before SUBACK
+        await client.read_new_logs()
         await services.groups.read_new_logs()
     return _Granted(subscription, is_new, options.retain_handling)
 
