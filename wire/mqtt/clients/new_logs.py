@@ -20,6 +20,7 @@ import trio
 from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.names import TopicName
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.hold import Hold
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredPlace
@@ -29,6 +30,7 @@ from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher
 from magnetar.wire.mqtt.delivery.shared_group import SharedGroup
+from magnetar.wire.mqtt.matching.name_tree import NameTree
 
 AT_ONCE: Final = 20
 """Sessions that get places, and are stored, together."""
@@ -50,14 +52,20 @@ class NewLogs:
         self._logs = logs
         self._hold = hold
         self._matcher = matcher
+        self._singles: NameTree[TopicName] = NameTree()
+        """Topics that store one MQTT topic each, by that."""
 
     async def read(self, *, whole: bool) -> None:
-        """Read them from their beginning, or else from now on. Raises the first error."""
+        """Read them from their beginning, or else from now on; those of single MQTT topics from
+        their beginning, for they are newer than a subscription that does not read them. Raises the
+        first error.
+        """
+        self._singles = await self._logs.singles()
         async with aclosing(self._batches()) as batches:
             async for names in batches:
                 await self._all_read(names, whole=whole)
         for log in await self._groups.read_new_logs(whole=whole):
-            await self._hold.keep(log, whole=whole)
+            await self._hold.keep(log, whole=whole or self._logs.is_single(log))
 
     async def _batches(self) -> AsyncGenerator[Sequence[str], None]:
         """The client ids of connected sessions, and of sleeping ones that miss a log."""
@@ -81,7 +89,7 @@ class NewLogs:
         for match in self._matcher.targets(topic.encode()):
             reader = match.subscriber
             if isinstance(reader, SharedGroup):
-                reader.read({log.name.full: log.feed}, whole=True)
+                reader.read({log.name.full: log.feed}, whole=(log.name.full,))
                 await self._hold.keep(log, whole=True)
                 continue
             client = self._sessions.connected.get(reader.client_id.decode())
@@ -93,7 +101,11 @@ class NewLogs:
         all sessions, of which a change concerns few.
         """
         known = {one.log for one in record.places if one.entry_id >= 0}
-        return any(not self._logs.are_known(filter, known) for filter, _ in _filters(record))
+        return any(
+            not self._logs.are_known(filter, known)
+            or any(not self._logs.is_known(base, known) for _, base in self._singles.match(filter))
+            for filter, _ in _filters(record)
+        )
 
     async def _all_read(self, names: Sequence[str], *, whole: bool) -> None:
         errors: list[BrokerError] = []
@@ -127,12 +139,16 @@ class NewLogs:
         known = {one.log for one in record.places if one.entry_id >= 0}
         found: dict[str, StoredPlace] = {}
         for filter, qos in _filters(record):
-            for log in await self._logs.funnels_of(filter):
+            logs = await self._logs.funnels_of(filter)
+            for _, base in list(self._singles.match(filter)):
+                logs += await self._logs.open_all(base)
+            for log in logs:
                 if log.name.full in known:
                     continue
+                begins = whole or self._logs.is_single(log)
                 if qos:
-                    await self._hold.keep(log, whole=whole)
-                position = log.feed.beginning if whole else log.feed.end
+                    await self._hold.keep(log, whole=begins)
+                position = log.feed.beginning if begins else log.feed.end
                 found.setdefault(log.name.full, StoredPlace(log.name.full, *position, 0))
         return list(found.values())
 

@@ -32,6 +32,7 @@ import trio
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, InvalidName, NotAllowed, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.managed_ledger import MIXED
@@ -44,6 +45,7 @@ from magnetar.wire.mqtt.delivery.matcher import Matcher
 from magnetar.wire.mqtt.delivery.stored_messages import TopicOf
 from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.mapping.rules import Rules
+from magnetar.wire.mqtt.matching.name_tree import NameTree
 from magnetar.wire.mqtt.topics import is_name, is_sys, matches
 
 log = logging.getLogger(__name__)
@@ -123,18 +125,22 @@ class MqttLogs:
         self._read_by = (self.rules, new)
         self.generation += 1
 
-    def cancel_change(self) -> None:
-        self._read_by = (self.rules,)
+    def begin_change_from(self, old: Rules) -> None:
+        """Have new subscriptions read the logs of these former rules, too."""
+        self._read_by = (old, self.rules)
         self.generation += 1
 
-    def end_change(self, new: Rules) -> None:
-        """Store by these rules from now on, and have new subscriptions read by them only."""
+    def switch(self, new: Rules) -> None:
+        """Store by these rules from now on."""
         self.rules = new
-        self._read_by = (new,)
-        self.generation += 1
         self._places.clear()
         for known in self._known.values():
             known.feed.map_by(self._topics_of(known.name.base))
+
+    def end_change(self) -> None:
+        """Have new subscriptions read by the present rules only."""
+        self._read_by = (self.rules,)
+        self.generation += 1
 
     # -- for publishers ---------------------------------------------------------------------------
 
@@ -208,17 +214,37 @@ class MqttLogs:
         """
         for rules in self._read_by:
             sources = rules.sources(filter)
-            bases = [*sources.funnels]
+            if not all(self.is_known(base, full) for base in sources.funnels):
+                return False
             if sources.each and is_name(filter):
-                bases.append(names.topic_name(filter, rules.namespace))
-            for base in bases:
-                count = self._partitions.get(base)
-                if count is None:
-                    return False
-                parts = [base.partition(number) for number in range(count)] or [base]
-                if not all(part.full in full for part in parts):
+                base = names.topic_name(filter, rules.namespace)
+                if not self.is_known(base, full):
                     return False
         return True
+
+    def is_known(self, base: TopicName, full: Container[str]) -> bool:
+        """The same for one topic, or all its partitions."""
+        count = self._partitions.get(base)
+        if count is None:
+            return False
+        parts = [base.partition(number) for number in range(count)] or [base]
+        return all(part.full in full for part in parts)
+
+    async def singles(self) -> NameTree[TopicName]:
+        """All topics that store one MQTT topic each, by that; before a change, if there is one."""
+        found: NameTree[TopicName] = NameTree()
+        rules = self._read_by[0]
+        if rules.has_each:
+            async for full in Cooperative(await topics_of(self._broker, rules.namespace)):
+                base = TopicName.parse(full).base
+                own = names.mqtt_topic(base, rules.namespace)
+                if own is not None and rules.is_single(base):
+                    found.set(own, base)
+        return found
+
+    def is_single(self, log: MqttLog) -> bool:
+        """Whether a log is one of those. A subscription that does not read it is older."""
+        return self._read_by[0].is_single(log.name.base)
 
     async def _single_topics(self, filter: str) -> list[TopicName]:
         """The topics with names of their own that a filter matches."""

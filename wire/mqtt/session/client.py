@@ -284,12 +284,12 @@ class ConnectedClient:
             subscription = self.subscriber.subscriptions.get(filter)
             if subscription is None:
                 continue
-            logs = await self._services.logs.sources_of(filter)
-            if subscription.qos:
-                for log in logs:
-                    await self._services.hold.keep(log, whole=whole)
-            if not self.gone and filter in self.feeds:
-                self._services.join(self.subscriber, self.feeds, filter, logs, whole=whole)
+            for log in await self._services.logs.sources_of(filter):
+                begins = whole or self._services.logs.is_single(log)
+                if subscription.qos:
+                    await self._services.hold.keep(log, whole=begins)
+                if not self.gone and filter in self.feeds:
+                    self._services.join(self.subscriber, self.feeds, filter, [log], whole=begins)
         after = {log for logs in self.feeds.values() for log in logs}
         if self.lasts and not self.gone and after - before:
             await self.saved()
