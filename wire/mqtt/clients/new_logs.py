@@ -103,9 +103,14 @@ class NewLogs:
         known = {one.log for one in record.places if one.entry_id >= 0}
         return any(
             not self._logs.are_known(filter, known)
-            or any(not self._logs.is_known(base, known) for _, base in self._singles.match(filter))
+            or any(not self._logs.is_known(base, known) for base in self._singles_of(filter))
             for filter, _ in _filters(record)
         )
+
+    def _singles_of(self, filter: str) -> Iterator[TopicName]:
+        for found in self._singles.match(filter):
+            if found is not None:  # else it is a step of the search
+                yield found[1]
 
     async def _all_read(self, names: Sequence[str], *, whole: bool) -> None:
         errors: list[BrokerError] = []
@@ -140,7 +145,7 @@ class NewLogs:
         found: dict[str, StoredPlace] = {}
         for filter, qos in _filters(record):
             logs = await self._logs.funnels_of(filter)
-            for _, base in list(self._singles.match(filter)):
+            for base in list(self._singles_of(filter)):
                 logs += await self._logs.open_all(base)
             for log in logs:
                 if log.name.full in known:
