@@ -84,7 +84,8 @@ class MqttServices:
         self.groups = SharedGroups(KeyedLog(broker, GROUPS), self.logs, self.matcher, broker.spawn)
         self.sessions.ended = self.groups.ended
         self.hold = Hold(broker, self.sessions, self.groups)
-        self.new_logs = NewLogs(self.sessions, self.groups, self.logs, self.hold)
+        self.new_logs = NewLogs(self.sessions, self.groups, self.logs, self.hold, self.matcher)
+        self.logs.found_single = self.new_logs.read_single
         self.rule_changes = RuleChanges(
             StoredRules(broker.metadata, rules.namespace), self.logs, self.new_logs, options.rules
         )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import trio
+
 from magnetar.core.entry.mqtt import properties as stored_properties
 from magnetar.core.entry.mqtt.properties import MessageProperty, expires_at, fields
 from magnetar.core.kernel.errors import Invalid, NotFound
@@ -15,7 +17,7 @@ from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.administration.pages import page_of
 from magnetar.wire.mqtt.services import MqttServices
 
-DELETED_AT_ONCE: Final = 200
+DELETED_AT_ONCE: Final = 50
 """Deletions that are on their way to storage."""
 _NAMES: Final = {
     stored_properties.CONTENT_TYPE: "contentType",
@@ -60,6 +62,7 @@ class MqttRetainedAdministration:
         deleted = 0
         for start in range(0, len(found), DELETED_AT_ONCE):
             deleted += await self._retained.delete(found[start : start + DELETED_AT_ONCE])
+            await trio.lowlevel.checkpoint()
         return deleted
 
 

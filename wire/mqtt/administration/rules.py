@@ -25,8 +25,8 @@ class MqttRuleAdministration:
     async def rules(self) -> RulesDetails:
         *in_force, _default = self._logs.rules.rules
         shown = [RuleDetails(one.filter, one.topic) for one in in_force]
-        stored = self._changes.stored
-        return RulesDetails(shown, stored.record.rules is None, stored.version)
+        record = self._changes.stored.record
+        return RulesDetails(shown, record.rules is None, record.changes)
 
     async def set_rules(self, rules: Sequence[RuleDetails], version: int | None) -> None:
         mapping = [MappingRule(one.filter, one.topic) for one in rules]

@@ -3,11 +3,13 @@
     1  subscriptions made from now on read the logs of both the old rules and the new
     2  all sessions that exist get places in the new rules' logs (`new_logs.py`)
     3  the new rules are stored
-    4  publishers use them; subscriptions made from now on read their logs only
+    4  publishers use them
+    5  if the old rules gave topics logs of their own, 2 again, for those that have come meanwhile
+    6  subscriptions made from now on read the logs of the new rules only
 
 What is stored stays where it is. Sessions go on reading the logs of the old rules: a connection to
 its end, and a session that resumes as long as there are messages behind its place there. A crash
-before 3 leaves the old rules; places too many do no harm.
+before 3 leaves the old rules; places too many do no harm. After that, a start goes on with 5.
 
 An edited configuration takes the same steps at the next start.
 
@@ -21,6 +23,7 @@ import logging
 from collections.abc import Sequence
 
 import trio
+from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
@@ -53,14 +56,19 @@ class RuleChanges:
         record, namespace = await self.stored.load(), self._logs.rules.namespace
         former = tuple(map(TopicName.parse, record.funnels))
         in_force = self._configured if record.rules is None else record.rules
-        self._logs.end_change(Rules(namespace, record.in_force, former))
+        self._logs.switch(Rules(namespace, record.in_force, former))
+        self._logs.end_change()
+        if record.leaving is not None:
+            self._logs.begin_change_from(Rules(namespace, record.leaving, former))
+            await self._settle()
         if in_force == record.in_force:
             return
         try:
             await self._change(record.rules, in_force)
         except BrokerError as error:
             log.warning("sessions may miss messages that changed rules move: %s", error)
-            self._logs.end_change(self._logs.rules.followed_by(in_force))
+            self._logs.switch(self._logs.rules.followed_by(in_force))
+            self._logs.end_change()
 
     async def change(self, rules: Sequence[MappingRule] | None, version: int | None) -> None:
         """Set rules, or (None) go back to those of the configuration; `BadVersion` if the rules
@@ -82,8 +90,23 @@ class RuleChanges:
         try:
             await self._new_logs.read(whole=False)
             funnels = tuple(name.full for name in new.all_funnels)
-            await self.stored.store(RulesRecord(rules, in_force, funnels))
+            leaving = self._logs.rules.rules[:-1] if self._logs.rules.has_each else None
+            changes = self.stored.record.changes + 1
+            await self.stored.store(RulesRecord(changes, rules, in_force, funnels, leaving))
         except BaseException:
-            self._logs.cancel_change()
+            self._logs.end_change()
             raise
-        self._logs.end_change(new)
+        self._logs.switch(new)
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Have sessions read logs of single topics that have come during the change."""
+        record = self.stored.record
+        try:
+            if record.leaving is not None:
+                await self._new_logs.read(whole=False)
+                await self.stored.store(replace(record, leaving=None))
+        except BrokerError as error:
+            log.warning("sessions may miss messages of the former rules: %s", error)
+        finally:
+            self._logs.end_change()

@@ -237,7 +237,8 @@ class SharedGroups:
         kept: dict[MqttLog, None] = {}
         for group in list(self._groups.values()):
             logs = await self.logs_of(group.name)
-            if not group.read({each.name.full: each.feed for each in logs}, whole=whole):
+            begins = {each.name.full for each in logs if whole or self._logs.is_single(each)}
+            if not group.read({each.name.full: each.feed for each in logs}, whole=begins):
                 continue
             if group.name in self._records:
                 kept |= dict.fromkeys(logs)

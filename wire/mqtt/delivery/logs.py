@@ -22,7 +22,7 @@ Invariant: `for_topic` returns only logs that are marked, and whose topic is not
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from functools import partial
 from typing import Final
 from zlib import crc32
@@ -32,6 +32,7 @@ import trio
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, InvalidName, NotAllowed, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.managed_ledger import MIXED
@@ -45,6 +46,7 @@ from magnetar.wire.mqtt.delivery.matcher import Matcher
 from magnetar.wire.mqtt.delivery.stored_messages import TopicOf
 from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.mapping.rules import Rules
+from magnetar.wire.mqtt.matching.name_tree import NameTree
 from magnetar.wire.mqtt.topics import is_name, is_sys, matches
 
 log = logging.getLogger(__name__)
@@ -87,6 +89,13 @@ class MqttLog:
         await self.closed()
 
 
+FoundSingle = Callable[[MqttLog, str], Awaitable[None]]
+
+
+async def _ignore(_log: MqttLog, _topic: str) -> None:
+    """There are no subscriptions."""
+
+
 class MqttLogs:
     """See the module's docstring."""
 
@@ -95,6 +104,10 @@ class MqttLogs:
         """Those by which messages are stored."""
         self._read_by: tuple[Rules, ...] = (rules,)
         """Those by which subscribers read."""
+        self.found_single: FoundSingle = _ignore
+        """Called with the log that stores one MQTT topic, and that topic, when it is opened first:
+        subscriptions with wildcards may be older.
+        """
         self.generation = 0
         """The number of changes in what subscribers read."""
         self._broker = broker
@@ -113,18 +126,22 @@ class MqttLogs:
         self._read_by = (self.rules, new)
         self.generation += 1
 
-    def cancel_change(self) -> None:
-        self._read_by = (self.rules,)
+    def begin_change_from(self, old: Rules) -> None:
+        """Have new subscriptions read the logs of these former rules, too."""
+        self._read_by = (old, self.rules)
         self.generation += 1
 
-    def end_change(self, new: Rules) -> None:
-        """Store by these rules from now on, and have new subscriptions read by them only."""
+    def switch(self, new: Rules) -> None:
+        """Store by these rules from now on."""
         self.rules = new
-        self._read_by = (new,)
-        self.generation += 1
         self._places.clear()
         for known in self._known.values():
             known.feed.map_by(self._topics_of(known.name.base))
+
+    def end_change(self) -> None:
+        """Have new subscriptions read by the present rules only."""
+        self._read_by = (self.rules,)
+        self.generation += 1
 
     # -- for publishers ---------------------------------------------------------------------------
 
@@ -163,7 +180,11 @@ class MqttLogs:
         while True:
             rules = self.rules
             base = rules.topic_for(topic)
-            found = await self.get(_partition(base, topic, await self._count(base)))
+            name = _partition(base, topic, await self._count(base))
+            is_new = name.full not in self._known
+            found = await self.get(name)
+            if is_new and not rules.is_funnel(base):
+                await self.found_single(found, topic)
             if self.rules is rules:  # else they have changed meanwhile
                 self._keep_place(topic, found)
                 return found
@@ -189,6 +210,44 @@ class MqttLogs:
                 base = names.topic_name(filter, rules.namespace)
                 found |= dict.fromkeys(await self.open_all(base))
         return list(found)
+
+    def are_known(self, filter: str, full: Container[str]) -> bool:
+        """Whether the topics that `funnels_of` finds are among these, by their full names. Plain
+        call; False if their partitions have to be counted first.
+        """
+        for rules in self._read_by:
+            sources = rules.sources(filter)
+            if not all(self.is_known(base, full) for base in sources.funnels):
+                return False
+            if sources.each and is_name(filter):
+                base = names.topic_name(filter, rules.namespace)
+                if not self.is_known(base, full):
+                    return False
+        return True
+
+    def is_known(self, base: TopicName, full: Container[str]) -> bool:
+        """The same for one topic, or all its partitions."""
+        count = self._partitions.get(base)
+        if count is None:
+            return False
+        parts = [base.partition(number) for number in range(count)] or [base]
+        return all(part.full in full for part in parts)
+
+    async def singles(self) -> NameTree[TopicName]:
+        """All topics that store one MQTT topic each, by that; before a change, if there is one."""
+        found: NameTree[TopicName] = NameTree()
+        rules = self._read_by[0]
+        if rules.has_each:
+            async for full in Cooperative(await topics_of(self._broker, rules.namespace)):
+                base = TopicName.parse(full).base
+                own = names.mqtt_topic(base, rules.namespace)
+                if own is not None and rules.is_single(base):
+                    found.set(own, base)
+        return found
+
+    def is_single(self, log: MqttLog) -> bool:
+        """Whether a log is one of those. A subscription that does not read it is older."""
+        return self._read_by[0].is_single(log.name.base)
 
     async def _single_topics(self, filter: str) -> list[TopicName]:
         """The topics with names of their own that a filter matches."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -94,16 +94,16 @@ class SharedGroup(LaggingReader):
         self.read(feeds)
         self.has_room()
 
-    def read(self, feeds: Mapping[str, Feed], *, whole: bool = False) -> bool:
-        """Read these feeds, from the group's places, or else from their beginning or from now on.
-        Without members, note the places. Returns whether there is a new one.
+    def read(self, feeds: Mapping[str, Feed], *, whole: Container[str] = ()) -> bool:
+        """Read these feeds, from the group's places, or else from now on, those that `whole` names
+        from their beginning. Without members, note the places. Returns whether there is a new one.
         """
         places = self.places()
         added = [name for name in feeds if name not in places]
         for name in added:
-            if whole or not self.members:
+            if name in whole or not self.members:
                 feed = feeds[name]
-                self._places[name] = MessagePlace(feed.beginning if whole else feed.end, 0)
+                self._places[name] = MessagePlace(feed.beginning if name in whole else feed.end, 0)
         if self.members:
             for name, feed in feeds.items():
                 if name not in self.feeds:

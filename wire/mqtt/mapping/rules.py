@@ -114,6 +114,18 @@ class Rules:
         """Those, and the ones of earlier rules."""
         return sorted(self._keyed, key=str)
 
+    @property
+    def has_each(self) -> bool:
+        """Whether a rule gives MQTT topics logs of their own."""
+        return None in self._targets
+
+    def is_single(self, name: TopicName) -> bool:
+        """Whether this topic stores one MQTT topic only."""
+        if not self.has_each or not name.persistent or self.is_funnel(name):
+            return False
+        own = names.mqtt_topic(name, self.namespace)
+        return own is not None and not is_sys(own) and self.topic_for(own) == name
+
     def is_funnel(self, name: TopicName) -> bool:
         """Whether a rule sends many MQTT topics to this topic."""
         return name in self._targets

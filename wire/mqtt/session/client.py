@@ -39,7 +39,7 @@ from magnetar.wire.mqtt.delivery.feed import MessagePlace
 from magnetar.wire.mqtt.delivery.lagging_reader import NOWHERE
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.reason_codes import ReasonCode
-from magnetar.wire.mqtt.topics import SHARE
+from magnetar.wire.mqtt.topics import SHARE, matches
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
@@ -287,15 +287,27 @@ class ConnectedClient:
             subscription = self.subscriber.subscriptions.get(filter)
             if subscription is None:
                 continue
-            logs = await self._services.logs.sources_of(filter)
-            if subscription.qos:
-                for log in logs:
-                    await self._services.hold.keep(log, whole=whole)
-            if not self.gone and filter in self.feeds:
-                self._services.join(self.subscriber, self.feeds, filter, logs, whole=whole)
+            for log in await self._services.logs.sources_of(filter):
+                begins = whole or self._services.logs.is_single(log)
+                if subscription.qos:
+                    await self._services.hold.keep(log, whole=begins)
+                if not self.gone and filter in self.feeds:
+                    self._services.join(self.subscriber, self.feeds, filter, [log], whole=begins)
         after = {log for logs in self.feeds.values() for log in logs}
         if self.lasts and not self.gone and after - before:
             await self.saved()
+
+    async def read_single(self, log: MqttLog, topic: str) -> None:
+        """Read the log of one MQTT topic, which is new, from its beginning."""
+        for filter in list(self.feeds):
+            subscription = self.subscriber.subscriptions.get(filter)
+            if subscription is None or not matches(filter, topic):
+                continue
+            if subscription.qos:
+                await self._services.hold.keep(log, whole=True)
+            if not self.gone and filter in self.feeds:
+                self._services.join(self.subscriber, self.feeds, filter, [log], whole=True)
+        self.changed()
 
     def leave(self) -> None:
         """The client is gone: end its subscriptions, and note its last record."""

@@ -30,10 +30,14 @@ PATH: Final = "/magnetar/mqtt-rules"
 class RulesRecord(Struct, frozen=True):
     """See the module's docstring."""
 
+    changes: int = 0
+    """The number of changes."""
     rules: tuple[MappingRule, ...] | None = None
     in_force: tuple[MappingRule, ...] = ()
     funnels: tuple[str, ...] = ()
     """Full names of the topics that rules have named."""
+    leaving: tuple[MappingRule, ...] | None = None
+    """The former rules, while sessions are given places in the last logs of these."""
 
 
 class StoredRules:
@@ -44,11 +48,6 @@ class StoredRules:
         self._metadata = metadata
         self._path = f"{PATH}/{namespace}"
         self._version = ABSENT
-
-    @property
-    def version(self) -> int:
-        """The number of changes."""
-        return self._version + 1
 
     async def load(self) -> RulesRecord:
         found = await self._metadata.get(self._path)
@@ -62,8 +61,8 @@ class StoredRules:
 
     def check_version(self, version: int | None) -> None:
         """Raise `BadVersion` unless a change may replace the present rules."""
-        if version is not None and version != self.version:
-            raise BadVersion(f"the rules have version {self.version}, not {version}")
+        if version is not None and version != self.record.changes:
+            raise BadVersion(f"the rules have version {self.record.changes}, not {version}")
 
     async def store(self, record: RulesRecord) -> None:
         """Replace the record, durably. A cancelled call would lose the version."""

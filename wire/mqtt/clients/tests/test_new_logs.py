@@ -7,7 +7,8 @@ from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.clients.hold import SUBSCRIPTION
 from magnetar.wire.mqtt.clients.tests.test_rule_changes import SHARED, acknowledged, resumed
 from magnetar.wire.mqtt.conftest import Stage, serving
-from magnetar.wire.mqtt.tests.peer import publish
+from magnetar.wire.mqtt.mapping.rules import MappingRule
+from magnetar.wire.mqtt.tests.peer import publish, unsubscribe
 
 FUNNEL = TopicName.parse("public/default/mqtt")
 
@@ -71,6 +72,25 @@ async def test_new_partitions_keep_what_sleeping_sessions_need() -> None:
             assert SUBSCRIPTION in topic.subscriptions
             await stage.broker.housekeeping.trim(topic)
         assert set(await resumed(stage, "s")) == expected
+
+
+async def test_a_topic_of_its_own_is_read_by_older_subscriptions() -> None:
+    """Rules may give each MQTT topic a log, and subscriptions with wildcards read new ones, too."""
+    stores = Stores()
+    async with serving(stores, rules=(MappingRule("#", "{each}"),)) as stage:
+        reader = await stage.subscribed("r", ("t/+", 1), ("t/#", 1))
+        other = await stage.subscribed("o", ("u/+", 1), ("t", 1))
+        worker = await stage.subscribed("k", ("$share/g/t/#", 1), **SHARED)
+        await (await stage.subscribed("s", ("t/#", 1), clean=False)).leaves()
+        expected = await write(stage, 5)
+        assert set(await acknowledged(reader)) == expected
+        assert set(await acknowledged(worker)) == expected
+        assert await acknowledged(other) == []
+        assert set(await resumed(stage, "s")) == expected
+        await reader.says(unsubscribe("t/+", "t/#"))
+        await write(stage, 7)
+        assert await acknowledged(reader) == []
+        assert len(await acknowledged(worker)) == 7
 
 
 async def test_a_session_with_qos_0_holds_nothing(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.kernel.errors import BadVersion
+from magnetar.core.kernel.errors import BadVersion, StorageFull
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
@@ -186,7 +186,7 @@ async def test_the_version_counts(stage: Stage) -> None:
         await changes.change((), 0)
     assert stage.services.logs.rules.rules[0] == ORDERS[0]
     await changes.change(None, 1)
-    assert changes.stored.version == 2
+    assert changes.stored.record.changes == 2
 
 
 async def test_a_subscription_that_is_made_meanwhile_reads_the_new_logs(stage: Stage) -> None:
@@ -258,12 +258,75 @@ async def test_an_edited_configuration_is_a_change_of_the_rules() -> None:
         await (await stage.subscribed("u", ("orders/#", 1), clean=False)).leaves()
         await stage.services.stop()
     async with serving(stores, rules=ORDERS) as stage:
-        assert stage.services.rule_changes.stored.version == 1, "there was no change"
+        assert stage.services.rule_changes.stored.record.changes == 1, "there was no change"
         await send(stage, b"again")
         await stage.services.stop()
     async with serving(stores) as stage:
         await send(stage, b"back")
         assert sorted(await resumed(stage, "u")) == [b"again", b"back"]
+
+
+EACH = (MappingRule("#", "{each}"),)
+
+
+async def test_logs_of_single_topics_are_left(stage: Stage) -> None:
+    """They have come while sessions slept, and the new rules do not name them."""
+    await change(stage, *EACH)
+    await (await stage.subscribed("s", ("orders/+", 1), clean=False)).leaves()
+    await (await stage.subscribed("t", ("$share/g/orders/#", 1), **SHARED)).leaves()
+    await (await stage.subscribed("u", ("other/+", 1), clean=False)).leaves()
+    for number in range(3):
+        await send(stage, b"%d" % number, topic=f"orders/{number}")
+    await change(stage, *ORDERS)
+    await send(stage, b"after")
+    for name, options in (("s", {}), ("t", SHARED)):
+        assert sorted(await resumed(stage, name, **options)) == [b"0", b"1", b"2", b"after"]
+    assert await resumed(stage, "u") == []
+    await (await stage.subscribed("v", ("orders/+", 1), clean=False)).leaves()
+    assert await resumed(stage, "v") == [], "its subscription is newer"
+
+
+async def test_topics_that_come_during_a_change_are_not_missed(stage: Stage) -> None:
+    """A publisher makes a topic of its own after the sessions were told of the new rules."""
+    await change(stage, *EACH)
+    await (await stage.subscribed("s", ("orders/+", 1), clean=False)).leaves()
+    stored = stage.services.rule_changes.stored
+    store, late = stored.store, []
+
+    async def store_late(record: Any) -> None:
+        if not late:
+            late.append(True)
+            await send(stage, b"late", topic="orders/late")
+        await store(record)
+
+    stored.store = store_late  # type: ignore[method-assign]
+    await change(stage, *ORDERS)
+    assert stored.record.leaving is None
+    await send(stage, b"after")
+    assert sorted(await resumed(stage, "s")) == [b"after", b"late"]
+
+
+async def test_a_crash_before_sessions_know_of_the_last_topics() -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        await change(stage, *EACH)
+        await (await stage.subscribed("s", ("orders/+", 1), clean=False)).leaves()
+        stored = stage.services.rule_changes.stored
+        read, reads = stage.services.new_logs.read, []
+
+        async def read_once(*, whole: bool) -> None:
+            reads.append(True)
+            if len(reads) > 1:
+                raise StorageFull("no second time")
+            await read(whole=whole)
+            await send(stage, b"late", topic="orders/late")
+
+        stage.services.new_logs.read = read_once  # type: ignore[method-assign]
+        await change(stage, *ORDERS)
+        assert stored.record.leaving == EACH
+    async with serving(stores) as stage:
+        assert stage.services.rule_changes.stored.record.leaving is None
+        assert await resumed(stage, "s") == [b"late"]
 
 
 async def test_stored_rules_count_more_than_the_configuration() -> None:
