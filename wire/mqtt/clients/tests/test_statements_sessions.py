@@ -98,7 +98,8 @@ async def test_a_session_lasts_as_long_as_its_connection(stage: Stage, version: 
         await writer.says(publish("t", b"0", qos=2, number=1))
         (sent,) = await client.receive()
         await client.says(acknowledge("PUBREC", sent.number))
-        await stage.forward(10_000_000)
+        stage.stores.clock.forward(10_000_000)
+        await stage.services.sessions.end_due()
         assert [one.kind for one in await client.acknowledges(sent)] == ["PUBREL"]
         await writer.says(publish("t", b"1", qos=1, number=2))
         (later,) = await client.receive()
