@@ -231,7 +231,10 @@ class MqttSession:
             self._hold_for(self._connect(connecting))
         else:
             self._connecting = connecting
-            self._send_auth(ReasonCode.CONTINUE_AUTHENTICATION)
+            try:
+                self._send_auth(ReasonCode.CONTINUE_AUTHENTICATION)
+            except PacketError as error:
+                self._refuse(connecting, error.reason, str(error))
 
     def _exchange(self, connecting: Connecting, event: Event) -> None:
         """A packet that comes before the authentication is over [MQTT-3.1.2-30]."""
@@ -258,7 +261,7 @@ class MqttSession:
         self._reserved = 0
 
     def _send_auth(self, reason: ReasonCode) -> None:
-        self.wire.pack_auth(encode.auth(reason, self._authentication.properties))
+        self.wire.pack_auth(self._authentication.answer(reason))
         self.connection.touch()
 
     async def _connect(self, connecting: Connecting) -> None:
