@@ -20,7 +20,7 @@ from magnetar.wire.mqtt.tests.peer import (
     unsubscribe,
 )
 
-LASTS = b"\x11\0\0\0\x60"
+LASTS = b"\x11\0\0\1\0"
 USER_PROPERTY = 0x26
 
 
@@ -103,6 +103,30 @@ async def test_messages_of_a_run_keep_their_own_properties(stage: Stage) -> None
     assert [one.payload for one in await old.receive()] == [b"%d" % n for n in range(6)]
 
 
+@pytest.mark.parametrize(("seconds", "left"), [(0, 100), (40, 60), (99, 1), (100, None)])
+async def test_the_expiry_interval_is_what_is_left_of_it(
+    stage: Stage, seconds: int, left: int | None
+) -> None:
+    """[MQTT-3.3.2-6], and nothing is sent without a rest [MQTT-3.3.2-5]: to a session that was
+    away, and as a retained message.
+    """
+    client = await stage.connected("c", version=V5, clean=False, properties=LASTS)
+    await client.says(subscribe(("t", 1), version=V5))
+    await client.is_cut()
+    writer = await stage.connected("w", version=V5)
+    packet = publish(
+        "t", b"x", qos=1, number=1, retain=True, version=V5, properties=b"\x02\0\0\0\x64"
+    )
+    await writer.says(packet)
+    stage.stores.clock.forward(seconds)
+    _, (_, *waited) = await stage.connects("c", version=V5, clean=False, properties=LASTS)
+    reader = await stage.connected("r", version=V5)
+    _, *retained = await reader.says(subscribe(("t", 1), version=V5))
+    expected = [] if left is None else [b"\x02" + left.to_bytes(4, "big")]
+    for messages in (waited, retained):
+        assert [one.properties for one in messages] == expected
+
+
 async def test_each_copy_has_the_identifier_of_its_own_subscription(stage: Stage) -> None:
     """[MQTT-3.3.4-5]: a shared subscription has a copy of its own, besides that of all others."""
     client = await stage.connected("c", version=V5)
@@ -138,7 +162,8 @@ async def limited(stage: Stage, maximum: int) -> tuple[Client, Client]:
 @pytest.mark.parametrize("maximum", [1, 2, 7, 40])
 async def test_the_send_quota(stage: Stage, maximum: int) -> None:
     """It begins above zero and not above Receive Maximum [MQTT-4.9.0-1]; while it is zero no
-    message of QoS 1 or 2 is sent [MQTT-4.9.0-2], until PUBACK, PUBCOMP or a failed PUBREC.
+    message of QoS 1 or 2 is sent [MQTT-4.9.0-2], [MQTT-3.3.4-9], until PUBACK, PUBCOMP or a failed
+    PUBREC.
     """
     client, _ = await limited(stage, maximum)
     in_flight: dict[int, Received] = {}
