@@ -44,8 +44,8 @@ async def test_a_session_begins_and_is_resumed(stage: Stage, version: int) -> No
 @OLD_AND_NEW
 async def test_a_clean_start(stage: Stage, version: int) -> None:
     """It is carried out [MQTT-3.1.4-4], [MQTT-3.1.4-3 of 3.1.1]: the old session, and what waits
-    in it, is discarded [MQTT-3.1.2-6 of 3.1.1]; Session Present is 0 [MQTT-3.2.2-2],
-    [MQTT-3.2.2-1 of 3.1.1].
+    in it, is discarded [MQTT-3.1.2-4], [MQTT-3.1.2-6 of 3.1.1]; Session Present is 0
+    [MQTT-3.2.2-2], [MQTT-3.2.2-1 of 3.1.1].
     """
     old = await stage.subscribed("d", ("t", 1), **lasting(version))
     await old.leaves()

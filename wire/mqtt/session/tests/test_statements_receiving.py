@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.core.kernel import errors
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Client, Stage, serving
 from magnetar.wire.mqtt.mapping.rules import MappingRule
@@ -108,6 +109,30 @@ async def test_after_a_failed_pubrec_an_identifier_is_new(stage: Stage, dup: boo
     (pubrec,) = await client.says(publish("t", b"2", qos=2, number=7, dup=dup, version=V5))
     assert (pubrec.kind, pubrec.number, pubrec.reasons) == ("PUBREC", 7, ())
     assert await payloads(watcher) == [b"2"]
+
+
+_KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.BrokerError)
+]
+
+
+@pytest.mark.parametrize("kind", _KINDS, ids=lambda kind: kind.__name__)
+async def test_failures_have_their_own_codes(
+    stage: Stage, kind: type[errors.BrokerError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PUBACK [MQTT-3.4.2-1] and PUBREC [MQTT-3.5.2-1]: whatever the broker's error is."""
+
+    async def fails(_topic: str) -> None:
+        raise kind("as this test wants it")
+
+    client = await stage.connected(version=V5)
+    monkeypatch.setattr(stage.services.logs, "open_for", fails)
+    for qos in (1, 2):
+        (answer,) = await client.says(publish("t", b"", qos=qos, number=qos, version=V5))
+        (code,) = answer.reasons
+        assert code in {0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99}, "3.4.2.1, table 3-4"
 
 
 async def test_an_exchange_goes_on_after_the_message_has_expired(stage: Stage) -> None:
