@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Client, Stage, serving
 from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.tests import peer
@@ -221,17 +222,25 @@ async def test_a_message_that_is_rejected(stage: Stage, qos: int, kind: str, rea
 
 
 @pytest.mark.parametrize(("qos", "kind"), [(1, "PUBACK"), (2, "PUBREC")])
-async def test_a_shared_message_that_is_rejected(stage: Stage, qos: int, kind: str) -> None:
-    """[MQTT-4.8.2-6]: no other member gets it, whatever becomes of the one that has rejected it."""
-    share = ("$share/g/t", qos)
-    first = await stage.subscribed("1", share, version=V5)
-    await send(stage, (b"x", qos))
-    (message,) = await first.receive()
-    other = await stage.subscribed("2", share, version=V5)
-    assert await first.says(acknowledge(kind, message.number, 0x83)) == []
-    await first.is_cut()
-    await stage.forward(1)
-    assert await other.receive() == []
+async def test_a_shared_message_that_is_rejected(qos: int, kind: str) -> None:
+    """[MQTT-4.8.2-6]: no other member gets it, whatever becomes of the one that has rejected it,
+    and of the server.
+    """
+    share, stores = ("$share/g/t", qos), Stores()
+    async with serving(stores) as stage:
+        first = await stage.subscribed("d", share, **lasting(V5))
+        await send(stage, (b"x", qos))
+        (message,) = await first.receive()
+        other = await stage.subscribed("2", share, version=V5)
+        assert await first.says(acknowledge(kind, message.number, 0x83)) == []
+        await first.is_cut()
+        await stage.forward(1)
+        assert await other.receive() == []
+        await stage.front.stop()
+    async with serving(stores) as stage:
+        third = await stage.subscribed("3", share, version=V5)
+        assert await third.receive() == []
+        assert (await resumed(stage, V5))[1] == []
 
 
 # -- order --------------------------------------------------------------------------------------
