@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker.access import ANYBODY
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import Auth, Connect, Version
 from magnetar.wire.mqtt.codec.properties import Property
-from magnetar.wire.mqtt.errors import ProtocolViolation
+from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT
+from magnetar.wire.mqtt.errors import PacketError, ProtocolViolation
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
@@ -44,12 +46,13 @@ class AuthenticationFailed(Exception):
 class Authentication:
     """See the module's docstring."""
 
-    __slots__ = ("_access", "_answer", "_conversation", "method", "principal")
+    __slots__ = ("_access", "_answer", "_conversation", "_packet_bytes_max", "method", "principal")
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._conversation: Conversation | None = None
         self._answer = b""
+        self._packet_bytes_max = NO_LIMIT
         self.method = ""
         """The method of CONNECT; empty for none."""
         self.principal = ANYBODY
@@ -70,11 +73,19 @@ class Authentication:
                 found[Property.AUTHENTICATION_DATA] = self._answer
         return found
 
+    def answer(self, reason: ReasonCode) -> bytes:
+        """Encode AUTH; raises if it is too large for the client [MQTT-3.1.2-24]."""
+        packet = encode.auth(reason, self.properties)
+        if len(packet) > self._packet_bytes_max:
+            raise PacketError(ReasonCode.PACKET_TOO_LARGE, "AUTH is larger than the client accepts")
+        return packet
+
     # -- packets ------------------------------------------------------------------------------
 
     def begin(self, packet: Connect) -> None:
         """Process CONNECT; raises `AuthenticationFailed`. If it is not over, AUTH follows."""
         self.method = packet.properties.get(Property.AUTHENTICATION_METHOD, "")
+        self._packet_bytes_max = packet.properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
         if Property.AUTHENTICATION_METHOD in packet.properties:
             self._converse(packet.properties)
         elif packet.username is not None and PLAIN in self._access.mechanisms:

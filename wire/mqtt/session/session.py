@@ -238,7 +238,10 @@ class MqttSession:
             self._hold_for(self._connect(connecting))
         else:
             self._connecting = connecting
-            self._send_auth(connecting.authentication, ReasonCode.CONTINUE_AUTHENTICATION)
+            try:
+                self._send_auth(connecting.authentication, ReasonCode.CONTINUE_AUTHENTICATION)
+            except PacketError as error:
+                self._refuse(connecting, error.reason, str(error))
 
     def _exchange(self, connecting: Connecting, event: Event) -> None:
         """A packet that comes before the authentication is over [MQTT-3.1.2-30]."""
@@ -265,7 +268,7 @@ class MqttSession:
         self._reserved = 0
 
     def _send_auth(self, authentication: Authentication, reason: ReasonCode) -> None:
-        self.wire.pack_auth(encode.auth(reason, authentication.properties))
+        self.wire.pack_auth(authentication.answer(reason))
         self.connection.touch()
 
     async def _connect(self, connecting: Connecting) -> None:

@@ -44,8 +44,8 @@ async def test_a_session_begins_and_is_resumed(stage: Stage, version: int) -> No
 @OLD_AND_NEW
 async def test_a_clean_start(stage: Stage, version: int) -> None:
     """It is carried out [MQTT-3.1.4-4], [MQTT-3.1.4-3 of 3.1.1]: the old session, and what waits
-    in it, is discarded [MQTT-3.1.2-6 of 3.1.1]; Session Present is 0 [MQTT-3.2.2-2],
-    [MQTT-3.2.2-1 of 3.1.1].
+    in it, is discarded [MQTT-3.1.2-4], [MQTT-3.1.2-6 of 3.1.1]; Session Present is 0
+    [MQTT-3.2.2-2], [MQTT-3.2.2-1 of 3.1.1].
     """
     old = await stage.subscribed("d", ("t", 1), **lasting(version))
     await old.leaves()
@@ -98,7 +98,8 @@ async def test_a_session_lasts_as_long_as_its_connection(stage: Stage, version: 
         await writer.says(publish("t", b"0", qos=2, number=1))
         (sent,) = await client.receive()
         await client.says(acknowledge("PUBREC", sent.number))
-        await stage.forward(10_000_000)
+        stage.stores.clock.forward(10_000_000)
+        await stage.services.sessions.end_due()
         assert [one.kind for one in await client.acknowledges(sent)] == ["PUBREL"]
         await writer.says(publish("t", b"1", qos=1, number=2))
         (later,) = await client.receive()

@@ -20,7 +20,7 @@ from magnetar.wire.mqtt.tests.peer import (
     unsubscribe,
 )
 
-LASTS = b"\x11\0\0\0\x60"
+LASTS = b"\x11\0\0\1\0"
 USER_PROPERTY = 0x26
 
 
@@ -103,6 +103,30 @@ async def test_messages_of_a_run_keep_their_own_properties(stage: Stage) -> None
     assert [one.payload for one in await old.receive()] == [b"%d" % n for n in range(6)]
 
 
+@pytest.mark.parametrize(("seconds", "left"), [(0, 100), (40, 60), (99, 1), (100, None)])
+async def test_the_expiry_interval_is_what_is_left_of_it(
+    stage: Stage, seconds: int, left: int | None
+) -> None:
+    """[MQTT-3.3.2-6], and nothing is sent without a rest [MQTT-3.3.2-5]: to a session that was
+    away, and as a retained message.
+    """
+    client = await stage.connected("c", version=V5, clean=False, properties=LASTS)
+    await client.says(subscribe(("t", 1), version=V5))
+    await client.is_cut()
+    writer = await stage.connected("w", version=V5)
+    packet = publish(
+        "t", b"x", qos=1, number=1, retain=True, version=V5, properties=b"\x02\0\0\0\x64"
+    )
+    await writer.says(packet)
+    stage.stores.clock.forward(seconds)
+    _, (_, *waited) = await stage.connects("c", version=V5, clean=False, properties=LASTS)
+    reader = await stage.connected("r", version=V5)
+    _, *retained = await reader.says(subscribe(("t", 1), version=V5))
+    expected = [] if left is None else [b"\x02" + left.to_bytes(4, "big")]
+    for messages in (waited, retained):
+        assert [one.properties for one in messages] == expected
+
+
 async def test_each_copy_has_the_identifier_of_its_own_subscription(stage: Stage) -> None:
     """[MQTT-3.3.4-5]: a shared subscription has a copy of its own, besides that of all others."""
     client = await stage.connected("c", version=V5)
@@ -120,27 +144,31 @@ async def test_each_copy_has_the_identifier_of_its_own_subscription(stage: Stage
 # -- the send quota -----------------------------------------------------------------------------
 
 
-async def limited(stage: Stage, maximum: int) -> tuple[Client, Client]:
+async def limited(stage: Stage, maximum: int, version: int = V3) -> tuple[Client, Client]:
     """A subscriber with that Receive Maximum, and a publisher that has sent 20 messages of each
-    QoS.
+    QoS, of each in two runs.
     """
     properties = LASTS + b"\x21" + maximum.to_bytes(2, "big")
     client = await stage.connected("c", version=V5, clean=False, properties=properties)
     await client.says(subscribe(("t", 2), version=V5))
-    writer = await stage.connected("w")
-    for number in range(20):
+    writer = await stage.connected("w", version=version)
+    for numbers in (range(10), range(10, 20)):
         for qos in (0, 1, 2):
-            packet_id = qos and 3 * number + qos
-            await writer.says(publish("t", b"%d" % number, qos=qos, number=packet_id))
+            await writer.says(
+                *(publish("t", b"%d" % number, qos=qos, number=qos and 3 * number + qos,
+                          version=version) for number in numbers)
+            )  # fmt: skip
     return client, writer
 
 
+@pytest.mark.parametrize("version", [V3, V5])
 @pytest.mark.parametrize("maximum", [1, 2, 7, 40])
-async def test_the_send_quota(stage: Stage, maximum: int) -> None:
+async def test_the_send_quota(stage: Stage, maximum: int, version: int) -> None:
     """It begins above zero and not above Receive Maximum [MQTT-4.9.0-1]; while it is zero no
-    message of QoS 1 or 2 is sent [MQTT-4.9.0-2], until PUBACK, PUBCOMP or a failed PUBREC.
+    message of QoS 1 or 2 is sent [MQTT-4.9.0-2], [MQTT-3.3.4-9], until PUBACK, PUBCOMP or a failed
+    PUBREC.
     """
-    client, _ = await limited(stage, maximum)
+    client, _ = await limited(stage, maximum, version)
     in_flight: dict[int, Received] = {}
     got: list[bytes] = []
     released: set[int] = set()
@@ -204,4 +232,4 @@ async def test_nothing_but_publish_is_delayed(stage: Stage) -> None:
     await writer.says(publish("t", b"zero"))
     assert [(one.payload, one.qos) for one in await client.receive()] == [(b"zero", 0)]
     (following,) = await client.acknowledges(message)
-    assert (following.kind, following.qos) == ("PUBLISH", 2)
+    assert (following.kind, following.payload) == ("PUBLISH", b"1")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Client, Stage, serving
 from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.tests import peer
@@ -116,7 +117,8 @@ async def test_a_message_of_qos_1_is_unacknowledged_until_puback(
     stage: Stage, version: int
 ) -> None:
     """[MQTT-4.3.2-3], [MQTT-4.3.2-1 of 3.1.1]: it is sent again by each connection, with DUP 1
-    [MQTT-3.3.1-1 of both] and its identifier [MQTT-4.4.0-1 of 3.1.1]; not after PUBACK.
+    [MQTT-3.3.1-1 of both] and its identifier [MQTT-4.4.0-1 of both]; at no other time, and not
+    after PUBACK.
     """
     client = await stage.subscribed("d", ("t", 1), **lasting(version))
     await send(stage, (b"x", 1))
@@ -125,6 +127,8 @@ async def test_a_message_of_qos_1_is_unacknowledged_until_puback(
     for wrong in ("PUBREC", "PUBCOMP"):
         await client.says(acknowledge(wrong, sent.number))
     for _ in range(3):
+        await stage.forward(100)
+        assert await client.receive() == []
         await client.is_cut()
         client, (again,) = await resumed(stage, version)
         assert (again.payload, again.number, again.qos, again.dup) == (b"x", sent.number, 1, True)
@@ -138,8 +142,9 @@ async def test_a_message_of_qos_2_is_unacknowledged_until_pubrec_and_pubrel_unti
     stage: Stage, version: int
 ) -> None:
     """PUBLISH is sent again until PUBREC [MQTT-4.3.3-3], and not after PUBREL [MQTT-4.3.3-6],
-    which is sent again until PUBCOMP [MQTT-4.3.3-5]; so [MQTT-4.3.3-1 of 3.1.1],
-    [MQTT-4.4.0-1 of 3.1.1]. All have the same identifier [MQTT-2.2.1-5], [MQTT-2.3.1-6 of 3.1.1].
+    which answers it [MQTT-4.3.3-4] and is sent again until PUBCOMP [MQTT-4.3.3-5]; so
+    [MQTT-4.3.3-1 of 3.1.1], [MQTT-4.4.0-1 of both]. All have the same identifier [MQTT-2.2.1-5],
+    [MQTT-2.3.1-6 of 3.1.1].
     """
     client = await stage.subscribed("d", ("t", 2), **lasting(version))
     await send(stage, (b"x", 2))
@@ -184,7 +189,7 @@ async def test_messages_are_repeated_in_their_order(stage: Stage, version: int) 
 @pytest.mark.parametrize("qos", [1, 2])
 async def test_a_message_that_was_sent_once_does_not_expire(stage: Stage, qos: int) -> None:
     """[MQTT-4.3.3-7], and of QoS 1 by [MQTT-4.3.2-3]: what is left of its interval is 0 then. One
-    that was not sent expires.
+    that was not sent expires [MQTT-3.3.2-5].
     """
     client = await stage.subscribed("d", ("t", qos), **lasting(V5))
     expiry = b"\x02\0\0\0\x0a"
@@ -217,17 +222,25 @@ async def test_a_message_that_is_rejected(stage: Stage, qos: int, kind: str, rea
 
 
 @pytest.mark.parametrize(("qos", "kind"), [(1, "PUBACK"), (2, "PUBREC")])
-async def test_a_shared_message_that_is_rejected(stage: Stage, qos: int, kind: str) -> None:
-    """[MQTT-4.8.2-6]: no other member gets it, whatever becomes of the one that has rejected it."""
-    share = ("$share/g/t", qos)
-    first = await stage.subscribed("1", share, version=V5)
-    await send(stage, (b"x", qos))
-    (message,) = await first.receive()
-    other = await stage.subscribed("2", share, version=V5)
-    assert await first.says(acknowledge(kind, message.number, 0x83)) == []
-    await first.is_cut()
-    await stage.forward(1)
-    assert await other.receive() == []
+async def test_a_shared_message_that_is_rejected(qos: int, kind: str) -> None:
+    """[MQTT-4.8.2-6]: no other member gets it, whatever becomes of the one that has rejected it,
+    and of the server.
+    """
+    share, stores = ("$share/g/t", qos), Stores()
+    async with serving(stores) as stage:
+        first = await stage.subscribed("d", share, **lasting(V5))
+        await send(stage, (b"x", qos))
+        (message,) = await first.receive()
+        other = await stage.subscribed("2", share, version=V5)
+        assert await first.says(acknowledge(kind, message.number, 0x83)) == []
+        await first.is_cut()
+        await stage.forward(1)
+        assert await other.receive() == []
+        await stage.front.stop()
+    async with serving(stores) as stage:
+        third = await stage.subscribed("3", share, version=V5)
+        assert await third.receive() == []
+        assert (await resumed(stage, V5))[1] == []
 
 
 # -- order --------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ async def test_an_exchange_that_fails(stage: Stage) -> None:
 
 
 async def test_nothing_else_comes_before_connack(stage: Stage) -> None:
-    """[MQTT-3.1.2-30]: only AUTH, for the exchange that goes on, and DISCONNECT."""
+    """[MQTT-3.1.2-30]: only AUTH, for the exchange that goes on [MQTT-4.12.0-3], and DISCONNECT."""
     for packet in (
         peer.PINGREQ,
         peer.publish("t", version=V5),
@@ -148,7 +148,7 @@ async def test_auth_out_of_turn(stage: Stage) -> None:
 
 
 async def test_user_name_and_password(stage: Stage) -> None:
-    """They count if there is a mechanism for them."""
+    """They count if there is a mechanism for them [MQTT-3.1.4-2]."""
     await stage.connected("1", username="ali", password=b"wrong")
     stage.broker.access.mechanisms["PLAIN"] = Plain
     for version, reason in ((V3, 4), (V5, 0x86)):

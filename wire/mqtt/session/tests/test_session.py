@@ -22,7 +22,7 @@ async def test_a_client_gets_what_another_publishes(stage: Stage) -> None:
 
 
 async def test_the_three_packets_of_qos_2(stage: Stage) -> None:
-    """[MQTT-4.3.3-8] to [MQTT-4.3.3-13]"""
+    """In both directions [MQTT-4.3.3-4], [MQTT-4.3.3-8], [MQTT-4.3.3-11]"""
     reader = await stage.subscribed("r", ("t", 2))
     writer = await stage.connected("w")
     (pubrec,) = await writer.says(publish("t", b"x", qos=2, number=5))
@@ -85,7 +85,7 @@ async def test_acknowledgements_of_unknown_identifiers(stage: Stage) -> None:
 
 
 async def test_pubrec_with_a_failure_ends_the_exchange(stage: Stage) -> None:
-    """[MQTT-4.3.3-4]: the identifier is free again."""
+    """There is no PUBREL [MQTT-4.3.3-4], and the identifier is free again."""
     reader = await stage.subscribed("r", ("t", 2), version=V5)
     writer = await stage.connected("w")
     await writer.says(publish("t", b"x", qos=2, number=1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.core.kernel import errors
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Client, Stage, serving
 from magnetar.wire.mqtt.mapping.rules import MappingRule
@@ -49,8 +50,8 @@ async def test_publish_is_answered_according_to_its_qos(
 @OLD_AND_NEW
 @pytest.mark.parametrize("qos", [1, 2])
 async def test_nothing_is_answered_before_it_is_taken_over(version: int, qos: int) -> None:
-    """[MQTT-4.3.2-4]: the receiver is its owner then, so the message is stored; nor are messages
-    of QoS 2.
+    """QoS 1 [MQTT-4.3.2-4] and QoS 2 [MQTT-4.3.3-8]: the receiver is its owner then, so the message
+    is stored.
     """
     stores = Stores()
     async with serving(stores) as stage:
@@ -108,6 +109,55 @@ async def test_after_a_failed_pubrec_an_identifier_is_new(stage: Stage, dup: boo
     (pubrec,) = await client.says(publish("t", b"2", qos=2, number=7, dup=dup, version=V5))
     assert (pubrec.kind, pubrec.number, pubrec.reasons) == ("PUBREC", 7, ())
     assert await payloads(watcher) == [b"2"]
+
+
+_KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.BrokerError)
+]
+
+
+@pytest.mark.parametrize("kind", _KINDS, ids=lambda kind: kind.__name__)
+async def test_failures_have_their_own_codes(
+    stage: Stage, kind: type[errors.BrokerError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PUBACK [MQTT-3.4.2-1] and PUBREC [MQTT-3.5.2-1]: whatever the broker's error is."""
+
+    async def fails(_topic: str) -> None:
+        raise kind("as this test wants it")
+
+    client = await stage.connected(version=V5)
+    monkeypatch.setattr(stage.services.logs, "open_for", fails)
+    for qos in (1, 2):
+        (answer,) = await client.says(publish("t", b"", qos=qos, number=qos, version=V5))
+        (code,) = answer.reasons
+        assert code in {0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99}, "3.4.2.1, table 3-4"
+
+
+async def test_an_exchange_goes_on_after_the_message_has_expired(stage: Stage) -> None:
+    """[MQTT-4.3.3-13]: also in the next connection, and the message is not stored again
+    [MQTT-4.3.3-10].
+    """
+    options = {"version": V5, "clean": False, "properties": b"\x11\0\0\0\x60"}
+    watcher = await stage.subscribed("watcher", ("t", 0))
+    client = await stage.connected("w", **options)
+    expiry = b"\x02\0\0\0\x01"
+    packets = [
+        publish("t", b"x", qos=2, number=7, dup=dup, version=V5, properties=expiry)
+        for dup in (False, True)
+    ]
+    await client.says(packets[0])
+    assert await payloads(watcher) == [b"x"]
+    for _ in range(2):
+        stage.stores.clock.forward(5)
+        (pubrec,) = await client.says(packets[1])
+        assert (pubrec.kind, pubrec.number, pubrec.reasons) == ("PUBREC", 7, ())
+        await client.is_cut()
+        client = await stage.connected("w", **options)
+    (pubcomp,) = await client.says(acknowledge("PUBREL", 7))
+    assert (pubcomp.kind, pubcomp.number, pubcomp.reasons) == ("PUBCOMP", 7, ())
+    assert await payloads(watcher) == []
 
 
 @pytest.mark.parametrize("is_permitted", [True, False])
@@ -226,6 +276,23 @@ async def test_an_alias_above_what_the_server_announces(maximum: int, number: in
         assert [(one.kind, one.reasons) for one in answers] == [("DISCONNECT", (0x94,))]
         assert client.line.ending is not None
         assert await watcher.receive() == []
+
+
+async def test_all_aliases_up_to_the_maximum() -> None:
+    """[MQTT-3.3.2-12]: each stands for its own topic."""
+    async with serving(topic_alias_maximum=10) as stage:
+        watcher = await stage.subscribed("watcher", ("#", 0))
+        client = await stage.connected("c", version=V5)
+        numbers = range(1, 11)
+        for topic in ("t/{}", ""):
+            packets = [
+                publish(topic.format(number), b"", version=V5, properties=alias(number))
+                for number in numbers
+            ]
+            assert await client.says(*packets) == []
+            assert [one.topic for one in await watcher.receive()] == [
+                f"t/{number}" for number in numbers
+            ]
 
 
 async def test_aliases_of_a_client_end_with_its_connection(stage: Stage) -> None:

@@ -75,11 +75,11 @@ async def test_explanations_do_not_make_an_answer_too_large(stage: Stage, kind: 
 
 
 @pytest.mark.parametrize(
-    "options", [{"properties": METHOD}, {"will": ("$SYS/x", b"", 0, False)}], ids=["AUTH", "will"]
+    "options", [{"properties": METHOD}, {"will": ("$SYS/x", b"", 0, False)}], ids=["method", "will"]
 )
 async def test_a_refusal_is_not_too_large(stage: Stage, options: dict[str, Any]) -> None:
     """A CONNACK that fails [MQTT-3.2.2-19], [MQTT-3.2.2-20]; if even the shortest one is too
-    large, the connection is closed without. There is no AUTH [MQTT-3.15.2-2], [MQTT-3.15.2-3].
+    large, the connection is closed without.
     """
     properties = options.get("properties", b"")
     _, (whole,) = await stage.connects(version=V5, **options)
@@ -110,6 +110,46 @@ async def test_connack_is_not_too_large(stage: Stage) -> None:
     client, answers = await stage.connects("c", version=V5, properties=limit(4))
     assert (answers, client.line.ending is None) == ([], False)
     assert stage.services.sessions.records.count == 1
+
+
+class Mechanism:
+    """One that says 100 bytes, if it is asked a second time, and nothing at first."""
+
+    rounds = 0
+
+    def __init__(self) -> None:
+        self.who = ""
+
+    def respond(self, said: bytes) -> bytes:
+        if said:
+            self.who = "ali"
+            return b""
+        Mechanism.rounds += 1
+        return b"x" * (Mechanism.rounds > 1) * 100
+
+
+async def test_auth_is_not_too_large(stage: Stage) -> None:
+    """It has neither reason string [MQTT-3.15.2-2] nor user properties [MQTT-3.15.2-3]; if the data
+    of a mechanism is too large, the authentication fails [MQTT-3.1.2-24].
+    """
+    stage.broker.access.mechanisms["M"] = Mechanism
+    method = b"\x15" + peer.text("M")
+    begin = peer.frame(0xF0, b"\x19" + peer.block(method, V5))
+    go_on = peer.frame(0xF0, b"\x18" + peer.block(method + b"\x16" + peer.text("hello"), V5))
+    for size in (100, 110, 111, 1_000):
+        Mechanism.rounds = 0
+        client, (auth,) = await stage.connects(version=V5, properties=method + limit(size))
+        answers = [auth, *await client.says(go_on), *await client.says(begin)]
+        last = "AUTH" if size >= 111 else "DISCONNECT"
+        assert [one.kind for one in answers] == ["AUTH", "CONNACK", last]
+        assert all(one.size <= size and not explained(one) for one in answers[:2])
+        assert (answers[-1].size <= size, answers[-1].reasons) == (
+            True, (0x18 if last == "AUTH" else 0x95,)
+        )  # fmt: skip
+        assert (client.line.ending is None) == (last == "AUTH")
+    client, (connack,) = await stage.connects(version=V5, properties=method + limit(20))
+    assert (connack.kind, connack.reasons) == ("CONNACK", (0x95,))
+    assert client.line.ending is not None
 
 
 @pytest.mark.parametrize("kind", ["SUBACK", "UNSUBACK"])

@@ -112,13 +112,14 @@ async def test_the_lower_qos_of_publisher_and_subscription(stage: Stage, version
         await stage.subscribed(f"r{granted}", ("t", granted), version=version)
         for granted in (0, 1, 2)
     ]
-    writer = await stage.connected("w", version=version)
-    for qos in (0, 1, 2):
-        await writer.says(publish("t", b"x", qos=qos, number=qos, version=version))
-        for granted, reader in enumerate(readers):
-            (message,) = await reader.receive()
-            assert message.qos == min(qos, granted)
-            await reader.acknowledges(message)
+    for publisher in (V3, V5):
+        writer = await stage.connected("w", version=publisher)
+        for qos in (0, 1, 2):
+            await writer.says(publish("t", b"x", qos=qos, number=qos, version=publisher))
+            for granted, reader in enumerate(readers):
+                (message,) = await reader.receive()
+                assert message.qos == min(qos, granted)
+                await reader.acknowledges(message)
 
 
 async def test_overlapping_subscriptions_of_3_1_1(stage: Stage) -> None:
