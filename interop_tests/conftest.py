@@ -16,7 +16,8 @@ from .raw import Raw
 NUMBERS = itertools.count()
 HERE = Path(__file__).parent
 ALONE = tuple(
-    f"hostile/test_{what}.py" for what in ("memory", "produces", "requests", "long_requests")
+    f"hostile/test_{what}.py"
+    for what in ("memory", "produces", "requests", "long_requests", "mqtt_memory", "mqtt_websocket")
 )
 """Tests that measure how the whole machine does."""
 ROUGH = (

@@ -43,6 +43,8 @@ RECEIVE_BYTES_PURE: Final = 256 * 1024
 """The loop needs 5 ms for this many bytes of the smallest messages; pure code is half as fast."""
 
 
+MQTT_NAMES_PART: Final = 4
+"""The topics of MQTT's retained messages may take so many times the memory of the messages."""
 SENDING_PART: Final = 4
 PARTIAL_PART: Final = 8
 STORING_PART: Final = 8
@@ -132,6 +134,7 @@ def mqtt_options(settings: Settings) -> MqttOptions:
         sessions_bytes_max=mqtt.session_storage_mb * MEBIBYTE,
         subscriptions_bytes_max=mqtt.subscription_memory_mb * MEBIBYTE,
         retained_bytes_max=mqtt.retained_memory_mb * MEBIBYTE,
+        retained_names_bytes_max=MQTT_NAMES_PART * mqtt.retained_memory_mb * MEBIBYTE,
     )
 
 

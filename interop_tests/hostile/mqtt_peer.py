@@ -11,13 +11,12 @@ from typing import Any, Self
 import pulsar
 
 from interop_tests.hostile.conftest import MIB
+from interop_tests.hostile.flood import WAIT_SECONDS_MAX
 from interop_tests.hostile.test_memory import Highest, Steady
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import Received
 
 SECONDS = 20.0
-WAIT_SECONDS_MAX = 1.0
-"""For a well-behaved client, on a machine that its peers keep busy, too."""
 
 
 def address(url: str) -> tuple[str, int]:
@@ -85,23 +84,43 @@ class MqttPeer:
             continue
         return found
 
-    def ends(self) -> list[Received]:
-        """What comes until the server closes the connection."""
-        try:
-            while data := self.socket.recv(65_536):
-                self._held += data
-        except ConnectionResetError:
-            pass  # it closed with something of ours unread
-        found = []
-        while (size := self._size()) and len(self._held) >= size:
-            found += peer.parse([self._held[:size]], self.version)
-            self._held = self._held[size:]
+    def ends(self, *, at: str = "") -> list[Received]:
+        """What comes until the server closes the connection, or up to a packet of that kind."""
+        found: list[Received] = []
+        while not (found and found[-1].kind == at):
+            try:
+                data = self.socket.recv(65_536)
+            except ConnectionResetError:
+                return found  # it closed with something of ours unread
+            if not data:
+                return found
+            self._held += data
+            found += self._whole()
         return found
 
-    def _size(self) -> int:
-        """The size of the next packet; 0 if its length is not there yet."""
+    def _whole(self) -> list[Received]:
+        """The packets that are complete."""
+        found: list[Received] = []
+        begin, held = 0, self._held
+        while (size := self._size(begin)) and len(held) >= begin + size:
+            found += peer.parse([held[begin : begin + size]], self.version)
+            begin += size
+        self._held = held[begin:]
+        return found
+
+    def skim(self) -> None:
+        """Read what is there, and forget it."""
+        self._held = b""
+        self.socket.setblocking(False)
+        with suppress(BlockingIOError):
+            while self.socket.recv(MIB):
+                continue
+        self.socket.settimeout(SECONDS)
+
+    def _size(self, begin: int = 0) -> int:
+        """The size of a packet; 0 if its length is not there yet."""
         value = shift = 0
-        for at, byte in enumerate(self._held[1:5]):
+        for at, byte in enumerate(self._held[begin + 1 : begin + 5]):
             value |= (byte & 127) << shift
             shift += 7
             if byte < 128:

@@ -42,6 +42,8 @@ class MqttOptions(Struct, frozen=True):
     """Size of the records of all sessions; beyond it, no new one is kept."""
     aliases_bytes_max: int = 32 * 1024 * 1024
     """Memory for the topics to which all connected clients have given an alias."""
+    unreleased_bytes_max: int = 64 * 1024 * 1024
+    """Memory for the identifiers of QoS 2 that connected clients have not released, of 4 bytes."""
     wills_bytes_max: int = 128 * 1024 * 1024
     """Memory for the wills of all connected clients."""
     pending_messages_max: int = 10_000
@@ -52,3 +54,5 @@ class MqttOptions(Struct, frozen=True):
     """As `$SYS/broker/version` names it."""
     retained_bytes_max: int = 64 * 1024 * 1024
     """Retained messages in memory; others are read from storage."""
+    retained_names_bytes_max: int = 256 * 1024 * 1024
+    """Memory for the topics of all retained messages; more are refused."""

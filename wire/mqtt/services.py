@@ -67,13 +67,18 @@ class MqttServices:
         self.names = TopicNames()
         self.alias_memory = MemoryBudget(options.aliases_bytes_max)
         """For topics to which clients have given an alias."""
+        self.unreleased_memory = MemoryBudget(options.unreleased_bytes_max)
+        """For identifiers of QoS 2 that clients have not released."""
         self.will_memory = MemoryBudget(options.wills_bytes_max)
         """For wills of connected clients."""
         rules = Rules(NamespaceName.parse(options.namespace), options.rules)
         self.matcher: Matcher[FeedReader] = Matcher()
         self.logs = MqttLogs(broker, rules, self.matcher)
         self.retained = RetainedMessages(
-            broker, KeyedLog(broker, RETAINED), options.retained_bytes_max
+            broker,
+            KeyedLog(broker, RETAINED),
+            options.retained_bytes_max,
+            options.retained_names_bytes_max,
         )
         self.sessions = Sessions(
             KeyedLog(broker, SESSIONS),

@@ -150,6 +150,7 @@ class Subscriber(LaggingReader):
         "groups",
         "ids",
         "packet_bytes_max",
+        "replays",
         "sent",
         "subscriptions",
     )
@@ -177,6 +178,8 @@ class Subscriber(LaggingReader):
         """The number of packets with messages, and of PUBREL that were sent again."""
         self.groups: list[SharingGroup] = []
         """The groups of its shared subscriptions."""
+        self.replays: dict[str, TopicSubscription] = {}
+        """Subscriptions whose retained messages are due, the first of which is being served."""
         self.gone = False
         """Its connection is closed: nothing more is sent."""
         self._durable = durable

@@ -321,13 +321,13 @@ class ConnectedClient:
         if self.lasts or self.will is not None:
             self._last = self.record()
         self.gone = True
-        self.release_will()
-        self.publisher.forget_aliases()
+        self.give_back_memory()
+        self.publisher.close()
         self.subscriber.close()
         self._saver.stop()
         self._services.unsubscribe_all(self.subscriber, self.feeds)
 
-    def release_will(self) -> None:
+    def give_back_memory(self) -> None:
         """The memory of its will is free, once it is gone or is not let in."""
         self._services.will_memory.give_back(self.will_bytes)
         self.will_bytes = 0

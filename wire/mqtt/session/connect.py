@@ -193,7 +193,7 @@ class Connecting:
         try:
             return await self._enter(client, enter)
         except BaseException:
-            client.release_will()
+            client.give_back_memory()
             raise
 
     async def _enter(self, client: ConnectedClient, enter: Enter) -> ConnectedClient:

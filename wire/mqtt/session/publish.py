@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 QOS_1, QOS_2 = 2, 4
 """The bits of the QoS in the flags of a PUBLISH."""
+ID_BYTES: Final = 4
+"""What an identifier of QoS 2 costs in a record, until it is released."""
 ALIAS_BYTES: Final = 120
 """What a topic alias costs besides the topic."""
 PUBACK: Final = 0x4002
@@ -94,6 +96,7 @@ class Publisher:
         "_storing_ids",
         "_throttle",
         "_unacknowledged",
+        "_unreleased_bytes",
         "received",
     )
 
@@ -110,6 +113,8 @@ class Publisher:
         """Messages of QoS 1 that are being stored."""
         self._aliases: dict[int, str] = {}
         self._alias_bytes = 0
+        self._unreleased_bytes = 0
+        """Of identifiers that this connection has sent."""
         self._head = runs.head(
             client.client_id.encode(), has_properties=client.version == Version.V5
         )
@@ -209,10 +214,11 @@ class Publisher:
         self._alias_bytes -= size
         self._services.alias_memory.give_back(size)
 
-    def forget_aliases(self) -> None:
-        """The connection is closed, and nothing is published any more."""
+    def close(self) -> None:
+        """The connection is closed: nothing is published any more."""
         self._aliases.clear()
         self._give_back(self._alias_bytes)
+        self._forget_ids(self._unreleased_bytes)
 
     # -- storing ------------------------------------------------------------------------------
 
@@ -293,6 +299,17 @@ class Publisher:
             waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
             if waiting > self._services.options.receive_maximum:
                 raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
+        if twos:
+            if not self._services.unreleased_memory.take(ID_BYTES * twos):
+                raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
+            self._unreleased_bytes += ID_BYTES * twos
+
+    def _forget_ids(self, count: int) -> None:
+        size = min(
+            ID_BYTES * count, self._unreleased_bytes
+        )  # the others are of a connection before
+        self._unreleased_bytes -= size
+        self._services.unreleased_memory.give_back(size)
 
     def _pieces(
         self, data: bytes, kept: Sequence[Publish], packets: Sequence[Publish]
@@ -381,6 +398,7 @@ class Publisher:
         the client sends its messages again.
         """
         client = self._client
+        self._forget_ids(len(run.twos))
         client.connection.complain("publishes refused", str(error))
         if client.version != Version.V5:
             if run.ones or run.twos:
@@ -396,6 +414,7 @@ class Publisher:
         """Answer PUBREL."""
         client = self._client
         known = [number for number in ids if self.received.discard(number)]
+        self._forget_ids(len(known))
         if known:
             client.when_saved(partial(client.send, _packed(PUBCOMP, known), len(known)))
         if len(known) == len(ids):

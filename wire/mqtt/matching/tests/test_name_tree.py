@@ -35,7 +35,7 @@ def test_nothing_is_left_of_what_was_removed(names: set[str], data: st.DataObjec
         assert tree.remove(name) == name
         assert tree.remove(name) is None
         assert tree.get(name) is None
-    assert tree.count == 0
+    assert tree.count == tree.bytes == 0
     assert not tree._root.children
 
 
