@@ -30,8 +30,6 @@ DUP: Final = 8
 RETAIN: Final = 1
 NAMES_MAX: Final = 16_384
 """Validated topic names that are cached for all connections."""
-NAME_BYTES_MAX: Final = 512
-"""The largest one that is cached."""
 _PUBLISH: Final = int(PacketType.PUBLISH)
 _BAD_FLAGS: Final[Mapping[int, str]] = {
     **dict.fromkeys((6, 7, 14, 15), "a quality of service of 3"),  # [MQTT-3.3.1-4]
@@ -84,7 +82,7 @@ class TopicNames(dict[bytes, str]):
         name = text_of(data)
         if not topics.is_name(name):
             raise PacketError(ReasonCode.TOPIC_NAME_INVALID, "the topic is no topic name")
-        if len(data) <= NAME_BYTES_MAX:
+        if len(data) <= topics.CACHED_BYTES_MAX:
             if len(self) >= NAMES_MAX:
                 self.clear()
             self[data] = name

@@ -40,14 +40,13 @@ from magnetar.core.policy.policies import TopicPolicies
 from magnetar.core.policy.values import InactiveTopics
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.mqtt.codec.publishes import NAME_BYTES_MAX
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher
 from magnetar.wire.mqtt.delivery.stored_messages import TopicOf
 from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.mapping.rules import Rules
 from magnetar.wire.mqtt.matching.name_tree import NameTree
-from magnetar.wire.mqtt.topics import is_name, is_sys, matches
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, is_name, is_sys, matches
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +168,7 @@ class MqttLogs:
         return found
 
     def _keep_place(self, topic: str, found: MqttLog) -> None:
-        if len(topic) > NAME_BYTES_MAX:
+        if len(topic) > CACHED_BYTES_MAX:
             return
         if len(self._places) >= PLACES_MAX:
             self._places.clear()

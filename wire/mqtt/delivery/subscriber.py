@@ -36,14 +36,13 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.codec.fields import u16
-from magnetar.wire.mqtt.codec.publishes import NAME_BYTES_MAX
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.lagging_reader import LaggingReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
 from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
 from magnetar.wire.mqtt.delivery.topic_aliases import NO_ALIAS, TopicAliases
-from magnetar.wire.mqtt.topics import matches
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, matches
 
 if TYPE_CHECKING:
     from magnetar.core.entry.mqtt.run import PublishRun, StoredPublish
@@ -523,7 +522,7 @@ class Subscriber(LaggingReader):
         found = self._grants.get(topic)
         if found is None:
             found = self._found_grants(topic.decode())
-            if len(topic) <= NAME_BYTES_MAX:
+            if len(topic) <= CACHED_BYTES_MAX:
                 if len(self._grants) >= GRANTS_MAX:
                     self._grants.clear()
                 self._grants[topic] = found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from magnetar.wire.mqtt.codec.publishes import NAME_BYTES_MAX
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX
 
 
 class Alias(NamedTuple):
@@ -40,7 +40,7 @@ class TopicAliases:
         found = self._numbers.get(topic)
         if found is not None:
             return Alias(found, is_known=True)
-        if len(self._numbers) < self._maximum and len(topic) <= NAME_BYTES_MAX:
+        if len(self._numbers) < self._maximum and len(topic) <= CACHED_BYTES_MAX:
             return Alias(len(self._numbers) + 1, is_known=False)
         return NO_ALIAS
 

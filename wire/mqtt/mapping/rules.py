@@ -29,7 +29,7 @@ from msgspec import Struct
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.wire.mqtt.mapping import names
-from magnetar.wire.mqtt.topics import SYS, is_filter, is_sys
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, SYS, is_filter, is_sys
 
 EACH: Final = "{each}"
 """The topic of a rule that maps each MQTT topic to one of its own."""
@@ -86,9 +86,10 @@ class Rules:
         found = self._cached.get(topic)
         if found is None:
             found = self._found(topic)
-            if len(self._cached) >= CACHED_MAX:
-                self._cached.clear()
-            self._cached[topic] = found
+            if len(topic) <= CACHED_BYTES_MAX:
+                if len(self._cached) >= CACHED_MAX:
+                    self._cached.clear()
+                self._cached[topic] = found
         return found
 
     def _found(self, topic: str) -> TopicName:
