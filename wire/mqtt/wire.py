@@ -130,11 +130,12 @@ class MqttWire:
 
     def _take_publishes(self, data: bytes, at: int) -> int:
         behind, found = parse_publishes(
-            data, at, self.names, self._size_max, has_properties=self.version == Version.V5
+            data, at, self.names, self._size_max, self.version == Version.V5
         )
         if found:
-            self._events.append(Publishes(data, found))
-            self._traffic.packets_received += len(found)
+            run = Publishes(data, found)
+            self._events.append(run)
+            self._traffic.packets_received += run.count
         return behind
 
     def _take(self, data: bytes, at: int, size: int) -> int:
