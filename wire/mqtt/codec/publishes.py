@@ -86,9 +86,12 @@ class Publishes(Struct, frozen=True):
     """The bytes of the packets."""
     packets: Sequence[Publish]
 
-    @property
-    def count(self) -> int:
-        return sum(one.packets for one in self.packets)
+
+def count_of(packets: Sequence[Publish]) -> int:
+    """How many packets these are."""
+    if len(packets) == 1:
+        return packets[0].packets
+    return sum([one.packets for one in packets])
 
 
 class TopicNames(dict[bytes, str]):

@@ -38,7 +38,7 @@ from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import PacketType, Version
 from magnetar.wire.mqtt.codec.properties import Property
-from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, one_by_one
+from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, count_of, one_by_one
 from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.received_ids import ReceivedIds
@@ -197,7 +197,7 @@ class Publisher:
         connection = self._client.connection
         connection.storing(run.size)
         self._await(run)
-        messages = sum(one.packets for one in packets)
+        messages = count_of(packets)
         self._pending_messages += messages
         self._services.traffic.publishes_received += messages
         if self._pending_messages >= self._services.options.pending_messages_max:
@@ -216,7 +216,7 @@ class Publisher:
             done(error)
             return
         now_ms = self._services.broker.clock.wall_ms()
-        count = messages if kept is packets else sum(one.packets for one in kept)
+        count = messages if kept is packets else count_of(kept)
         pieces = form.head(count, now_ms), self._head, *self._pieces(data, kept, packets)
         entry = b"".join(pieces)
         throttle = topic.publish_throttle, self._services.broker.publish_throttle
@@ -295,10 +295,12 @@ class Publisher:
         self, data: bytes, kept: Sequence[Publish], packets: Sequence[Publish]
     ) -> Sequence[bytes]:
         """The packets as they are stored: as sent, but without aliases."""
-        if kept is packets and not any(
-            one.properties and Property.TOPIC_ALIAS in one.properties for one in packets
-        ):
-            return (data[packets[0].begin : packets[-1].end],)
+        if kept is packets:
+            for one in packets:
+                if one.properties and Property.TOPIC_ALIAS in one.properties:
+                    break
+            else:
+                return (data[packets[0].begin : packets[-1].end],)
         pieces = []
         for one in kept:
             if one.properties and Property.TOPIC_ALIAS in one.properties:
