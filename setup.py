@@ -23,6 +23,7 @@ TWINS = [
     "core.link.compiled",
     "bookie.format.compiled",
     "wire.kafka.compiled",
+    "wire.mqtt.codec.compiled",
     "wire.pulsar.hot.compiled.reading",
     "wire.pulsar.hot.compiled.writing",
 ]

@@ -58,6 +58,12 @@ LOADS: Final = {
     "kafka-16k": Load("kafkaload", "kafka",
                       "--mode publish --bytes 1024 --depth 2000 --batch-bytes 16384",
                       5_000, 65_000),
+    "mqtt-connections": Load("mqttload", "mqtt",
+                             "--mode publish --qos 1 --connections 100 --depth 1",
+                             2_000, 22_000),
+    "mqtt-0": Load("mqttload", "mqtt", "--mode both --qos 0", 5_000, 45_000),
+    "mqtt-1": Load("mqttload", "mqtt", "--mode both --qos 1 --depth 20", 2_000, 22_000),
+    "mqtt-2": Load("mqttload", "mqtt", "--mode both --qos 2 --depth 20", 2_000, 22_000),
 }  # fmt: skip
 
 

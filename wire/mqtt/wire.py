@@ -28,7 +28,7 @@ from magnetar.wire.mqtt.codec.acknowledgements import (
 )
 from magnetar.wire.mqtt.codec.fields import varint_at
 from magnetar.wire.mqtt.codec.packets import Packet, PacketType, Version
-from magnetar.wire.mqtt.codec.publishes import Publishes, TopicNames, parse_publishes
+from magnetar.wire.mqtt.codec.publishes import Publishes, TopicNames, count_of, parse_publishes
 from magnetar.wire.mqtt.errors import PacketError
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.traffic import Traffic
@@ -138,11 +138,11 @@ class MqttWire:
 
     def _take_publishes(self, data: bytes, at: int) -> int:
         behind, found = parse_publishes(
-            data, at, self._names, self._size_max, has_properties=self.version == Version.V5
+            data, at, self._names, self._size_max, self.version == Version.V5
         )
         if found:
             self._events.append(Publishes(data, found))
-            self._traffic.packets_received += len(found)
+            self._traffic.packets_received += count_of(found)
         return behind
 
     def _take(self, data: bytes, at: int, size: int) -> int:

@@ -13,6 +13,7 @@ other protocols it is a null value, for compaction a tombstone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct as Layout
 from typing import Final
 
@@ -34,7 +35,7 @@ from magnetar.core.entry.mqtt.properties import (
 from magnetar.core.entry.mqtt.run import PublishRun
 from magnetar.core.entry.record import NO_TIME, Header, Record
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.kernel.varints import number_at, varint, varint_end
+from magnetar.core.kernel.varints import VARINT_BYTES_MAX, number_at, varint, varint_end
 
 NAME: Final = "mqtt"
 BEGINS: Final = b"\x0a\x04mqtt\x10\x00\x18"
@@ -44,6 +45,7 @@ _FORMAT: Final = b"\x22\x14\x0a\x0centry.format\x12\x04mqtt"
 _COUNT: Final = b"\x58"
 
 
+@lru_cache(maxsize=16)  # many devices publish one message each within a millisecond
 def head(messages: int, now_ms: int) -> bytes:
     """The bytes before a run of that many messages."""
     metadata = b"".join((BEGINS, varint(now_ms), _FORMAT, _COUNT, varint(messages)))
@@ -64,8 +66,13 @@ def run_of(sent: bytes) -> PublishRun:
 def publish_time(sent: bytes) -> int:
     """The time of the append in ms; 0 if the metadata is damaged."""
     at = _SIZE.size + len(BEGINS)
-    end = varint_end(sent, at, len(sent))
-    return number_at(sent, at, end) if end else 0
+    return _first_number(sent[at : at + VARINT_BYTES_MAX])
+
+
+@lru_cache(maxsize=16)
+def _first_number(data: bytes) -> int:
+    end = varint_end(data, 0, len(data))
+    return number_at(data, 0, end) if end else 0
 
 
 def latest_time(sent: bytes) -> int:

@@ -3,6 +3,7 @@
     type and flags | 2 | packet identifier
 
 Other acknowledgements, with a reason or properties, are packets like others (`decode.py`).
+`parse_acknowledgements` has a compiled twin.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from magnetar.core.native import quickest
 from magnetar.wire.mqtt.codec.packets import PacketType
 
 PACKET_BYTES: Final = 4
@@ -34,7 +36,7 @@ class Acknowledgements(Struct, frozen=True):
     ids: Sequence[int]
 
 
-def parse_acknowledgements(data: bytes, at: int) -> tuple[int, Acknowledgements | None]:
+def py_parse_acknowledgements(data: bytes, at: int) -> tuple[int, Acknowledgements | None]:
     """Parse a run at a first byte of `KINDS`; returns the offset after it, and the run. A packet
     that is none of them, or whose identifier is 0, ends it.
     """
@@ -46,9 +48,12 @@ def parse_acknowledgements(data: bytes, at: int) -> tuple[int, Acknowledgements 
     words = array("H", data[at : at + PACKET_BYTES * count])
     if sys.byteorder == "little":
         words.byteswap()
-    ids = words[1::2]
+    ids = words[1::2].tolist()
     if 0 in ids:
         ids = ids[: ids.index(0)]
     if not ids:
         return at, None
     return at + PACKET_BYTES * len(ids), Acknowledgements(KINDS[data[at]], ids)
+
+
+parse_acknowledgements = quickest(py_parse_acknowledgements, "magnetar.wire.mqtt.codec.compiled")

@@ -3,16 +3,18 @@
     fixed header | topic | packet identifier if QoS > 0 | properties in 5.0 | payload
 
 Invariant: a parsed packet satisfies every rule about a single PUBLISH. The wire and the session
-check rules that involve other packets (aliases, identifiers in use, quotas).
+check rules that involve other packets (aliases, identifiers in use, quotas). `parse_publishes` has
+a compiled twin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from magnetar.core.native import quickest
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.codec.fields import FieldReader, text_of, varint_at
 from magnetar.wire.mqtt.codec.packets import PacketType
@@ -38,18 +40,25 @@ _BAD_FLAGS: Final[Mapping[int, str]] = {
 
 
 class Publish(Struct, frozen=True, gc=False):
-    """One PUBLISH of a run. It is part of no reference cycle."""
+    """Consecutive PUBLISH packets that differ in their identifiers and payloads only, so that they
+    are handled as one. A packet with RETAIN, DUP or properties is one by itself. It is part of no
+    reference cycle.
+    """
 
     flags: int
-    """The lower four bits of its first byte."""
+    """The lower four bits of their first byte."""
     topic: str
     """Empty if an alias replaces it."""
-    packet_id: int
-    """0 with QoS 0."""
+    ids: list[int]
+    """Their packet identifiers; none with QoS 0."""
+    packets: int
+    """How many they are."""
     begin: int
-    """Its offset in the bytes of the run; it ends with the payload."""
+    """The offset of the first one in the bytes of the run."""
     payload_at: int
+    """That of its payload, which ends with the packet."""
     end: int
+    """The offset after the last one."""
     properties: Properties
 
     @property
@@ -64,6 +73,11 @@ class Publish(Struct, frozen=True, gc=False):
     def dup(self) -> bool:
         return bool(self.flags & DUP)
 
+    @property
+    def packet_id(self) -> int:
+        """That of the first one; 0 with QoS 0."""
+        return self.ids[0] if self.ids else 0
+
 
 class Publishes(Struct, frozen=True):
     """Consecutive PUBLISH packets."""
@@ -71,6 +85,13 @@ class Publishes(Struct, frozen=True):
     data: bytes
     """The bytes of the packets."""
     packets: list[Publish]
+
+
+def count_of(packets: Sequence[Publish]) -> int:
+    """How many packets these are."""
+    if len(packets) == 1:
+        return packets[0].packets
+    return sum([one.packets for one in packets])
 
 
 class TopicNames(dict[bytes, str]):
@@ -89,8 +110,8 @@ class TopicNames(dict[bytes, str]):
         return name
 
 
-def parse_publishes(
-    data: bytes, at: int, names: TopicNames, size_max: int, *, has_properties: bool
+def py_parse_publishes(
+    data: bytes, at: int, names: TopicNames, size_max: int, has_properties: bool
 ) -> tuple[int, list[Publish]]:
     """Parse complete PUBLISH packets up to one of another type; returns the offset after them,
     and the packets, whose offsets are those of `data`.
@@ -110,16 +131,64 @@ def parse_publishes(
             break
         if end - at > size_max:
             raise PacketError(ReasonCode.PACKET_TOO_LARGE, f"a packet of {end - at} bytes")
-        found.append(_parse(data, at, fields_at, end, names, has_properties))
+        one = parse_publish(data, at, fields_at, end, names, has_properties)
+        if found and _continues(found[-1], one):
+            found[-1] = _joined(found[-1], one)
+        else:
+            found.append(one)
         at = end
     if size - at == 2 and data[at] >> 4 == _PUBLISH and not data[at + 1]:
         raise MalformedPacket("a packet ends within a field")  # the only one of two bytes
     return at, found
 
 
-def _parse(
+def _continues(last: Publish, one: Publish) -> bool:
+    return (
+        one.flags == last.flags
+        and not one.flags & (RETAIN | DUP)
+        and one.topic == last.topic
+        and not (one.properties or last.properties)
+    )
+
+
+def _joined(last: Publish, one: Publish) -> Publish:
+    last.ids.extend(one.ids)  # nobody else has the list yet
+    return Publish(
+        last.flags,
+        last.topic,
+        last.ids,
+        last.packets + 1,
+        last.begin,
+        last.payload_at,
+        one.end,
+        last.properties,
+    )
+
+
+def one_by_one(data: bytes, several: Publish) -> Iterator[Publish]:
+    """Each of the packets by itself."""
+    begin = several.begin
+    _, fields_at = varint_at(data, begin + 1, several.end)
+    head = several.payload_at - fields_at  # topic, identifier and properties have one size
+    for place in range(several.packets):
+        length, fields_at = varint_at(data, begin + 1, several.end)
+        yield Publish(
+            several.flags,
+            several.topic,
+            several.ids[place : place + 1],
+            1,
+            begin,
+            fields_at + head,
+            fields_at + length,
+            several.properties,
+        )
+        begin = fields_at + length
+
+
+def parse_publish(
     data: bytes, begin: int, at: int, end: int, names: TopicNames, has_properties: bool
 ) -> Publish:
+    """Parse one packet, whose fields begin at `at`."""
     flags = data[begin] & 15
     if flags in _BAD_FLAGS:
         raise MalformedPacket(_BAD_FLAGS[flags])
@@ -143,4 +212,8 @@ def _parse(
         payload_at = end - fields.left
     if not topic and Property.TOPIC_ALIAS not in properties:
         raise ProtocolViolation("neither a topic name nor an alias")  # [MQTT-3.3.2-1], 3.3.2.3.4
-    return Publish(flags, topic, packet_id, begin, payload_at, end, properties)
+    ids = [packet_id] if packet_id else []
+    return Publish(flags, topic, ids, 1, begin, payload_at, end, properties)
+
+
+parse_publishes = quickest(py_parse_publishes, "magnetar.wire.mqtt.codec.compiled")

@@ -117,6 +117,23 @@ class Sent(Struct, frozen=True, gc=False):
     """The group of which its receiver is a member, if it is a shared message."""
 
 
+class SentTogether:
+    """Messages of one entry that are in flight, each of which is a `Sent` when it is asked for."""
+
+    __slots__ = ("_places", "_position", "_source")
+
+    def __init__(self, source: MessageSource, position: Position, places: range) -> None:
+        self._source = source
+        self._position = position
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, place: int) -> Sent:
+        return Sent(self._source, MessagePlace(self._position, self._places[place]))
+
+
 class Resumed(NamedTuple):
     """A message in flight of an earlier connection."""
 
@@ -279,7 +296,7 @@ class Subscriber(LaggingReader):
                     grant = grant._replace(retain_as_published=True)
                 if self._pack(packet, messages.published_ms, grant, found.qos, number, dup=True):
                     return True
-        if self.ids.get(number) is found:
+        if self.ids.get(number) == found:
             self.ids.forget(number)  # too large, or no longer stored
         return True
 
@@ -418,11 +435,12 @@ class Subscriber(LaggingReader):
         if self._resending or self._congested:
             return 0
         places = messages.places_of(segment)[start : start + max(self.ids.room, 0)]
-        sents = [Sent(feed, MessagePlace(position, place)) for place in places]
-        if self._durable:
-            numbers = self._claimed(sents, messages.first_index, segment.qos)
+        sent = SentTogether(feed, position, places)
+        if self._durable and places:
+            number = (messages.first_index + places[0]) % PACKET_ID_MAX + 1
+            numbers = self.ids.claim_many(number, sent, segment.qos)
         else:
-            numbers = self.ids.begin_many(sents, segment.qos)
+            numbers = self.ids.begin_many(sent, segment.qos)
         if numbers:
             begin = behind(run.data, segment.begin, start)
             whole = start + len(numbers) == segment.packets
@@ -430,16 +448,6 @@ class Subscriber(LaggingReader):
             self._packed.append(renumbered(run.data, begin, end, numbers))
             self._packed_count += len(numbers)
         return len(numbers)
-
-    def _claimed(self, sents: Sequence[Sent], first_index: int, qos: int) -> Sequence[int]:
-        """The identifiers of messages, up to the first whose is in use."""
-        numbers = []
-        for sent in sents:
-            number = (first_index + sent.place.place) % PACKET_ID_MAX + 1
-            if not self.ids.claim(number, sent, qos):
-                break
-            numbers.append(number)
-        return numbers
 
     def send_unconfirmed(self, messages: Messages, packet: StoredPublish, grant: Grant) -> bool:
         """Send a message with QoS 0; False if the connection has no room."""

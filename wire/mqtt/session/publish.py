@@ -20,7 +20,7 @@ has more unacknowledged messages than Receive Maximum [MQTT-3.3.4-9].
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from struct import pack
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +39,7 @@ from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import PacketType, Version
 from magnetar.wire.mqtt.codec.properties import Property
-from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes
+from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, count_of, one_by_one
 from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.received_ids import ReceivedIds
@@ -166,12 +166,13 @@ class Publisher:
         run.error = error
         run.waits = 0
         if packet.flags & QOS_2:
-            if packet.packet_id not in self.received:
-                run.twos.append(packet.packet_id)
-                self._storing_ids[packet.packet_id] = None
+            for number in packet.ids:
+                if number not in self.received:
+                    run.twos.append(number)
+                    self._storing_ids[number] = None
         elif packet.flags & QOS_1:
-            run.ones.append(packet.packet_id)
-            self._unacknowledged += 1
+            run.ones.extend(packet.ids)
+            self._unacknowledged += len(packet.ids)
         self._await(run)
         self._acknowledge()
 
@@ -226,19 +227,20 @@ class Publisher:
         """Store one run."""
         run = PendingRun(log, packets[-1].end - packets[0].begin)
         retained: list[Publish] = []
-        kept = self._sorted(packets, run, retained)
+        kept = self._sorted(data, packets, run, retained)
         self._check_quota(len(run.ones), len(run.twos))
         connection = self._client.connection
         connection.storing(run.size)
         self._await(run)
-        self._pending_messages += len(packets)
-        self._services.traffic.publishes_received += len(packets)
+        messages = count_of(packets)
+        self._pending_messages += messages
+        self._services.traffic.publishes_received += messages
         if self._pending_messages >= self._services.options.pending_messages_max:
             connection.pause(PAUSE_PUBLISHES)
         if not kept:
-            self._stored(run, len(packets), None)
+            self._stored(run, messages, None)
             return
-        done = partial(self._stored, run, len(packets))
+        done = partial(self._stored, run, messages)
         topic = log.topic
         assert topic is not None
         try:
@@ -249,14 +251,15 @@ class Publisher:
             done(error)
             return
         now_ms = self._services.broker.clock.wall_ms()
-        pieces = form.head(len(kept), now_ms), self._head, *self._pieces(data, kept, packets)
+        count = messages if kept is packets else count_of(kept)
+        pieces = form.head(count, now_ms), self._head, *self._pieces(data, kept, packets)
         entry = b"".join(pieces)
         throttle = topic.publish_throttle, self._services.broker.publish_throttle
         if throttle != (None, None):
-            self._throttle.spend(throttle, len(kept), len(entry))
+            self._throttle.spend(throttle, count, len(entry))
         topic.last_used_ms = now_ms
         run.waits += len(retained)
-        topic.publish([entry], [len(kept)], done)
+        topic.publish([entry], [count], done)
         for packet in retained:
             self._retain(packet, data, now_ms, partial(self._stored, run, 0))
 
@@ -266,22 +269,45 @@ class Publisher:
         self._pending.append(run)
 
     def _sorted(
-        self, packets: Sequence[Publish], run: PendingRun, retained: list[Publish]
+        self, data: bytes, packets: Sequence[Publish], run: PendingRun, retained: list[Publish]
     ) -> Sequence[Publish]:
         """Sort by QoS into the run; returns the packets to store, which are no duplicates."""
         kept: list[Publish] = []
+        is_changed = False
         for packet in packets:
             flags = packet.flags
             if flags & QOS_2:
-                if self._is_duplicate(packet.packet_id):
+                if not self._are_new(packet.ids):
+                    kept += self._without_duplicates(data, packet, run, retained)
+                    is_changed = True
                     continue
-                run.twos.append(packet.packet_id)
+                self._storing_ids.update(dict.fromkeys(packet.ids))
+                run.twos += packet.ids
             elif flags & QOS_1:
-                run.ones.append(packet.packet_id)
+                run.ones += packet.ids
             if flags & RETAIN:
                 retained.append(packet)
             kept.append(packet)
-        return kept
+        return kept if is_changed else packets
+
+    def _are_new(self, ids: Sequence[int]) -> bool:
+        """Whether none of these identifiers of QoS 2 was sent before."""
+        return (
+            self._storing_ids.keys().isdisjoint(ids)
+            and not (self.received.count and any(number in self.received for number in ids))
+            and len(set(ids)) == len(ids)
+        )
+
+    def _without_duplicates(
+        self, data: bytes, packet: Publish, run: PendingRun, retained: list[Publish]
+    ) -> Iterator[Publish]:
+        for one in one_by_one(data, packet):
+            if self._is_duplicate(one.packet_id):
+                continue
+            run.twos.append(one.packet_id)
+            if one.retain:
+                retained.append(one)
+            yield one
 
     def _is_duplicate(self, number: int) -> bool:
         """Whether a message of QoS 2 was sent before; if it is stored, answer it again."""
@@ -315,10 +341,12 @@ class Publisher:
         self, data: bytes, kept: Sequence[Publish], packets: Sequence[Publish]
     ) -> Sequence[bytes]:
         """The packets as they are stored: as sent, but without aliases."""
-        if len(kept) == len(packets) and not any(
-            one.properties and Property.TOPIC_ALIAS in one.properties for one in packets
-        ):
-            return (data[packets[0].begin : packets[-1].end],)
+        if kept is packets:
+            for one in packets:
+                if one.properties and Property.TOPIC_ALIAS in one.properties:
+                    break
+            else:
+                return (data[packets[0].begin : packets[-1].end],)
         pieces = []
         for one in kept:
             if one.properties and Property.TOPIC_ALIAS in one.properties:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +47,7 @@ from magnetar.wire.mqtt.session.connect import Connecting
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
+    from magnetar.wire.mqtt.delivery.packet_ids import Ended
     from magnetar.wire.mqtt.delivery.subscriber import Sent
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
@@ -354,22 +355,21 @@ class MqttSession:
         if kind is PacketType.PUBREL:
             client.publisher.released(ids)
         elif kind is PacketType.PUBACK:
-            self._end(client, map(in_flight.acknowledged, ids))
+            self._end(client, in_flight.all_acknowledged(ids))
         elif kind is PacketType.PUBCOMP:
-            self._end(client, map(in_flight.completed, ids))
+            self._end(client, in_flight.all_completed(ids))
         elif reason.fails:
-            self._end(client, map(in_flight.refused, ids))
+            self._end(client, in_flight.all_refused(ids))
         else:
             self._receive(client, ids)
 
     @staticmethod
-    def _end(client: ConnectedClient, messages: Iterable[Sent | None]) -> None:
-        """These messages are acknowledged; None for an identifier that was not in use."""
-        ended = [one for one in messages if one is not None]
-        for one in ended:
+    def _end(client: ConnectedClient, ended: Ended[Sent]) -> None:
+        """These messages are acknowledged. Those of a group are sent one by one."""
+        for one in ended.alone:
             if one.group is not None:
                 one.group.acknowledged(one)
-        if ended:
+        if ended.total:
             client.changed()
             client.subscriber.has_room()
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.wire.mqtt.codec.acknowledgements import KINDS, parse_acknowledgements
+from magnetar.wire.mqtt.codec.acknowledgements import (
+    KINDS,
+    parse_acknowledgements,
+    py_parse_acknowledgements,
+)
 from magnetar.wire.mqtt.codec.packets import PacketType
 
 firsts = st.sampled_from(sorted(KINDS))
@@ -43,3 +47,9 @@ def test_many() -> None:
     at, found = parse_acknowledgements(data + b"\x50\x02\0\x01", 0)
     assert found is not None
     assert (at, list(found.ids)) == (len(data), list(range(1, 65_536)))
+
+
+@given(firsts, st.lists(acknowledgements | others, max_size=12).map(b"".join), st.integers(0, 60))
+def test_the_compiled_function_does_the_same(first: int, rest: bytes, at: int) -> None:
+    for data, begin in ((bytes((first,)) + rest[1:], 0), (b"x" * at + bytes((first,)) + rest, at)):
+        assert parse_acknowledgements(data, begin) == py_parse_acknowledgements(data, begin)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.entry.mqtt.run import packet
 from magnetar.wire.mqtt.codec.properties import Property
-from magnetar.wire.mqtt.codec.publishes import NAMES_MAX, Publish, TopicNames, parse_publishes
+from magnetar.wire.mqtt.codec.publishes import (
+    NAMES_MAX,
+    Publish,
+    TopicNames,
+    one_by_one,
+    parse_publishes,
+    py_parse_publishes,
+)
 from magnetar.wire.mqtt.errors import PacketError
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
@@ -21,7 +31,12 @@ PUBLISHES = st.tuples(
 
 
 def parse(data: bytes, at: int = 0, *, new: bool = False) -> tuple[int, list[Publish]]:
-    return parse_publishes(data, at, TopicNames(), 1_000, has_properties=new)
+    """The packets one by one, which are what the packets together are."""
+    end, found = parse_publishes(data, at, TopicNames(), 1_000, new)
+    assert [one.begin for one in found[1:]] == [one.end for one in found[:-1]]
+    singles = [single for one in found for single in one_by_one(data, one)]
+    assert len(singles) == sum(one.packets for one in found)
+    return end, singles
 
 
 @given(publishes=st.lists(PUBLISHES, max_size=6), new=st.booleans(), cut=st.integers(0, 30))
@@ -101,3 +116,55 @@ def test_arbitrary_bytes(data: bytes, new: bool) -> None:
         assert [one.end for one in found][-1:] == [end] * bool(found)
     except PacketError:
         pass
+
+
+WITH_PROPERTIES = st.tuples(
+    st.sampled_from([0x30, 0x31, 0x32, 0x3A, 0x34, 0x36, 0x38]),
+    st.sampled_from(["a", "a", "b", "a/b", "", "#"]),
+    st.sampled_from([b"", b"", b"\x01\x01", b"\x23\0\x07", b"\x0b\x01"]),
+    st.binary(max_size=200),
+)
+
+
+@given(
+    st.lists(WITH_PROPERTIES, max_size=8), st.integers(0, 70_000), st.binary(max_size=5), st.data()
+)
+def test_the_compiled_function_does_the_same(
+    publishes: list[tuple[int, str, bytes, bytes]], number: int, behind: bytes, data: st.DataObject
+) -> None:
+    pieces = [
+        packet(first, topic.encode(), properties, payload, (number + place) % 65_536)
+        for place, (first, topic, properties, payload) in enumerate(publishes)
+    ]
+    sent = bytearray(b"".join(pieces) + behind)
+    for _ in range(data.draw(st.integers(0, 2))):  # damaged
+        if sent:
+            sent[data.draw(st.integers(0, len(sent) - 1))] = data.draw(st.integers(0, 255))
+    whole = bytes(sent)
+    for at in (0, data.draw(st.integers(0, len(whole)))):
+        for new in (True, False):
+            found, expected = (
+                result(function, whole, at, TopicNames(), 150, new)
+                for function in (parse_publishes, py_parse_publishes)
+            )
+            assert found == expected
+
+
+def result(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except PacketError as error:
+        return type(error), error.reason, str(error)
+
+
+def test_packets_of_one_topic_are_handled_as_one() -> None:
+    one, two, other = (packet(0x32, topic, None, b"x" * 200, 7) for topic in (b"t", b"t", b"u"))
+    for function in (parse_publishes, py_parse_publishes):
+        _, found = function(one + two + other, 0, TopicNames(), 1_000, False)
+        assert [(each.topic, each.ids, each.packets) for each in found] == [
+            ("t", [7, 7], 2),
+            ("u", [7], 1),
+        ]
+    for special in (0x33, 0x3A):  # RETAIN, DUP
+        _, found = parse_publishes(packet(special, b"t", None, b"") * 2, 0, TopicNames(), 99, False)
+        assert [each.packets for each in found] == [1, 1]

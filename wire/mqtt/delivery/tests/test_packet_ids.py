@@ -29,6 +29,35 @@ class Exchange(RuleBasedStateMachine):
         self.model.append((number, self.sent, "puback" if qos == 1 else "pubrec"))
         self.sent += 1
 
+    @precondition(lambda self: len(self.model) < WINDOW)
+    @rule(count=st.integers(0, WINDOW), qos=st.sampled_from([1, 2]))
+    def send_together(self, count: int, qos: int) -> None:
+        messages = range(self.sent, self.sent + min(count, self.ids.room))
+        numbers = self.ids.begin_many(messages, qos)
+        assert len(numbers) == len(messages)
+        waits = "puback" if qos == 1 else "pubrec"
+        self.model += [(n, one, waits) for n, one in zip(numbers, messages, strict=True)]
+        self.sent += len(messages)
+
+    @rule(
+        numbers=st.lists(st.integers(1, 40), max_size=6)
+        | st.integers(1, 40).map(lambda first: list(range(first, first + 4))),
+        kind=st.sampled_from(["puback", "error", "pubcomp"]),
+    )
+    def acknowledge_together(self, numbers: list[int], kind: str) -> None:
+        take = {
+            "puback": self.ids.all_acknowledged,
+            "error": self.ids.all_refused,
+            "pubcomp": self.ids.all_completed,
+        }[kind]
+        before = len(self.model)
+        expected = {message for number, message, waits in self.model
+                    if number in numbers and self._fits(kind, waits)}  # fmt: skip
+        self.model = [one for one in self.model if one[1] not in expected]
+        ended = take(numbers)
+        assert ended.total == before - len(self.model) == len(expected)
+        assert expected.issuperset(ended.alone)
+
     @rule(number=st.integers(0, 40), kind=st.sampled_from(["puback", "pubrec", "error", "pubcomp"]))
     def acknowledge(self, number: int, kind: str) -> None:
         take = {
@@ -80,3 +109,15 @@ def test_what_was_on_its_way_before_a_restart(released: bool) -> None:
     ids: PacketIds[str] = PacketIds(10)
     ids.resume(7, "a", 2, released=released)
     assert ids.completed(7) == ("a" if released else None)
+
+
+def test_messages_that_are_sent_together_where_identifiers_end() -> None:
+    ids: PacketIds[str] = PacketIds(10)
+    ids.resume(PACKET_ID_MAX - 1, "before", 1, released=False)
+    assert list(ids.begin_many("abc", 1)) == [PACKET_ID_MAX, 1, 2]
+    assert [one.message for _, one in ids] == ["before", "a", "b", "c"]
+    assert ids.all_acknowledged([PACKET_ID_MAX, 1, 1]).total == 2
+    assert list(ids.claim_many(PACKET_ID_MAX, "xyz", 1)) == [PACKET_ID_MAX, 1], "2 is in use"
+    assert list(ids.claim_many(3, "xy", 1)) == [3, 4]
+    assert ids.all_acknowledged([3, 4]) == (2, [])
+    assert len(ids) == 4

@@ -13,7 +13,7 @@ from magnetar.core.entry.mqtt.properties import properties_of
 from magnetar.core.entry.mqtt.run import head, packet
 from magnetar.core.testing.bench import NO_AGE, Bench, settled
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.wire.mqtt.codec.publishes import Publish, TopicNames, parse_publishes
+from magnetar.wire.mqtt.codec.publishes import Publish, TopicNames, one_by_one, parse_publishes
 from magnetar.wire.mqtt.delivery.feed import Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher, TopicSubscription
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
@@ -30,6 +30,7 @@ class Outlet:
     def send(self, pieces: Sequence[bytes], packets: int) -> None:
         data, before = b"".join(pieces), len(self.packets)
         end, found = parse_publishes(data, 0, TopicNames(), 10_000, has_properties=False)
+        found = [single for one in found for single in one_by_one(data, one)]
         assert (end, len(found)) == (len(data), packets)
         self.packets += [(one, data[one.payload_at : one.end]) for one in found]
         assert len(self.packets) == before + packets
