@@ -109,6 +109,7 @@ class MqttServices:
         await self.sessions.open(self.groups.replayed)
         await self.groups.open()
         await self.rule_changes.open()
+        self.new_logs.watch(self.broker)
 
     async def run(self) -> None:
         """Run the background work until cancelled."""
