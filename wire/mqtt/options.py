@@ -18,6 +18,8 @@ class MqttOptions(Struct, frozen=True):
     """Where the topics of the mapping rules are."""
     rules: tuple[MappingRule, ...] = ()
     """Before the default rule, in order."""
+    confined: bool = False
+    """Whether clients see this namespace only: it is a mount point, with state of its own."""
     packet_bytes_max: int = 5 * 1024 * 1024
     """The largest packet that clients may send (Maximum Packet Size)."""
     receive_maximum: int = 1_000
