@@ -5,8 +5,8 @@
     .venv/bin/python bench/filters.py --filters 1000000
 
 Every name is new, so the cache of recipients by topic finds none; for a name that it knows, the
-last line has the cost. A name matches so many filters as its row says, each of another client, and
-reaches nodes of many more. CPU time counts, of the best of ten rounds: others run on this machine, too.
+last line has the cost. A name matches as many filters as its row says, each of another client, and
+reaches nodes of many more. The best of ten rounds counts, in CPU time: this machine has other work.
 """
 
 from __future__ import annotations

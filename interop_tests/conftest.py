@@ -16,12 +16,16 @@ from .raw import Raw
 NUMBERS = itertools.count()
 HERE = Path(__file__).parent
 ALONE = tuple(
-    f"hostile/test_{what}.py" for what in ("memory", "produces", "requests", "long_requests")
+    f"hostile/test_{what}.py"
+    for what in ("memory", "produces", "requests", "long_requests", "mqtt_memory", "mqtt_websocket")
 )
 """Tests that measure how the whole machine does."""
 ROUGH = (
     *("crash", "kafka/crash", "mqtt/crash", "hostile", "test_start.py"),
-    *(f"{suite}/test_crash.py" for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go")),
+    *(
+        f"{suite}/test_crash.py"
+        for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go", "mqtt/java")
+    ),
 )
 """Folders and files of tests that would disturb others, and be disturbed: two at a time."""
 

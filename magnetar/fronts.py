@@ -22,6 +22,7 @@ from magnetar.core.ledger.write_failure_log import NO_WRITES
 from magnetar.core.link.foreign_protocols import HttpAddress
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
+from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.doors.origins import Origins
 from magnetar.doors.sockets import DoorPlan, address, host_names
 from magnetar.measures import mqtt
@@ -30,6 +31,7 @@ from magnetar.settings import Settings
 from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.kafka.front import KafkaFront
+from magnetar.wire.mqtt.administration import administration_of
 from magnetar.wire.mqtt.front import MqttFront
 from magnetar.wire.pulsar.session.front import PulsarFront
 
@@ -47,6 +49,8 @@ class Parts(Struct, frozen=True):
     """Spare file descriptors for late imports."""
     measured: list[Callable[[], list[Family]]] = []
     """What fronts add to the metrics."""
+    mqtt_clients: dict[str, ClientAdministration] = {}
+    """The administration of MQTT's clients, by namespace."""
 
     def addresses(self) -> dict[str, str]:
         """`host:port` of each door."""
@@ -85,6 +89,7 @@ def _mqtt(parts: Parts, doors: Sequence[Door]) -> Front:
     front = MqttFront(parts.broker, options, plain, over_websocket, origins.permit)
     services = front.services
     parts.measured.append(lambda: mqtt.families(services.statistics(), services.traffic))
+    parts.mqtt_clients[options.namespace] = administration_of(services)
     return front
 
 
@@ -101,7 +106,11 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
     settings, store = parts.settings, parts.store
     hosts = host_names(settings.listen, doors[0].socket)
     options = part_settings.http_options(
-        settings, parts.addresses(), hosts, lambda: None if store.writable() else NO_WRITES
+        settings,
+        parts.addresses(),
+        hosts,
+        lambda: None if store.writable() else NO_WRITES,
+        parts.mqtt_clients,
     )
     return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
 

@@ -19,6 +19,7 @@ from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import Effective
+from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.wire.http.guard import HostNames
@@ -42,6 +43,8 @@ RECEIVE_BYTES_PURE: Final = 256 * 1024
 """The loop needs 5 ms for this many bytes of the smallest messages; pure code is half as fast."""
 
 
+MQTT_NAMES_PART: Final = 4
+"""The topics of MQTT's retained messages may take so many times the memory of the messages."""
 SENDING_PART: Final = 4
 PARTIAL_PART: Final = 8
 STORING_PART: Final = 8
@@ -131,6 +134,7 @@ def mqtt_options(settings: Settings) -> MqttOptions:
         sessions_bytes_max=mqtt.session_storage_mb * MEBIBYTE,
         subscriptions_bytes_max=mqtt.subscription_memory_mb * MEBIBYTE,
         retained_bytes_max=mqtt.retained_memory_mb * MEBIBYTE,
+        retained_names_bytes_max=MQTT_NAMES_PART * mqtt.retained_memory_mb * MEBIBYTE,
     )
 
 
@@ -139,9 +143,10 @@ def http_options(
     listeners: Mapping[str, str],
     hosts: HostNames,
     readiness: Callable[[], str | None],
+    mqtt_clients: Mapping[str, ClientAdministration],
 ) -> HttpOptions:
-    """The HTTP front's options; `hosts` are the server's names, and `readiness` returns why it
-    cannot accept writes now, or None.
+    """The HTTP front's options; `hosts` are the server's names, `readiness` returns why it cannot
+    accept writes now, or None, and `mqtt_clients` has the administration of each namespace.
     """
     return HttpOptions(
         version=f"Magnetar {__version__}",
@@ -164,6 +169,7 @@ def http_options(
         readiness=readiness,
         read_entry=metadata.read,
         committed_offset=committed_offset,
+        mqtt_clients=mqtt_clients,
     )
 
 

@@ -115,14 +115,17 @@ class Housekeeping:
         return topic.ledger.chain.after(lowest) < first_young
 
     async def expire_subscriptions(self, topic: PersistentTopic) -> None:
-        """Delete durable subscriptions that were unused for the time of the policy."""
+        """Delete durable subscriptions that were unused for the time of the policy; those that a
+        front holds have no consumers and are in use.
+        """
         minutes = topic.policies.subscription_expiration_minutes
         if minutes <= 0:
             return
         oldest_ms = topic.env.clock.wall_ms() - minutes * 60_000
         for name, subscription in list(topic.subscriptions.items()):
             idle = not subscription.consumers and subscription.cursor.durable
-            if idle and subscription.cursor.last_active_ms < oldest_ms:
+            held = topic.env.held.refusal(name) is not None
+            if idle and not held and subscription.cursor.last_active_ms < oldest_ms:
                 log.info("%s: subscription %s has expired", topic.name, name)
                 await topic.unsubscribe(name, force=False)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.ledger.storage import Storage
+from magnetar.core.topic.subscription.held import HeldSubscriptions
 
 if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -33,3 +34,4 @@ class Environment(Struct, frozen=True):
     """Called by a topic that another owner has taken over; it is unloaded."""
     division: Division = Division()
     """How the keys of Key_Shared subscriptions are divided."""
+    held: HeldSubscriptions = field(default_factory=HeldSubscriptions)

@@ -382,6 +382,21 @@ class PersistentTopic:
         properties: dict[str, str] | None = None,
     ) -> PersistentSubscription:
         """The durable subscription of that name; a new one begins after `start`, or at the end."""
+        self.env.held.check(name)
+        return await self._subscription(name, create=create, start=start, properties=properties)
+
+    async def hold(self, name: str, start: Position | None = None) -> PersistentSubscription:
+        """The subscription of that name, for its holder (`subscription/held.py`)."""
+        return await self._subscription(name, start=start)
+
+    async def _subscription(
+        self,
+        name: str,
+        *,
+        create: bool = True,
+        start: Position | None = None,
+        properties: dict[str, str] | None = None,
+    ) -> PersistentSubscription:
         async with self._attaching:
             if self.fenced:
                 raise NotReady("the topic is being unloaded")
@@ -401,6 +416,7 @@ class PersistentTopic:
         """A non-durable subscription after `start`, which ends with its consumer."""
         if self.fenced:
             raise NotReady("the topic is being unloaded")
+        self.env.held.check(name)
         found = self.subscriptions.get(name)
         if found is not None:
             if found.cursor.durable:
@@ -482,6 +498,14 @@ class PersistentTopic:
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
         """Delete a subscription; unless forced, only if it has no consumers."""
+        self.env.held.check(name)
+        await self._unsubscribe(name, force=force)
+
+    async def release(self, name: str) -> None:
+        """Delete a subscription that its holder needs no longer."""
+        await self._unsubscribe(name, force=True)
+
+    async def _unsubscribe(self, name: str, *, force: bool) -> None:
         async with self._attaching:
             if self.fenced:  # the cursor may belong to the next owner
                 raise NotReady("the topic is being unloaded")

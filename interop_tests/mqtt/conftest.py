@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import paho.mqtt.client as mqtt
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+from interop_tests.keys import Authority
+from magnetar import standalone
 
 SECONDS = 20.0
 
@@ -65,11 +69,17 @@ class Paho:
         self.client.loop_stop()
 
     def cut(self) -> None:
-        """Close the socket without DISCONNECT."""
+        """Close the socket without DISCONNECT, for good."""
         loop, self.client._thread_terminate = self.client._thread, True
         self.client._reset_sockets()
         if isinstance(loop, threading.Thread):
             loop.join(SECONDS)
+
+    def stumble(self) -> None:
+        """Lose the connection; the client's own thread connects again."""
+        sock = self.client.socket()
+        assert sock is not None
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture
@@ -85,3 +95,16 @@ def paho(server) -> Iterator[Callable[..., Paho]]:
     yield make
     for client in made:
         client.disconnect()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"), "ours")
+
+
+@pytest.fixture(scope="session")
+def secure(authority) -> Iterator[Any]:
+    """A server that has a certificate of that authority."""
+    certificate, key = authority.issue("server")
+    with standalone(tls_certificate=certificate, tls_key=key) as server:
+        yield server

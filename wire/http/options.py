@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.wire.http.guard import HostNames
 
 
@@ -116,6 +117,8 @@ class HttpOptions(Struct, frozen=True):
     """Parses a stored entry; without it messages are not shown."""
     committed_offset: Callable[[ManagedLedger, Cursor], int | None] = never_committed
     """The offset that a Kafka group has committed to a cursor, if any."""
+    mqtt_clients: Mapping[str, ClientAdministration] = {}
+    """The administration of MQTT's clients, by the namespaces that listeners serve."""
 
     @property
     def broker_id(self) -> str:

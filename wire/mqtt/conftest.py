@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.cluster.ownership import ALONE, Ownership
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
@@ -73,6 +74,11 @@ class Client:
                 answers += await self.says(peer.acknowledge("PUBCOMP", one.number))
         return answers
 
+    async def completes(self, *answers: Received) -> list[Received]:
+        """Send PUBREL for each PUBREC."""
+        received = [one.number for one in answers if one.kind == "PUBREC"]
+        return await self.says(*(peer.acknowledge("PUBREL", number) for number in received))
+
     async def is_cut(self) -> None:
         """The connection breaks."""
         self.session.closed("the peer closed")
@@ -127,10 +133,12 @@ Running = Callable[..., AbstractAsyncContextManager[Stage]]
 
 
 @asynccontextmanager
-async def serving(stores: Stores | None = None, **options: Any) -> AsyncIterator[Stage]:
+async def serving(
+    stores: Stores | None = None, ownership: Ownership = ALONE, **options: Any
+) -> AsyncIterator[Stage]:
     """A server for the length of a block; with the same stores it is a restart after a crash."""
     stores = stores or Stores()
-    async with running(stores) as broker:
+    async with running(stores, ownership) as broker:
         front = MqttFront(broker, MqttOptions(**options))
         await front.open()
         yield Stage(stores, broker, front)

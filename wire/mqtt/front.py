@@ -9,6 +9,7 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
 from magnetar.core.link.layers.websocket import Permits, WebSocketOptions, WebSocketWire
+from magnetar.wire.mqtt.administration.holder import SessionHolder
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.services import MqttServices
 from magnetar.wire.mqtt.session.session import MqttSession
@@ -52,7 +53,7 @@ class MqttFront:
         """Make wire and session of a new connection."""
         services = self.services
         services.traffic.connections += 1
-        wire = MqttWire(services.options.packet_bytes_max, services.traffic)
+        wire = MqttWire(services.options.packet_bytes_max, services.traffic, services.names)
         return wire, MqttSession(services, connection, wire)
 
     def connect_by_websocket(self, connection: Connection) -> tuple[WebSocketWire, MqttSession]:
@@ -62,6 +63,7 @@ class MqttFront:
 
     async def open(self) -> None:
         await self.services.open()
+        self.services.broker.env.held.add(SessionHolder(self.services))
 
     async def run(self) -> None:
         await self.services.run()

@@ -40,6 +40,12 @@ class MqttOptions(Struct, frozen=True):
     """Memory for the records of sleeping sessions; others are read from storage."""
     sessions_bytes_max: int = 1024 * 1024 * 1024
     """Size of the records of all sessions; beyond it, no new one is kept."""
+    aliases_bytes_max: int = 32 * 1024 * 1024
+    """Memory for the topics to which all connected clients have given an alias."""
+    unreleased_bytes_max: int = 64 * 1024 * 1024
+    """Memory for the identifiers of QoS 2 that connected clients have not released, of 4 bytes."""
+    wills_bytes_max: int = 128 * 1024 * 1024
+    """Memory for the wills of all connected clients."""
     pending_messages_max: int = 10_000
     """Publishes of one connection that wait for storage; beyond this, reading pauses."""
     sys_interval_seconds: float = 10.0
@@ -48,3 +54,5 @@ class MqttOptions(Struct, frozen=True):
     """As `$SYS/broker/version` names it."""
     retained_bytes_max: int = 64 * 1024 * 1024
     """Retained messages in memory; others are read from storage."""
+    retained_names_bytes_max: int = 256 * 1024 * 1024
+    """Memory for the topics of all retained messages; more are refused."""

@@ -5,6 +5,7 @@ The packets' handlers use it (`session/`); `front.py` opens and runs it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,17 +16,21 @@ from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.mqtt.budget import MemoryBudget
 from magnetar.wire.mqtt.clients.hold import Hold
 from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
+from magnetar.wire.mqtt.clients.new_logs import NewLogs
 from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
+from magnetar.wire.mqtt.clients.rule_changes import RuleChanges
 from magnetar.wire.mqtt.clients.sessions import ConnectedSession, Sessions
 from magnetar.wire.mqtt.clients.shared_groups import SharedGroups
 from magnetar.wire.mqtt.clients.statistics import MqttStatistics
 from magnetar.wire.mqtt.clients.sys_topics import SysTopics
-from magnetar.wire.mqtt.delivery.feed import FeedReader
+from magnetar.wire.mqtt.codec.publishes import TopicNames
+from magnetar.wire.mqtt.delivery.feed import FeedReader, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher
 from magnetar.wire.mqtt.delivery.subscriber import MessageSource, Subscriber
@@ -33,8 +38,11 @@ from magnetar.wire.mqtt.mapping.rules import Rules
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 from magnetar.wire.mqtt.storage.retained import RetainedMessage, RetainedMessages
+from magnetar.wire.mqtt.storage.stored_rules import StoredRules
 from magnetar.wire.mqtt.topics import SHARE
 from magnetar.wire.mqtt.traffic import Traffic
+
+log = logging.getLogger(__name__)
 
 SESSIONS: Final = TopicName.parse("persistent://pulsar/system/__mqtt_sessions")
 GROUPS: Final = TopicName.parse("persistent://pulsar/system/__mqtt_groups")
@@ -56,11 +64,21 @@ class MqttServices:
         self.broker = broker
         self.options = options
         self.traffic = Traffic()
+        self.names = TopicNames()
+        self.alias_memory = MemoryBudget(options.aliases_bytes_max)
+        """For topics to which clients have given an alias."""
+        self.unreleased_memory = MemoryBudget(options.unreleased_bytes_max)
+        """For identifiers of QoS 2 that clients have not released."""
+        self.will_memory = MemoryBudget(options.wills_bytes_max)
+        """For wills of connected clients."""
         rules = Rules(NamespaceName.parse(options.namespace), options.rules)
         self.matcher: Matcher[FeedReader] = Matcher()
         self.logs = MqttLogs(broker, rules, self.matcher)
         self.retained = RetainedMessages(
-            broker, KeyedLog(broker, RETAINED), options.retained_bytes_max
+            broker,
+            KeyedLog(broker, RETAINED),
+            options.retained_bytes_max,
+            options.retained_names_bytes_max,
         )
         self.sessions = Sessions(
             KeyedLog(broker, SESSIONS),
@@ -71,6 +89,11 @@ class MqttServices:
         self.groups = SharedGroups(KeyedLog(broker, GROUPS), self.logs, self.matcher, broker.spawn)
         self.sessions.ended = self.groups.ended
         self.hold = Hold(broker, self.sessions, self.groups)
+        self.new_logs = NewLogs(self.sessions, self.groups, self.logs, self.hold, self.matcher)
+        self.logs.found_single = self.new_logs.read_single
+        self.rule_changes = RuleChanges(
+            StoredRules(broker.metadata, rules.namespace), self.logs, self.new_logs, options.rules
+        )
         self.keep_alive = KeepAlive(broker.clock)
         self.sys_topics = SysTopics(
             broker.clock, self.matcher, self.traffic, self.statistics, options
@@ -85,6 +108,7 @@ class MqttServices:
         await self.retained.open()
         await self.sessions.open(self.groups.replayed)
         await self.groups.open()
+        await self.rule_changes.open()
 
     async def run(self) -> None:
         """Run the background work until cancelled."""
@@ -114,9 +138,10 @@ class MqttServices:
         while True:
             await trio.sleep(PARTITIONS_SECONDS)
             if await self.logs.look_for_partitions():
-                for client in list(self.sessions.connected.values()):
-                    await client.read_new_logs()
-                await self.groups.read_new_logs()
+                try:
+                    await self.new_logs.read(whole=True)
+                except BrokerError as error:
+                    log.warning("sessions may miss messages in new partitions: %s", error)
 
     async def stop(self) -> None:
         """End all connections, and store their sessions."""
@@ -146,13 +171,23 @@ class MqttServices:
         feeds: dict[str, list[MqttLog]],
         filter: str,
         logs: list[MqttLog],
+        *,
+        whole: bool = False,
     ) -> None:
-        """Have a subscriber read the logs of a filter; `feeds` are those of all its filters."""
+        """Have a subscriber read the logs of a filter, besides those that it reads already; `feeds`
+        are those of all its filters. `whole` has it read them from their beginning.
+        """
         present = {log for each in feeds.values() for log in each}
-        feeds[filter] = logs
+        feeds[filter] = [*dict.fromkeys((*feeds.get(filter, ()), *logs))]
         for log in logs:
-            if log not in present:
+            if log not in present and whole:
+                place = MessagePlace(log.feed.beginning, 0)
+                log.feed.resume(subscriber)
+                subscriber.lag(log.feed, place)
+            elif log not in present:
                 log.feed.join(subscriber)
+        if whole:
+            subscriber.has_room()
 
     def leave(self, subscriber: Subscriber, feeds: dict[str, list[MqttLog]], filter: str) -> None:
         """Stop reading the logs that only this filter needs."""
@@ -188,12 +223,7 @@ class MqttServices:
         assert topic is not None
         topic.check_producer()
         now_ms = self.broker.clock.wall_ms()
-        first = runs.PUBLISH | will.qos << 1 | will.retain
-        packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
-        head = runs.head(client_id.encode(), has_properties=True)
-        stored = Completion[Position]()
-        topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
-        if will.retain:
+        if will.retain:  # before others receive it, who may know from it that it is retained
             await self.retained.prepare()
             kept = Completion[Position]()
             message = RetainedMessage(
@@ -201,6 +231,11 @@ class MqttServices:
             )
             self.retained.put(message, now_ms, kept.done)
             await kept.result()
+        first = runs.PUBLISH | will.qos << 1 | will.retain
+        packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
+        head = runs.head(client_id.encode(), has_properties=True)
+        stored = Completion[Position]()
+        topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
         await stored.result()
 
     async def received_since(self, client_id: str, mark: StoredPlace) -> Sequence[int]:

@@ -14,6 +14,9 @@ SYS: Final = "$SYS"
 """The first level of the server's own topics."""
 TOPIC_BYTES_MAX: Final = 65_535
 """The length of a string has two bytes (1.5.4) [MQTT-4.7.3-3]."""
+CACHED_BYTES_MAX: Final = 512
+"""The largest topic that caches keep: those of devices have about 50 bytes, and whoever sends ever
+new ones of 64 KiB would fill a cache of some thousands with a gigabyte."""
 LEVELS_MAX: Final = 128
 """Levels of a valid topic: the cost of matching must be bounded. Devices use about ten; mosquitto
 has 200 (`TOPIC_HIERARCHY_LIMIT`, 2.0)."""

@@ -7,8 +7,8 @@
 
 The wire knows the protocol version and the maximum packet size. The session has identifiers, quotas
 and topic aliases. An invalid packet ends the connection. A client of 5.0 gets the reason, in
-CONNACK before it is connected and in DISCONNECT after that (4.13.1). Before 5.0 servers close
-without a reason, except for the return codes of CONNACK.
+CONNACK before it is connected and in DISCONNECT after that (4.13.1), but none between CONNECT and
+CONNACK. Before 5.0 servers close without a reason, except for the return codes of CONNACK.
 
 Invariant: after `PacketError` or `close`, no byte is parsed and nothing is packed.
 """
@@ -35,8 +35,9 @@ from magnetar.wire.mqtt.traffic import Traffic
 
 PACKET_BYTES_MAX: Final = 268_435_460
 """The largest remaining length, and the fixed header."""
-CONNECT_BYTES_MAX: Final = 256 * 1024
-"""The largest CONNECT: client id, user name, password and will may have 64 KiB each."""
+CONTROL_BYTES_MAX: Final = 256 * 1024
+"""The largest packet besides PUBLISH: client id, user name, password and will of a CONNECT may have
+64 KiB each, and a SUBSCRIBE takes up to fifty times its size when it is decoded."""
 _PUBLISH: Final = PacketType.PUBLISH << 4
 
 Event = Packet | Publishes | Acknowledgements
@@ -55,11 +56,12 @@ class MqttWire:
 
     __slots__ = (
         "_events",
+        "_names",
         "_outgoing",
         "_size_max",
         "_traffic",
+        "answered",
         "frame_bytes_wanted",
-        "names",
         "state",
         "version",
     )
@@ -68,13 +70,19 @@ class MqttWire:
     bytes_held = 0
 
     def __init__(
-        self, packet_bytes_max: int = PACKET_BYTES_MAX, traffic: Traffic | None = None
+        self,
+        packet_bytes_max: int = PACKET_BYTES_MAX,
+        traffic: Traffic | None = None,
+        names: TopicNames | None = None,
     ) -> None:
         self.state = WireState.CONNECTING
         self.version = Version.V3_1_1
         """Before CONNECT, the version that every client understands."""
+        self.answered = False
+        """Whether a packet was sent besides AUTH. The first one is CONNACK, and DISCONNECT may not
+        come before it [MQTT-3.14.0-1]."""
         self.frame_bytes_wanted = 0
-        self.names = TopicNames()
+        self._names = TopicNames() if names is None else names
         self._size_max = packet_bytes_max
         self._traffic = traffic or Traffic()
         self._events: list[Event] = []
@@ -130,7 +138,7 @@ class MqttWire:
 
     def _take_publishes(self, data: bytes, at: int) -> int:
         behind, found = parse_publishes(
-            data, at, self.names, self._size_max, self.version == Version.V5
+            data, at, self._names, self._size_max, self.version == Version.V5
         )
         if found:
             self._events.append(Publishes(data, found))
@@ -144,7 +152,9 @@ class MqttWire:
         if not body_at:
             return at
         end = body_at + length
-        limit = self._size_max if self.state is WireState.OPEN else CONNECT_BYTES_MAX
+        limit = self._size_max if self.state is WireState.OPEN else CONTROL_BYTES_MAX
+        if data[at] >> 4 != PacketType.PUBLISH:
+            limit = min(limit, CONTROL_BYTES_MAX)
         if end - at > limit:
             raise PacketError(ReasonCode.PACKET_TOO_LARGE, f"a packet of {end - at} bytes")
         if end > size:
@@ -174,6 +184,12 @@ class MqttWire:
         """Have encoded packets sent, unless the connection has ended."""
         if self.state is not WireState.CLOSED:
             self._outgoing += packets
+            self.answered = True
+
+    def pack_auth(self, packet: bytes) -> None:
+        """Have AUTH sent, which may come before CONNACK."""
+        if self.state is not WireState.CLOSED:
+            self._outgoing.append(packet)
 
     def take_outgoing(self) -> list[bytes]:
         outgoing, self._outgoing = self._outgoing, []
@@ -184,7 +200,7 @@ class MqttWire:
     def _refuse(self, error: PacketError) -> None:
         """Pack the reason for closing, if the version has a packet for it."""
         if self.state is WireState.OPEN:
-            if self.version == Version.V5:
+            if self.version == Version.V5 and self.answered:
                 self._outgoing.append(encode.disconnect(error.reason))
         elif self.state is WireState.CONNECTING and self._has_code_for(error):
             self._outgoing.append(encode.connack(self.version, error.reason))

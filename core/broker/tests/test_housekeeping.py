@@ -15,6 +15,7 @@ from magnetar.core.testing.entries import entry
 from magnetar.core.topic.backlog import backlog_bytes
 from magnetar.core.topic.persistent_topic import READER_KEPT_MS, PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
+from magnetar.core.topic.subscription.tests.test_held import Holder
 from magnetar.core.topic.topic import Topic
 
 A = TopicName.parse("a")
@@ -252,6 +253,19 @@ async def test_a_subscription_nobody_uses_is_deleted() -> None:
         stores.clock.forward(2)
         await broker.housekeeping.tend(topic)
         assert topic.subscriptions == {}
+
+
+async def test_a_held_subscription_has_no_consumers_and_does_not_expire() -> None:
+    stores = Stores()
+    async with running(
+        stores, subscription_expiration_minutes=5, inactive_topics=FOR_EVER
+    ) as broker:
+        broker.env.held.add(Holder("h", 1))
+        topic = await topic_of(broker)
+        await topic.hold("h")
+        stores.clock.forward(600)
+        await broker.housekeeping.tend(topic)
+        assert "h" in topic.subscriptions
 
 
 async def test_a_reader_that_never_came_back_from_its_seek_is_forgotten() -> None:

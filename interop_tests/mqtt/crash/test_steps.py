@@ -25,9 +25,13 @@ class Device:
         host, _, port = server.mqtt_url.removeprefix("mqtt://").rpartition(":")
         self.socket = socket.create_connection((host, int(port)), SECONDS)
         self._held = b""
-        self.say(connect(client_id, clean=clean))
-        connack = self.take()
-        assert connack.reasons == (0,)
+        try:
+            self.say(connect(client_id, clean=clean))
+            connack = self.take()
+            assert connack.reasons == (0,)
+        except BaseException:
+            self.socket.close()
+            raise
         self.resumed = bool(connack.number)
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ const { play } = require("../../stage/stage.js");
 
 // A connected client; it is ended when the scene is over. `got` has its messages.
 async function connect(scene, options = {}) {
-  const client = await mqtt.connectAsync(scene.url, {
+  const client = mqtt.connect(scene.url, {
     protocolVersion: scene.args.version ?? 4,
     protocolId: scene.args.version === 3 ? "MQIsdp" : "MQTT",
     reconnectPeriod: 50,
@@ -17,6 +17,7 @@ async function connect(scene, options = {}) {
   client.got = [];
   client.on("message", (topic, payload, packet) => client.got.push({ ...packet, topic, payload: payload.toString() }));
   scene.closing.push({ disconnect: () => client.endAsync(true) });
+  await new Promise((resolve, reject) => client.once("connect", resolve).once("error", reject));
   return client;
 }
 
@@ -65,30 +66,55 @@ families.properties = async (scene) => {
 };
 
 families.retained = async (scene) => {
+  const qos = scene.args.qos;
   const writer = await connect(scene);
-  for (const n of [1, 2, 3]) await writer.publishAsync(`${scene.topic}/${n}`, `${n}`, { qos: 1, retain: true });
-  await writer.publishAsync(`${scene.topic}/2`, "", { qos: 1, retain: true });
+  for (const n of [1, 2, 3]) await writer.publishAsync(`${scene.topic}/${n}`, `${n}`, { qos, retain: true });
+  await writer.publishAsync(`${scene.topic}/2`, "", { qos, retain: true });
+  await writer.publishAsync(`${scene.topic}-stored`, "", { qos: 1 }); // as all before it
   const reader = await connect(scene);
-  await reader.subscribeAsync(`${scene.topic}/+`, { qos: 1 });
+  await reader.subscribeAsync(`${scene.topic}/+`, { qos: 2 });
   await received(scene, reader, 2);
-  return reader.got.map((one) => [one.payload, one.retain]).sort();
+  return reader.got.map((one) => [one.payload, one.qos, one.retain]).sort();
 };
 
 families.will = async (scene) => {
   const reader = await connect(scene);
-  await reader.subscribeAsync(scene.topic, { qos: 1 });
-  const will = { topic: scene.topic, payload: Buffer.from("gone"), qos: 1, retain: false };
+  await reader.subscribeAsync(scene.topic, { qos: 2 });
+  const will = { topic: scene.topic, payload: Buffer.from("gone"), qos: scene.args.qos, retain: false };
+  await (await connect(scene, { will })).endAsync();
   const client = await connect(scene, { will, reconnectPeriod: 0 });
   client.stream.destroy();
   await received(scene, reader, 1);
-  return reader.got[0].payload;
+  return reader.got.map((one) => [one.payload, one.qos]);
+};
+
+// A session while its client is away, and one whose client connects again by itself.
+families.session = async (scene) => {
+  const qos = scene.args.qos;
+  const lasts = { clientId: `${scene.topic}-r`, clean: false };
+  if (scene.args.version === 5) lasts.properties = { sessionExpiryInterval: 100 };
+  const first = await connect(scene, lasts);
+  await first.subscribeAsync(scene.topic, { qos });
+  await first.endAsync();
+  const writer = await connect(scene);
+  const publish = async (from) => {
+    for (let n = from; n < from + 30; n++) await writer.publishAsync(scene.topic, `${n}`, { qos });
+  };
+  await publish(0);
+  const second = await connect(scene, lasts);
+  await received(scene, second, 30);
+  second.stream.destroy();
+  await publish(30);
+  await received(scene, second, 60);
+  return second.got.map((one) => Number(one.payload));
 };
 
 families.shared = async (scene) => {
+  const qos = scene.args.qos;
   const readers = [await connect(scene), await connect(scene)];
-  for (const reader of readers) await reader.subscribeAsync(`$share/g/${scene.topic}`, { qos: 1 });
+  for (const reader of readers) await reader.subscribeAsync(`$share/g/${scene.topic}`, { qos });
   const writer = await connect(scene);
-  for (let n = 0; n < 20; n++) await writer.publishAsync(scene.topic, `${n}`, { qos: 1 });
+  for (let n = 0; n < 20; n++) await writer.publishAsync(scene.topic, `${n}`, { qos });
   await scene.until("all", () => readers[0].got.length + readers[1].got.length === 20);
   return readers.map((reader) => reader.got.length);
 };

@@ -1,8 +1,9 @@
 """MQTT.js, the client of programs in JavaScript and of web pages; the scenes are in main.js."""
 
+from pathlib import Path
+
 import pytest
 
-from interop_tests.keys import Authority
 from magnetar import standalone
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(180)]
@@ -34,17 +35,28 @@ def test_properties_of_5(play):
     }
 
 
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_retained_messages(play, version, qos):
+    assert play("retained", version=version, qos=qos) == [["1", qos, True], ["3", qos, True]]
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_will(play, version, qos):
+    assert play("will", version=version, qos=qos) == [["gone", qos]]
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_session(play, version, qos):
+    assert play("session", version=version, qos=qos) == list(range(60))
+
+
 @pytest.mark.parametrize("version", [4, 5])
-def test_retained_messages(play, version):
-    assert play("retained", version=version) == [["1", True], ["3", True]]
-
-
-def test_a_will(play):
-    assert play("will") == "gone"
-
-
-def test_a_shared_subscription(play):
-    assert play("shared", version=5) == [10, 10]
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_shared_subscription(play, version, qos):
+    assert play("shared", version=version, qos=qos) == [10, 10]
 
 
 @pytest.mark.parametrize("qos", [1, 2])
@@ -66,12 +78,10 @@ def test_it_reconnects_after_kills(mqtt_node, topic, qos):
 
 
 @pytest.mark.parametrize("transport", ["mqtt_tls_url", "mqtt_wss_url"])
-def test_over_tls(mqtt_node, topic, tmp_path, transport):
-    authority = Authority(tmp_path, "ours")
-    certificate, key = authority.issue("server")
-    with standalone(tls_certificate=certificate, tls_key=key) as server:
-        url = getattr(server, transport).replace("127.0.0.1", "localhost")
-        with open(authority.certificate, encoding="utf-8") as file:
-            ca = file.read()
-        seen = mqtt_node.play("messages", url, topic, qos=1, ca=ca)
-    assert seen == {"granted": [1], "inOrder": True, "count": 200}
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_over_tls(mqtt_node, secure, authority, topic, transport, version, qos):
+    url = getattr(secure, transport).replace("127.0.0.1", "localhost")
+    ca = Path(authority.certificate).read_text()
+    seen = mqtt_node.play("messages", url, topic, version=version, qos=qos, ca=ca)
+    assert seen == {"granted": [qos], "inOrder": True, "count": 200}

@@ -30,6 +30,7 @@ def with_expiry(version: int, seconds: int = 100) -> dict:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_messages_in_order(paho, topic, version, qos):
+    """A client of others needs no extension of the specification [MQTT-7.0.0-2 of 3.1.1]."""
     reader, writer = paho(version=version), paho(version=version)
     reader.connect()
     writer.connect()
@@ -89,18 +90,60 @@ def test_a_session_while_its_client_is_away(paho, topic, version, qos):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_will(paho, topic, version):
+@pytest.mark.parametrize("qos", [1, 2])
+def test_it_connects_again_in_the_middle(paho, topic, version, qos):
+    """Reader and writer lose their connections again and again; nothing is lost."""
+    reader = paho(f"{topic}-r", version, **lasting(version))
+    writer = paho(f"{topic}-w", version, **lasting(version))
+    for client in (reader, writer):
+        client.client.reconnect_delay_set(1, 1)
+        client.connect(**with_expiry(version))
+    reader.subscribe(topic, qos)
+    for turn in range(3):
+        for number in range(20):
+            writer.client.publish(topic, b"%d" % (20 * turn + number), qos)
+        for client in (reader, writer):
+            client.stumble()
+            client.connacks.get(timeout=20)
+    writer.publish(topic, b"60", qos)
+    came: list[int] = []
+    while not came or came[-1] != 60:
+        came += [int(message.payload) for message in reader.take(1)]
+    assert sorted(set(came)) == list(range(61))
+    if qos == 2:
+        assert len(came) == 61
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_shared_subscription(paho, topic, version, qos):
+    members = [paho(version=version) for _ in range(2)]
+    for member in members:
+        member.connect()
+        assert member.subscribe(f"$share/group/{topic}/#", qos) == [qos]
+    writer = paho(version=version)
+    writer.connect()
+    for number in range(40):
+        writer.publish(f"{topic}/x", b"%d" % number, qos)
+    came = [[int(one.payload) for one in member.take(20)] for member in members]
+    assert sorted(came[0] + came[1]) == list(range(40))
+    assert all(numbers == sorted(numbers) for numbers in came)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_will(paho, topic, version, qos):
     reader = paho(version=version)
     reader.connect()
     reader.subscribe(topic, 2)
     for is_cut in (False, True):
         client = paho(version=version)
-        client.client.will_set(topic, b"gone", 1)
+        client.client.will_set(topic, b"gone", qos)
         client.connect()
         if is_cut:
             client.cut()
             (will,) = reader.take(1)
-            assert (will.payload, will.qos) == (b"gone", 1)
+            assert (will.payload, will.qos) == (b"gone", qos)
         else:
             client.disconnect()
     assert reader.received.empty()
@@ -176,8 +219,10 @@ def test_a_message_that_expires(paho, topic):
     assert [message.payload for message in again.take(1)] == [b"stays"]
 
 
-def test_large_messages(paho, topic):
-    reader, writer = paho(), paho()
+@pytest.mark.parametrize("version", VERSIONS)
+def test_large_messages(paho, topic, version):
+    """TCP carries all bytes in their order, both ways [MQTT-4.2.0-1], [MQTT-7.1.1-1 of 3.1.1]."""
+    reader, writer = paho(version=version), paho(version=version)
     reader.connect()
     writer.connect()
     reader.subscribe(topic, 1)

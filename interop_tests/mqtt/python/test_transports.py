@@ -11,18 +11,6 @@ from magnetar import standalone
 from magnetar.wire.mqtt.tests import peer
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"), "ours")
-
-
-@pytest.fixture(scope="module")
-def secure(authority):
-    certificate, key = authority.issue("server")
-    with standalone(tls_certificate=certificate, tls_key=key) as server:
-        yield server
-
-
 def websocket(url: str) -> str:
     """`host:port` of a URL of the server."""
     return url.split("://")[1].removesuffix("/mqtt")
@@ -40,21 +28,26 @@ def exchange(client, topic, qos=1, sizes=SIZES):
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
-def test_websocket(paho, server, topic, version):
-    """paho forgets the rest of a packet that a socket does not take at once (2.1, `_packet_write`
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_websocket(paho, server, topic, version, qos):
+    """Bytes in their order, both ways [MQTT-4.2.0-1], [MQTT-7.1.1-1 of 3.1.1].
+
+    paho forgets the rest of a packet that a socket does not take at once (2.1, `_packet_write`
     without `appendleft`), so there is none of megabytes.
     """
     address = websocket(server.mqtt_ws_url)
     client = paho(topic, version, address, transport="websockets")
-    exchange(client, topic, 2, SIZES[:-1])
+    exchange(client, topic, qos, SIZES[:-1])
 
 
 @pytest.mark.parametrize("transport", ["tcp", "websockets"])
-def test_tls(paho, secure, authority, topic, transport):
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_tls(paho, secure, authority, topic, transport, version, qos):
     url = secure.mqtt_tls_url if transport == "tcp" else secure.mqtt_wss_url
-    client = paho(topic, 5, websocket(url), transport=transport)
+    client = paho(topic, version, websocket(url), transport=transport)
     client.client.tls_set(authority.certificate)
-    exchange(client, topic, sizes=SIZES if transport == "tcp" else SIZES[:-1])
+    exchange(client, topic, qos, SIZES if transport == "tcp" else SIZES[:-1])
 
 
 def test_a_stranger_is_not_trusted(secure, tmp_path, topic):

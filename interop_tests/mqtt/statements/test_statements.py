@@ -82,6 +82,12 @@ def test_a_slip_is_refused(bracket: str) -> None:
         list(cited_in(f"def test_one():\n    pass  # {bracket}", "a.py"))
 
 
+@pytest.mark.parametrize("version", Version)
+def test_none_is_missing(version: Version) -> None:
+    """Each statement that concerns a server has a test that names it."""
+    assert [each.number for each in missing(version, citations(ROOT))] == []
+
+
 def test_a_statement_is_missing_if_it_concerns_a_server_and_no_test_names_it() -> None:
     first, second = statements(V3)["3.1.2-2"], statements(V3)["3.1.2-23"]
     assert (first.concerns, second.concerns) == (Concern.SERVER, Concern.CLIENT)

@@ -57,7 +57,8 @@ async def peek(request: AdminRequest) -> Response:
     topic = await stored(request)
     name = request.subscription
     begin = mark_before(topic.ledger.chain, START)
-    cursor = (await topic.subscription(name, start=begin)).cursor
+    found = topic.subscriptions.get(name)  # nobody but its holder may attach to a held one
+    cursor = (found or await topic.subscription(name, start=begin)).cursor
     requested = max(request.path_number("position"), 1)
     chain = topic.ledger.chain
     async for position in Cooperative(_after(chain, cursor.mark_delete), ENTRIES_PER_REST):

@@ -102,17 +102,23 @@ async def split_bundle(request: AdminRequest) -> None:
 
 
 async def clear_backlog(request: AdminRequest) -> None:
-    """Acknowledge everything published so far, for one subscription or for all."""
+    """Acknowledge everything published so far, for one subscription or for all that are not held
+    by a front.
+    """
     only = request.subscription if "subscription" in request.request.path_params else None
+    held = request.broker.env.held
+    if only is not None:
+        held.check(only)
     async for topic in _persistent_topics(request):
         for name, subscription in list(topic.subscriptions.items()):
-            if only in (None, name) and subscription.cursor.backlog:
+            if only in (None, name) and subscription.cursor.backlog and not held.refusal(name):
                 subscription.skip_to(topic.ledger.chain.confirmed)
                 await subscription.cursor.saved()
 
 
 async def unsubscribe(request: AdminRequest) -> None:
     """Delete a subscription from every topic that has it."""
+    request.broker.env.held.check(request.subscription)
     found = False
     async for topic in _persistent_topics(request):
         if request.subscription in topic.subscriptions:

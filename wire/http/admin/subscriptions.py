@@ -47,6 +47,14 @@ BATCH_MESSAGES_MAX: Final = 100_000
 bits are held in memory."""
 
 
+def movable(request: AdminRequest) -> str:
+    """The name of the subscription; `NotAllowed` if a front holds it, so that only that may move
+    it.
+    """
+    request.broker.env.held.check(request.subscription)
+    return request.subscription
+
+
 async def listed(request: AdminRequest) -> list[str]:
     """The subscriptions of all partitions together."""
     return sorted({name for topic in await each(request) for name in topic.subscriptions})
@@ -72,17 +80,16 @@ async def _create(request: AdminRequest, target: Target, found: Topic) -> None:
 
 async def delete(request: AdminRequest) -> None:
     """Delete it from every partition; unless forced, from none if any has a consumer attached."""
+    name = movable(request)
     topics = await each(request)
     force = request.flag("force")
-    present = [topic for topic in topics if request.subscription in topic.subscriptions]
+    present = [topic for topic in topics if name in topic.subscriptions]
     if not present:
-        raise SubscriptionNotFound(
-            f"Subscription {request.subscription} not found for topic {request.topic}"
-        )
+        raise SubscriptionNotFound(f"Subscription {name} not found for topic {request.topic}")
     for topic in present:
-        if topic.subscriptions[request.subscription].consumers and not force:
-            raise NotAllowed(f"subscription {request.subscription} has active consumers")
-    end = partial(_delete, request.subscription, force)
+        if topic.subscriptions[name].consumers and not force:
+            raise NotAllowed(f"subscription {name} has active consumers")
+    end = partial(_delete, name, force)
     for topic in present:
         await attach(request.broker, topic.name, end, create=False)
 
@@ -98,7 +105,7 @@ async def properties(request: AdminRequest) -> dict[str, str]:
 
 async def set_properties(request: AdminRequest) -> None:
     given = await request.value(dict[str, str]) or {}
-    for _topic, subscription in having(await each_stored(request), request.subscription):
+    for _topic, subscription in having(await each_stored(request), movable(request)):
         cursor = subscription.cursor
         cursor.properties.clear()
         cursor.properties.update(given)
@@ -112,7 +119,7 @@ async def set_properties(request: AdminRequest) -> None:
 async def skip(request: AdminRequest) -> None:
     """Acknowledge the next n messages."""
     topic = await stored(request)
-    subscription = subscription_of(topic, request.subscription)
+    subscription = subscription_of(topic, movable(request))
     left = request.path_count("count")
     while left > 0 and subscription.cursor.backlog:
         subscription.skip(min(left, ENTRIES_PER_REST))
@@ -122,20 +129,24 @@ async def skip(request: AdminRequest) -> None:
 
 
 async def skip_all(request: AdminRequest) -> None:
-    for topic, subscription in having(await each_stored(request), request.subscription):
+    for topic, subscription in having(await each_stored(request), movable(request)):
         subscription.skip_to(topic.ledger.chain.confirmed)
         await subscription.cursor.saved()
 
 
 async def expire(request: AdminRequest) -> None:
     """Acknowledge messages older than n seconds."""
-    for topic, subscription in having(await each_stored(request), request.subscription):
+    for topic, subscription in having(await each_stored(request), movable(request)):
         await _expire(request, topic, [subscription])
 
 
 async def expire_all(request: AdminRequest) -> None:
+    """The same for all subscriptions, but for those that a front holds."""
+    held = request.broker.env.held
     for topic in await each_stored(request):
-        await _expire(request, topic, list(topic.subscriptions.values()))
+        found = topic.subscriptions.items()
+        free = [each for name, each in found if held.refusal(name) is None]
+        await _expire(request, topic, free)
 
 
 async def _expire(
@@ -154,7 +165,7 @@ async def expire_to(request: AdminRequest) -> None:
     topic = await stored(request)
     ledger_id, entry_id = target.position
     last = (ledger_id, entry_id - 1) if target.is_excluded else target.position
-    subscription = subscription_of(topic, request.subscription)
+    subscription = subscription_of(topic, movable(request))
     subscription.expire_to(min(last, topic.ledger.chain.confirmed))
     await subscription.cursor.saved()
 
@@ -164,7 +175,7 @@ async def expire_to(request: AdminRequest) -> None:
 
 async def reset_to_time(request: AdminRequest) -> None:
     """Reset to a time: everything published since is delivered again, on every partition."""
-    for topic, subscription in having(await each_stored(request), request.subscription):
+    for topic, subscription in having(await each_stored(request), movable(request)):
         first = await find_by_time(topic.ledger, request.path_number("timestamp"))
         await _seek(topic, subscription, mark_before(topic.ledger.chain, first))
 
@@ -173,7 +184,7 @@ async def reset_to_position(request: AdminRequest) -> None:
     """Reset to a message: it is delivered next, or the one after it if it is excluded."""
     target = await request.json(Target)
     topic = await stored(request)
-    subscription = subscription_of(topic, request.subscription)
+    subscription = subscription_of(topic, movable(request))
     part = await _part_of_batch(topic, target) if target.batch_index >= 0 else None
     if part is None:
         await _seek(topic, subscription, _mark(topic, target))

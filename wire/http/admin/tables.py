@@ -8,6 +8,7 @@ from magnetar.wire.http.admin import (
     clusters,
     internal_stats,
     messages,
+    mqtt,
     namespaces,
     partitions,
     single_cluster,
@@ -48,5 +49,6 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/non-persistent": of_topics,
         "/admin/v2/brokers": brokers.BROKERS,
         "/admin/v2/broker-stats": brokers.STATS,
+        "/admin/v2/mqtt": mqtt.TABLE,
         **unsupported.TABLES,
     }

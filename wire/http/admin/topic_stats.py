@@ -26,6 +26,7 @@ from magnetar.core.topic.subscription.consumer import Consumer, Subscription
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.held_stats import add_held
 from magnetar.wire.http.admin.partitioned_stats import Sum
 from magnetar.wire.http.admin.topic_lookup import check_one_owner, topic_of
 from magnetar.wire.http.request import AdminRequest
@@ -82,6 +83,7 @@ async def described(request: AdminRequest, topic: Topic) -> Json:
         subscriptions[name] = shown
         if request.flag("getEarliestTimeInBacklog"):
             shown["earliestMsgPublishTimeInBacklog"] = await _oldest_time(topic.stored, name)
+    add_held(topic, subscriptions, consumers=not request.flag("excludeConsumers"))
     stored = topic.stored
     storage = _nothing_stored(topic) if stored is None else _storage(stored)
     storage |= _oldest(subscriptions, topic.env.clock.wall_ms())

@@ -20,6 +20,7 @@ LINKS: Final = (
     ("/readyz", "whether it takes writes"),
     ("/metrics", "figures, for Prometheus"),
     ("/admin/v2/tenants", "Pulsar's admin REST begins here"),
+    ("/admin/v2/mqtt", "sessions, retained messages and rules of MQTT's clients"),
 )
 PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

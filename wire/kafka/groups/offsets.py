@@ -96,6 +96,13 @@ class Offsets:
         self._last_order = max(self._last_order + 1, self._broker.clock.wall_ms() * 1_000_000)
         return self._last_order
 
+    def check_group(self, group: str) -> None:
+        """Raise `InvalidName` for a group whose subscriptions cannot be committed to."""
+        check_subscription(group)
+        reason = self._broker.env.held.refusal(group)
+        if reason is not None:
+            raise InvalidName(reason)
+
     # -- committing ---------------------------------------------------------------------------
 
     async def commit(
@@ -142,7 +149,7 @@ class Offsets:
     ) -> dict[TopicPartition, int]:
         async with turn:
             try:
-                check_subscription(group)
+                self.check_group(group)
                 await self._records.ensure(group, first)
             except InvalidName:
                 return dict.fromkeys(commits, INVALID_GROUP_ID)

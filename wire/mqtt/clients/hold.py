@@ -19,6 +19,7 @@ Invariant: the cursor is never beyond a message that a session needs.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ import trio
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import BrokerError
-from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.chain import START, Position
 from magnetar.wire.mqtt.clients.record import decode
 from magnetar.wire.mqtt.clients.session_records import lower, positions
 from magnetar.wire.mqtt.clients.sessions import Sessions
@@ -53,13 +54,19 @@ class Hold:
         self._groups = groups
         self._fresh: set[str] = set()
         """Logs that were kept since the last round began."""
+        self._counts: Counter[str] | None = None
+        """The sessions that needed each log in the last round."""
 
-    async def keep(self, kept: MqttLog) -> None:
-        """Have the log keep what comes from now on."""
+    def sessions_in(self, log: str) -> int | None:
+        """How many sessions needed a log in the last round; None before the first one."""
+        return None if self._counts is None else self._counts[log]
+
+    async def keep(self, kept: MqttLog, *, whole: bool = False) -> None:
+        """Have the log keep what comes from now on, or all that it has."""
         topic = kept.topic
         self._fresh.add(kept.name.full)
         if topic is not None and SUBSCRIPTION not in topic.subscriptions:
-            await topic.subscription(SUBSCRIPTION)
+            await topic.hold(SUBSCRIPTION, START if whole else None)
 
     async def run(self) -> None:
         """Advance the cursors, until cancelled."""
@@ -86,7 +93,7 @@ class Hold:
                 if name in needed:
                     self._move(topic, needed[name], ends[name])
                 elif name not in fresh and name not in self._fresh:
-                    await topic.unsubscribe(SUBSCRIPTION, force=True)
+                    await topic.release(SUBSCRIPTION)
             except BrokerError as error:
                 log.warning("%s: keeps more than sessions need: %s", name, error)
 
@@ -109,11 +116,15 @@ class Hold:
         records = self._sessions.records
         await records.scan_if_due()
         lowest, awake = records.lowest, records.awake()  # no session changes from one to the other
+        counts = Counter(records.readers)
         for count, (_, data) in enumerate(awake):
             if count % RECORDS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
             lower(lowest, positions(decode(data)))
         for client in list(self._sessions.connected.values()):
-            lower(lowest, client.positions())
+            needs = list(client.positions())
+            lower(lowest, needs)
+            counts.update({name for name, _ in needs})
+        self._counts = counts
         lower(lowest, self._groups.positions())
         return lowest

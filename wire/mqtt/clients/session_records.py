@@ -17,6 +17,7 @@ session's last record; `lowest` is never too high.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from typing import Final
@@ -66,6 +67,10 @@ class SessionRecords:
         self._lowest: dict[str, Position] = {}
         self._since_scan: dict[str, Position] = {}
         """The same for the sessions that have fallen asleep since a scan began."""
+        self.readers: Counter[str] = Counter()
+        """How many sleeping sessions need something, by log: at the last scan, and those that have
+        fallen asleep since.
+        """
         self._woken = False
         """Whether a session has left since the last scan began."""
         self._scan_after = 0.0
@@ -106,6 +111,7 @@ class SessionRecords:
 
         def apply(message: KeyedMessage) -> None:
             client_id, data = message.packet.topic.decode(), message.packet.payload
+            self._woken = self._woken or client_id in self._index
             record = self._decoded(client_id, data) if data else None
             if record is None:
                 self._index.remove(client_id)
@@ -238,8 +244,10 @@ class SessionRecords:
     ) -> None:
         due = min(self._due(record) // 1000, NEVER)
         self._index.put(client_id, IndexedSession(position, len(data), due))
+        needs = list(positions(record))
         for lowest in (self._lowest, self._since_scan):
-            lower(lowest, positions(record))
+            lower(lowest, needs)
+        self.readers.update({name for name, _ in needs})
         self._uncache(client_id)
         self._cached[client_id] = data
         self._cached_bytes += len(data)
@@ -266,15 +274,18 @@ class SessionRecords:
         self._woken = False
         self._since_scan = {}
         found: dict[str, Position] = {}
+        readers: Counter[str] = Counter()
         try:
             async with aclosing(self.sleeping()) as sleeping:
                 async for _, record in sleeping:
-                    lower(found, positions(record))
+                    needs = list(positions(record))
+                    lower(found, needs)
+                    readers.update({name for name, _ in needs})
         except BaseException:
             self._woken = True
             raise
         lower(found, self._since_scan.items())
-        self._lowest = found
+        self._lowest, self.readers = found, readers
         now = self._clock.monotonic()
         self._scan_after = now + SCAN_SHARE * (now - began)
 

@@ -36,6 +36,7 @@ from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.clients.session_index import SessionIndex
 from magnetar.wire.mqtt.clients.session_records import SessionRecords
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES
+from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 
 log = logging.getLogger(__name__)
@@ -77,8 +78,14 @@ class ConnectedSession(Protocol):
         """The server stops: tell the client."""
         ...
 
-    async def read_new_logs(self) -> None:
-        """Read logs that have come since its subscriptions were made."""
+    async def read_new_logs(self, *, whole: bool = False) -> None:
+        """Read logs that have come since its subscriptions were made, from their beginning or from
+        now on; stored when this returns.
+        """
+        ...
+
+    async def read_single(self, log: MqttLog, topic: str) -> None:
+        """Read the log of one MQTT topic, which is new, from its beginning."""
         ...
 
 

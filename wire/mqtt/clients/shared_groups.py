@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients import record as records
@@ -65,6 +66,22 @@ class SharedGroups:
     @property
     def count(self) -> int:
         return len(self._sessions)
+
+    def names(self) -> list[str]:
+        """Those that a session has."""
+        return list(self._sessions)
+
+    def sessions_of(self, name: str) -> int:
+        """How many sessions have it, connected or not."""
+        return len(self._sessions.get(name, ()))
+
+    def find(self, name: str) -> SharedGroup | None:
+        """None if nobody has been connected since the start, and it has no record."""
+        return self._groups.get(name)
+
+    def lasting(self) -> list[SharedGroup]:
+        """Those that are stored, for a session that lasts."""
+        return [found for name in self._records if (found := self._groups.get(name)) is not None]
 
     # -- opening ----------------------------------------------------------------------------------
 
@@ -192,12 +209,41 @@ class SharedGroups:
         except BrokerError as error:
             log.warning("the record of %s stays: %s", name, error)
 
-    async def read_new_logs(self) -> None:
-        """Read new partitions of the groups' topics."""
+    async def logs_of(self, name: str) -> list[MqttLog]:
+        """The logs that a group reads: the sources of its filter, and others in which it still has
+        a place, with messages behind it or not acknowledged.
+        """
+        shared, group = topics.shared(name), self._groups.get(name)
+        assert shared is not None
+        logs = await self._logs.sources_of(shared.filter)
+        if group is None:
+            return logs
+        present = {log.name.full for log in logs}
+        unacknowledged = {log for log, _ in group.unacknowledged()}
+        for full, at in group.places().items():
+            if full in present:
+                continue
+            former = await self._logs.get(TopicName.parse(full))
+            if at.position < former.feed.end or full in unacknowledged:
+                logs.append(former)
+            elif full not in group.feeds:
+                group.forget(full)
+        return logs
+
+    async def read_new_logs(self, *, whole: bool = False) -> list[MqttLog]:
+        """Read logs that have come since: of new rules, or new partitions of the groups' topics.
+        Returns those of groups that last; stored when this returns.
+        """
+        kept: dict[MqttLog, None] = {}
         for group in list(self._groups.values()):
-            logs = await self._logs.sources_of(group.filter)
-            if group.members:
-                group.read({each.name.full: each.feed for each in logs})
+            logs = await self.logs_of(group.name)
+            begins = {each.name.full for each in logs if whole or self._logs.is_single(each)}
+            if not group.read({each.name.full: each.feed for each in logs}, whole=begins):
+                continue
+            if group.name in self._records:
+                kept |= dict.fromkeys(logs)
+                await self._stored.store(group.name.encode(), _encoded(group))
+        return list(kept)
 
     # -- records ----------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ PROTOCOL_NAMES: Final[Mapping[str, tuple[Version, ...]]] = {
     "MQIsdp": (Version.V3_1,),
     "MQTT": (Version.V3_1_1, Version.V5),
 }
-_NAME_BYTES_MAX: Final = 6
+_CACHED_BYTES_MAX: Final = 6
 
 _PUBLISH_REASONS: Final = frozenset(
     {
@@ -143,7 +143,7 @@ def _is_there(fields: FieldReader, version: Version) -> bool:
 
 def _version(fields: FieldReader) -> Version:
     size = fields.u16()
-    if size > _NAME_BYTES_MAX:
+    if size > _CACHED_BYTES_MAX:
         raise MalformedPacket("the protocol name is none that is known")
     versions = PROTOCOL_NAMES.get(fields.take(size).decode("latin-1"))
     if versions is None:

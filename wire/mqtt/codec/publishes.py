@@ -30,8 +30,8 @@ from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 DUP: Final = 8
 RETAIN: Final = 1
-NAMES_MAX: Final = 1024
-"""Validated topic names that a connection caches."""
+NAMES_MAX: Final = 16_384
+"""Validated topic names that are cached for all connections."""
 _PUBLISH: Final = int(PacketType.PUBLISH)
 _BAD_FLAGS: Final[Mapping[int, str]] = {
     **dict.fromkeys((6, 7, 14, 15), "a quality of service of 3"),  # [MQTT-3.3.1-4]
@@ -84,7 +84,7 @@ class Publishes(Struct, frozen=True):
 
     data: bytes
     """The bytes of the packets."""
-    packets: Sequence[Publish]
+    packets: list[Publish]
 
 
 def count_of(packets: Sequence[Publish]) -> int:
@@ -95,7 +95,7 @@ def count_of(packets: Sequence[Publish]) -> int:
 
 
 class TopicNames(dict[bytes, str]):
-    """A cache of a connection's topic names, by their bytes; a device repeats a few."""
+    """A cache of valid topic names, by their bytes: devices repeat theirs."""
 
     __slots__ = ()
 
@@ -103,9 +103,10 @@ class TopicNames(dict[bytes, str]):
         name = text_of(data)
         if not topics.is_name(name):
             raise PacketError(ReasonCode.TOPIC_NAME_INVALID, "the topic is no topic name")
-        if len(self) >= NAMES_MAX:
-            self.clear()
-        self[data] = name
+        if len(data) <= topics.CACHED_BYTES_MAX:
+            if len(self) >= NAMES_MAX:
+                self.clear()
+            self[data] = name
         return name
 
 

@@ -130,6 +130,10 @@ class Feed:
         """The topic is unloaded."""
         self._topic = self._ledger = None
 
+    def map_by(self, topic_of: TopicOf) -> None:
+        """Find the MQTT topics of other protocols' messages so from now on."""
+        self._topic_of = topic_of
+
     @property
     def full_name(self) -> str:
         return self.name.full
@@ -143,6 +147,11 @@ class Feed:
         """The position of the next entry; the place of a subscriber that has got all."""
         ledger = self._log()
         return ledger.chain.after(ledger.chain.confirmed)
+
+    @property
+    def beginning(self) -> Position:
+        """The position of the first entry."""
+        return self._log().chain.first
 
     def _log(self) -> ManagedLedger:
         if self._ledger is None:
@@ -174,6 +183,10 @@ class Feed:
         gone = self._subscribers.pop(subscriber, None)
         if gone is not None and not self._subscribers and self._topic is not None:
             self._topic.unwatch(self.advance)
+
+    def readers(self) -> list[FeedReader]:
+        """Its subscribers."""
+        return list(self._subscribers)
 
     @property
     def is_read(self) -> bool:

@@ -13,13 +13,16 @@ MQTT topic stay in order, and librdkafka's default partitioner would select the 
 
 A topic that this creates is not deleted for being unused, like those that Kafka's clients create.
 
+While the rules change, subscribers read the logs of the old and the new ones, and publishers use
+the old ones (`clients/rule_changes.py`).
+
 Invariant: `for_topic` returns only logs that are marked, and whose topic is not being unloaded.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from functools import partial
 from typing import Final
 from zlib import crc32
@@ -29,6 +32,7 @@ import trio
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, InvalidName, NotAllowed, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.managed_ledger import MIXED
@@ -38,9 +42,11 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher
+from magnetar.wire.mqtt.delivery.stored_messages import TopicOf
 from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.mapping.rules import Rules
-from magnetar.wire.mqtt.topics import is_name, is_sys, matches
+from magnetar.wire.mqtt.matching.name_tree import NameTree
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, is_name, is_sys, matches
 
 log = logging.getLogger(__name__)
 
@@ -82,11 +88,27 @@ class MqttLog:
         await self.closed()
 
 
+FoundSingle = Callable[[MqttLog, str], Awaitable[None]]
+
+
+async def _ignore(_log: MqttLog, _topic: str) -> None:
+    """There are no subscriptions."""
+
+
 class MqttLogs:
     """See the module's docstring."""
 
     def __init__(self, broker: Broker, rules: Rules, matcher: Matcher[FeedReader]) -> None:
         self.rules = rules
+        """Those by which messages are stored."""
+        self._read_by: tuple[Rules, ...] = (rules,)
+        """Those by which subscribers read."""
+        self.found_single: FoundSingle = _ignore
+        """Called with the log that stores one MQTT topic, and that topic, when it is opened first:
+        subscriptions with wildcards may be older.
+        """
+        self.generation = 0
+        """The number of changes in what subscribers read."""
         self._broker = broker
         self._matcher = matcher
         self._known: dict[str, MqttLog] = {}
@@ -95,6 +117,30 @@ class MqttLogs:
         """The numbers of partitions of the rules' topics; 0 for a topic without."""
         self._places: dict[str, MqttLog] = {}
         """A cache of the logs of MQTT topics."""
+
+    # -- a change of the rules --------------------------------------------------------------------
+
+    def begin_change(self, new: Rules) -> None:
+        """Have new subscriptions read the logs of these rules, too."""
+        self._read_by = (self.rules, new)
+        self.generation += 1
+
+    def begin_change_from(self, old: Rules) -> None:
+        """Have new subscriptions read the logs of these former rules, too."""
+        self._read_by = (old, self.rules)
+        self.generation += 1
+
+    def switch(self, new: Rules) -> None:
+        """Store by these rules from now on."""
+        self.rules = new
+        self._places.clear()
+        for known in self._known.values():
+            known.feed.map_by(self._topics_of(known.name.base))
+
+    def end_change(self) -> None:
+        """Have new subscriptions read by the present rules only."""
+        self._read_by = (self.rules,)
+        self.generation += 1
 
     # -- for publishers ---------------------------------------------------------------------------
 
@@ -122,34 +168,88 @@ class MqttLogs:
         return found
 
     def _keep_place(self, topic: str, found: MqttLog) -> None:
+        if len(topic) > CACHED_BYTES_MAX:
+            return
         if len(self._places) >= PLACES_MAX:
             self._places.clear()
         self._places[topic] = found
 
     async def open_for(self, topic: str) -> MqttLog:
         """The log of an MQTT topic, loaded or created; `InvalidName` if it can have none."""
-        base = self.rules.topic_for(topic)
-        found = await self.get(_partition(base, topic, await self._count(base)))
-        self._keep_place(topic, found)
-        return found
+        while True:
+            rules = self.rules
+            base = rules.topic_for(topic)
+            name = _partition(base, topic, await self._count(base))
+            is_new = name.full not in self._known
+            found = await self.get(name)
+            if is_new and not rules.is_funnel(base):
+                await self.found_single(found, topic)
+            if self.rules is rules:  # else they have changed meanwhile
+                self._keep_place(topic, found)
+                return found
 
     # -- for subscribers --------------------------------------------------------------------------
 
     async def sources_of(self, filter: str) -> list[MqttLog]:
         """The logs that may have messages for a filter, which is not shared."""
-        found = []
-        sources = self.rules.sources(filter)
-        for base in sources.funnels:
-            found += await self._all(base)
-        if sources.each:
+        found = dict.fromkeys(await self.funnels_of(filter))
+        if not is_name(filter) and any(rules.sources(filter).each for rules in self._read_by):
             for base in await self._single_topics(filter):
-                found += await self._all(base)
+                found |= dict.fromkeys(await self.open_all(base))
+        return list(found)
+
+    async def funnels_of(self, filter: str) -> list[MqttLog]:
+        """The same without topics of their own that only a search by name finds."""
+        found: dict[MqttLog, None] = {}
+        for rules in self._read_by:
+            sources = rules.sources(filter)
+            for base in sources.funnels:
+                found |= dict.fromkeys(await self.open_all(base))
+            if sources.each and is_name(filter):
+                base = names.topic_name(filter, rules.namespace)
+                found |= dict.fromkeys(await self.open_all(base))
+        return list(found)
+
+    def are_known(self, filter: str, full: Container[str]) -> bool:
+        """Whether the topics that `funnels_of` finds are among these, by their full names. Plain
+        call; False if their partitions have to be counted first.
+        """
+        for rules in self._read_by:
+            sources = rules.sources(filter)
+            if not all(self.is_known(base, full) for base in sources.funnels):
+                return False
+            if sources.each and is_name(filter):
+                base = names.topic_name(filter, rules.namespace)
+                if not self.is_known(base, full):
+                    return False
+        return True
+
+    def is_known(self, base: TopicName, full: Container[str]) -> bool:
+        """The same for one topic, or all its partitions."""
+        count = self._partitions.get(base)
+        if count is None:
+            return False
+        parts = [base.partition(number) for number in range(count)] or [base]
+        return all(part.full in full for part in parts)
+
+    async def singles(self) -> NameTree[TopicName]:
+        """All topics that store one MQTT topic each, by that; before a change, if there is one."""
+        found: NameTree[TopicName] = NameTree()
+        rules = self._read_by[0]
+        if rules.has_each:
+            async for full in Cooperative(await topics_of(self._broker, rules.namespace)):
+                base = TopicName.parse(full).base
+                own = names.mqtt_topic(base, rules.namespace)
+                if own is not None and rules.is_single(base):
+                    found.set(own, base)
         return found
+
+    def is_single(self, log: MqttLog) -> bool:
+        """Whether a log is one of those. A subscription that does not read it is older."""
+        return self._read_by[0].is_single(log.name.base)
 
     async def _single_topics(self, filter: str) -> list[TopicName]:
         """The topics with names of their own that a filter matches."""
-        if is_name(filter):
-            return [names.topic_name(filter, self.rules.namespace)]
         namespace = names.namespace_of(filter, self.rules.namespace)
         bases: dict[TopicName, None] = {}
         for full in await topics_of(self._broker, namespace):
@@ -160,7 +260,7 @@ class MqttLogs:
                 bases[base] = None
         return list(bases)
 
-    async def _all(self, base: TopicName) -> list[MqttLog]:
+    async def open_all(self, base: TopicName) -> list[MqttLog]:
         """The logs of a topic's partitions, or its only one."""
         count = await self._count(base)
         if not count:
@@ -205,6 +305,10 @@ class MqttLogs:
             if not lock.locked():
                 self._opening.pop(name.full, None)
 
+    def find(self, full: str) -> MqttLog | None:
+        """The log of that full name, if it is known."""
+        return self._known.get(full)
+
     async def _keep_if_new(self, name: TopicName) -> None:
         """Store that the topic is not deleted for being unused, before it exists."""
         catalog = self._broker.catalog
@@ -218,8 +322,7 @@ class MqttLogs:
 
     def _made(self, name: TopicName) -> MqttLog:
         base = name.base
-        topic_of = partial(self._topic_of, self._mqtt_name(base), self.rules.is_funnel(base))
-        feed = Feed(name, self._matcher, topic_of, self._broker.spawn)
+        feed = Feed(name, self._matcher, self._topics_of(base), self._broker.spawn)
         return MqttLog(name, feed, self._closed)
 
     async def _take(self, found: MqttLog, topic: Topic) -> None:
@@ -258,6 +361,10 @@ class MqttLogs:
         if found is not None and self.rules.topic_for(found) != name:
             found = names.full_topic(name)
         return found.encode() if found is not None and is_name(found) else None
+
+    def _topics_of(self, base: TopicName) -> TopicOf:
+        """How the MQTT topics of other protocols' messages in a topic are found."""
+        return partial(self._topic_of, self._mqtt_name(base), self.rules.has_keys(base))
 
     @staticmethod
     def _topic_of(own: bytes | None, is_funnel: bool, key: bytes | None) -> bytes | None:

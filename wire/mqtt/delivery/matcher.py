@@ -15,6 +15,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from msgspec import Struct
 
 from magnetar.wire.mqtt.matching.filter_tree import FilterTree
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX
 
 TOPICS_MAX: Final = 16_384
 """Topics in the cache of recipients."""
@@ -99,9 +100,10 @@ class Matcher(Generic[Subscriber]):
         found = self._known.get(topic)
         if found is None:
             found = self._found(topic.decode())
-            if len(self._known) >= TOPICS_MAX:
-                self._known.clear()
-            self._known[topic] = found
+            if len(topic) <= CACHED_BYTES_MAX:
+                if len(self._known) >= TOPICS_MAX:
+                    self._known.clear()
+                self._known[topic] = found
         return found
 
     def _match(self, subscriber: Subscriber, subscription: TopicSubscription) -> Match[Subscriber]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -94,12 +94,28 @@ class SharedGroup(LaggingReader):
         self.read(feeds)
         self.has_room()
 
-    def read(self, feeds: Mapping[str, Feed]) -> None:
-        """Read these feeds, from the group's places or from now on."""
-        for name, feed in feeds.items():
-            if name not in self.feeds:
-                self.feeds[name] = feed
-                self._begin(name, feed)
+    def read(self, feeds: Mapping[str, Feed], *, whole: Container[str] = ()) -> bool:
+        """Read these feeds, from the group's places, or else from now on, those that `whole` names
+        from their beginning. Without members, note the places. Returns whether there is a new one.
+        """
+        places = self.places()
+        added = [name for name in feeds if name not in places]
+        for name in added:
+            if name in whole or not self.members:
+                feed = feeds[name]
+                self._places[name] = MessagePlace(feed.beginning if name in whole else feed.end, 0)
+        if self.members:
+            for name, feed in feeds.items():
+                if name not in self.feeds:
+                    self.feeds[name] = feed
+                    self._begin(name, feed)
+            self.has_room()
+        return bool(added)
+
+    def forget(self, name: str) -> None:
+        """It has read all of a feed that it needs no longer."""
+        self._places.pop(name, None)
+        self._dirty(self)
 
     def _begin(self, name: str, feed: Feed) -> None:
         place = self._places.pop(name, None)

@@ -42,7 +42,7 @@ from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
 from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
 from magnetar.wire.mqtt.delivery.topic_aliases import NO_ALIAS, TopicAliases
-from magnetar.wire.mqtt.topics import matches
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, matches
 
 if TYPE_CHECKING:
     from magnetar.core.entry.mqtt.run import PublishRun, StoredPublish
@@ -166,6 +166,8 @@ class Subscriber(LaggingReader):
         "groups",
         "ids",
         "packet_bytes_max",
+        "replays",
+        "sent",
         "subscriptions",
     )
 
@@ -188,8 +190,12 @@ class Subscriber(LaggingReader):
         self.ids: PacketIds[Sent] = PacketIds(window)
         self.dropped = 0
         """The number of messages of QoS 0 without room, and of packets that were too large."""
+        self.sent = 0
+        """The number of packets with messages, and of PUBREL that were sent again."""
         self.groups: list[SharingGroup] = []
         """The groups of its shared subscriptions."""
+        self.replays: dict[str, TopicSubscription] = {}
+        """Subscriptions whose retained messages are due, the first of which is being served."""
         self.gone = False
         """Its connection is closed: nothing more is sent."""
         self._durable = durable
@@ -291,7 +297,7 @@ class Subscriber(LaggingReader):
                 if self._pack(packet, messages.published_ms, grant, found.qos, number, dup=True):
                     return True
         if self.ids.get(number) == found:
-            self.ids.forget(number)  # expired, too large, or no longer stored
+            self.ids.forget(number)  # too large, or no longer stored
         return True
 
     # -- sending ----------------------------------------------------------------------------------
@@ -339,6 +345,7 @@ class Subscriber(LaggingReader):
         if self._packed:
             pieces, self._packed = self._packed, []
             count, self._packed_count = self._packed_count, 0
+            self.sent += count
             self._outlet.send(pieces, count)
             self._congested = self._outlet.congested
 
@@ -471,9 +478,9 @@ class Subscriber(LaggingReader):
             deadline = expires_at(packet.properties, published_ms)
             if deadline is not None:
                 left_ms = deadline - self._clock.wall_ms()
-                if left_ms <= 0:
+                if left_ms <= 0 and not dup:  # what may have been sent stays [MQTT-4.3.3-7]
                     return False  # [MQTT-3.3.2-5]
-                seconds_left = -(-left_ms // 1000)
+                seconds_left = max(0, -(-left_ms // 1000))
         retain = packet.retain and grant.retain_as_published
         addressee, alias = self.addressee, NO_ALIAS
         if grant.identifiers:
@@ -523,9 +530,10 @@ class Subscriber(LaggingReader):
         found = self._grants.get(topic)
         if found is None:
             found = self._found_grants(topic.decode())
-            if len(self._grants) >= GRANTS_MAX:
-                self._grants.clear()
-            self._grants[topic] = found
+            if len(topic) <= CACHED_BYTES_MAX:
+                if len(self._grants) >= GRANTS_MAX:
+                    self._grants.clear()
+                self._grants[topic] = found
         return found[own]
 
     def _found_grants(self, topic: str) -> tuple[Grant | None, Grant | None]:

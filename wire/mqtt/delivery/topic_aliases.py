@@ -1,7 +1,8 @@
 """Topic aliases of the messages to one client (3.3.2.3.4). Pure.
 
 The first topics that are sent get the numbers that the client accepts. From its second message on,
-a topic is sent as its number. Mappings live as long as the connection [MQTT-3.3.2-7].
+a topic is sent as its number, unless it is so large that the memory of many clients' aliases would
+be, too. Mappings live as long as the connection [MQTT-3.3.2-7].
 
 Invariant: the client knows each number that is sent without a topic.
 """
@@ -9,6 +10,8 @@ Invariant: the client knows each number that is sent without a topic.
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX
 
 
 class Alias(NamedTuple):
@@ -37,7 +40,7 @@ class TopicAliases:
         found = self._numbers.get(topic)
         if found is not None:
             return Alias(found, is_known=True)
-        if len(self._numbers) < self._maximum:
+        if len(self._numbers) < self._maximum and len(topic) <= CACHED_BYTES_MAX:
             return Alias(len(self._numbers) + 1, is_known=False)
         return NO_ALIAS
 

@@ -13,8 +13,10 @@ messages have the MQTT topic as their key (a funnel), or each to a topic of its 
 A subscription reads the funnels whose rules may match its filter, and the topics of its namespace
 that `EACH` has created.
 
-Invariant: the rules alone determine where an MQTT topic is stored. Messages stored before a change
-of the rules stay where they are.
+When the rules change, messages stored before stay where they are (`clients/rule_changes.py`). A
+topic that a rule has named stays one whose keys are MQTT topics.
+
+Invariant: the rules alone determine where an MQTT topic is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from msgspec import Struct
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.wire.mqtt.mapping import names
-from magnetar.wire.mqtt.topics import SYS, is_filter, is_sys
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, SYS, is_filter, is_sys
 
 EACH: Final = "{each}"
 """The topic of a rule that maps each MQTT topic to one of its own."""
@@ -55,11 +57,18 @@ class Sources(Struct, frozen=True):
 class Rules:
     """The rules of one namespace."""
 
-    def __init__(self, namespace: NamespaceName, rules: Sequence[MappingRule] = ()) -> None:
+    def __init__(
+        self,
+        namespace: NamespaceName,
+        rules: Sequence[MappingRule] = (),
+        former: Sequence[TopicName] = (),
+    ) -> None:
+        """`former` are the topics that earlier rules have named."""
         self.namespace = namespace
         self.rules = (*rules, DEFAULT)
         self._targets = [self._target(rule) for rule in self.rules]
         self._cached: dict[str, TopicName] = {}
+        self._keyed = frozenset((*self.funnels, *former))
 
     def _target(self, rule: MappingRule) -> TopicName | None:
         if not is_filter(rule.filter):
@@ -77,9 +86,10 @@ class Rules:
         found = self._cached.get(topic)
         if found is None:
             found = self._found(topic)
-            if len(self._cached) >= CACHED_MAX:
-                self._cached.clear()
-            self._cached[topic] = found
+            if len(topic) <= CACHED_BYTES_MAX:
+                if len(self._cached) >= CACHED_MAX:
+                    self._cached.clear()
+                self._cached[topic] = found
         return found
 
     def _found(self, topic: str) -> TopicName:
@@ -91,9 +101,39 @@ class Rules:
                     return names.topic_name(topic, self.namespace) if target is None else target
         return names.topic_name(topic, self.namespace)
 
+    def followed_by(self, rules: Sequence[MappingRule]) -> Rules:
+        """The next rules, which know the topics of these."""
+        return Rules(self.namespace, rules, self.all_funnels)
+
+    @property
+    def funnels(self) -> Sequence[TopicName]:
+        """The topics that rules name."""
+        return tuple(dict.fromkeys(name for name in self._targets if name is not None))
+
+    @property
+    def all_funnels(self) -> Sequence[TopicName]:
+        """Those, and the ones of earlier rules."""
+        return sorted(self._keyed, key=str)
+
+    @property
+    def has_each(self) -> bool:
+        """Whether a rule gives MQTT topics logs of their own."""
+        return None in self._targets
+
+    def is_single(self, name: TopicName) -> bool:
+        """Whether this topic stores one MQTT topic only."""
+        if not self.has_each or not name.persistent or self.is_funnel(name):
+            return False
+        own = names.mqtt_topic(name, self.namespace)
+        return own is not None and not is_sys(own) and self.topic_for(own) == name
+
     def is_funnel(self, name: TopicName) -> bool:
         """Whether a rule sends many MQTT topics to this topic."""
         return name in self._targets
+
+    def has_keys(self, name: TopicName) -> bool:
+        """Whether keys in this topic are MQTT topics: a rule names it, or did."""
+        return name in self._keyed
 
     def sources(self, filter: str) -> Sources:
         """The topics that may have messages for a filter."""

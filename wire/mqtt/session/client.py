@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -38,7 +39,7 @@ from magnetar.wire.mqtt.delivery.feed import MessagePlace
 from magnetar.wire.mqtt.delivery.lagging_reader import NOWHERE
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.reason_codes import ReasonCode
-from magnetar.wire.mqtt.topics import SHARE
+from magnetar.wire.mqtt.topics import SHARE, matches
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.wire import MqttWire
 
 REASON_CHARACTERS_MAX: Final = 200
+FORMER: Final = ""
+"""In place of a filter: logs of former rules, in which the session still has a place."""
 
 
 class ConnectedClient:
@@ -59,12 +62,14 @@ class ConnectedClient:
         "_saver",
         "_services",
         "client_id",
+        "connected_ms",
         "connection",
         "dirty",
         "expiry_seconds",
         "feeds",
         "gone",
         "has_record",
+        "keep_alive",
         "lasts",
         "principal",
         "publisher",
@@ -72,6 +77,7 @@ class ConnectedClient:
         "version",
         "wants_problems",
         "will",
+        "will_bytes",
         "wire",
     )
 
@@ -89,8 +95,13 @@ class ConnectedClient:
         self.principal = ANYBODY
         self.gone = False
         self.lasts = False
+        self.connected_ms = services.broker.clock.wall_ms()
+        self.keep_alive = 0
+        """In seconds; 0 for none."""
         self.expiry_seconds = 0
         self.will: StoredWill | None = None
+        self.will_bytes = 0
+        """Taken from the memory of all clients' wills."""
         self.wants_problems = True
         """Whether reason strings and user properties may be sent in all packets (3.1.2.11.7)."""
         self.feeds: dict[str, list[MqttLog]] = {}
@@ -117,9 +128,27 @@ class ConnectedClient:
 
     def end(self, why: str, reason: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
         """Close the connection, in 5.0 with DISCONNECT."""
-        if self.version == Version.V5:
-            self.send(encode.disconnect(reason, self.problem(why)))
+        self._say_why(reason, why)
         self.connection.end(why)
+
+    def _say_why(self, reason: ReasonCode, why: str = "") -> None:
+        """Send DISCONNECT as the last packet [MQTT-3.14.4-1], in 5.0 and after CONNACK."""
+        if self.version == Version.V5 and self.wire.answered:
+            self.answer(partial(encode.disconnect, reason), why)
+        self.wire.close()
+
+    def answer(self, encoded: Callable[[Properties], bytes], problem: str = "") -> None:
+        """Have a packet sent with a reason string, if the client wants one and it is not too large
+        then [MQTT-3.1.2-24]. No packet without names, filters or strings is larger than CONNACK.
+        """
+        size_max = self.subscriber.packet_bytes_max
+        packet = encoded(self.problem(problem))
+        if len(packet) > size_max:
+            packet = encoded(NO_PROPERTIES)
+        if len(packet) > size_max:
+            self.end("an answer is larger than the client accepts", ReasonCode.PACKET_TOO_LARGE)
+        else:
+            self.send(packet)
 
     def problem(self, text: str) -> Properties:
         """The reason string, if the client wants it."""
@@ -241,8 +270,7 @@ class ConnectedClient:
 
     def farewell(self) -> None:
         """The server stops: tell the client."""
-        if self.version == Version.V5:
-            self.send(encode.disconnect(ReasonCode.SERVER_SHUTTING_DOWN))
+        self._say_why(ReasonCode.SERVER_SHUTTING_DOWN)
 
     def positions(self) -> Iterator[tuple[str, Position]]:
         """The positions that it needs, by log."""
@@ -252,12 +280,34 @@ class ConnectedClient:
         for _, found in self.subscriber.ids:
             yield found.message.source.full_name, found.message.place.position
 
-    async def read_new_logs(self) -> None:
-        """Read logs that have come since: new partitions of its topics."""
+    async def read_new_logs(self, *, whole: bool = False) -> None:
+        """Read logs that have come since: of new rules, or new partitions of its topics."""
+        before = {log for logs in self.feeds.values() for log in logs}
         for filter in list(self.feeds):
-            logs = await self._services.logs.sources_of(filter)
+            subscription = self.subscriber.subscriptions.get(filter)
+            if subscription is None:
+                continue
+            for log in await self._services.logs.sources_of(filter):
+                begins = whole or self._services.logs.is_single(log)
+                if subscription.qos:
+                    await self._services.hold.keep(log, whole=begins)
+                if not self.gone and filter in self.feeds:
+                    self._services.join(self.subscriber, self.feeds, filter, [log], whole=begins)
+        after = {log for logs in self.feeds.values() for log in logs}
+        if self.lasts and not self.gone and after - before:
+            await self.saved()
+
+    async def read_single(self, log: MqttLog, topic: str) -> None:
+        """Read the log of one MQTT topic, which is new, from its beginning."""
+        for filter in list(self.feeds):
+            subscription = self.subscriber.subscriptions.get(filter)
+            if subscription is None or not matches(filter, topic):
+                continue
+            if subscription.qos:
+                await self._services.hold.keep(log, whole=True)
             if not self.gone and filter in self.feeds:
-                self._services.join(self.subscriber, self.feeds, filter, logs)
+                self._services.join(self.subscriber, self.feeds, filter, [log], whole=True)
+        self.changed()
 
     def leave(self) -> None:
         """The client is gone: end its subscriptions, and note its last record."""
@@ -271,9 +321,16 @@ class ConnectedClient:
         if self.lasts or self.will is not None:
             self._last = self.record()
         self.gone = True
+        self.give_back_memory()
+        self.publisher.close()
         self.subscriber.close()
         self._saver.stop()
         self._services.unsubscribe_all(self.subscriber, self.feeds)
+
+    def give_back_memory(self) -> None:
+        """The memory of its will is free, once it is gone or is not let in."""
+        self._services.will_memory.give_back(self.will_bytes)
+        self.will_bytes = 0
 
     async def last_record(self) -> SessionRecord | None:
         """The record that it leaves, once its publishes are stored; None if it needs none."""
@@ -292,8 +349,7 @@ class ConnectedClient:
 
     async def displace(self) -> SessionRecord | None:
         """Another connection has the client id (3.1.4): see `ConnectedSession`."""
-        if self.version == Version.V5:
-            self.send(encode.disconnect(ReasonCode.SESSION_TAKEN_OVER))
+        self._say_why(ReasonCode.SESSION_TAKEN_OVER)
         self.leave()
         self.connection.end("another connection has the same client id")
         record = await self.last_record()

@@ -1,6 +1,6 @@
 """CONNECT: the checks, the session, and CONNACK.
 
-    checked     protocol rules that concern more than the packet's bytes
+    checked     protocol rules that concern more than the packet's bytes, and who it is
     taken       another connection with the client id has ended, the session is found or new
     restored    the subscriber has the session's places and messages in flight, and sends nothing
     stored      the record, for a session that lasts, and for a will
@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError, InvalidName
+from magnetar.core.ledger.log.chain import START
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.clients.sessions import Found
@@ -33,7 +34,7 @@ from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Resumed, Sent, Subscriber
 from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
 from magnetar.wire.mqtt.reason_codes import ReasonCode
-from magnetar.wire.mqtt.session.client import ConnectedClient
+from magnetar.wire.mqtt.session.client import FORMER, ConnectedClient
 from magnetar.wire.mqtt.session.publish import Publisher
 from magnetar.wire.mqtt.traffic import Traffic
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
     from magnetar.wire.mqtt.delivery.logs import MqttLog
     from magnetar.wire.mqtt.services import MqttServices
+    from magnetar.wire.mqtt.session.authentication import Authentication
     from magnetar.wire.mqtt.wire import MqttWire
 
 WINDOW_MAX: Final = 65_535
@@ -55,9 +57,11 @@ Enter = Callable[[ConnectedClient], bool]
 class ConnectRefused(Exception):
     """CONNECT is refused with this reason."""
 
-    def __init__(self, reason: ReasonCode, text: str) -> None:
+    def __init__(self, reason: ReasonCode, text: str, reference: str = "") -> None:
+        """`reference` is the address of another server (3.2.2.3.16)."""
         super().__init__(text)
         self.reason = reason
+        self.reference = reference
 
 
 class ConnectionOutlet:
@@ -88,9 +92,15 @@ class Connecting:
     """One CONNECT. See the module's docstring."""
 
     def __init__(
-        self, services: MqttServices, connection: Connection, wire: MqttWire, packet: Connect
+        self,
+        services: MqttServices,
+        connection: Connection,
+        wire: MqttWire,
+        packet: Connect,
+        authentication: Authentication,
     ) -> None:
         self._services = services
+        self.authentication = authentication
         self._connection = connection
         self._wire = wire
         self._packet = packet
@@ -99,26 +109,32 @@ class Connecting:
         self._shared: list[tuple[TopicSubscription, Sequence[MqttLog]]] = []
         """Shared subscriptions to resume, and their logs."""
         self.keep_alive = self._kept_alive()
+        self._packet_bytes_max = packet.properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
 
     async def run(self, enter: Enter) -> ConnectedClient | None:
         """Connect; None if it is refused. `enter` is called before CONNACK."""
         try:
             self._check()
+            await self._check_owner()
             client_id = self._client_id()
             async with self._services.sessions.turn_of(client_id):
                 return await self._connect(client_id, enter)
         except ConnectRefused as error:
-            self._refuse(error.reason, str(error))
+            self.refuse(error.reason, str(error), error.reference)
         except InvalidName as error:
-            self._refuse(ReasonCode.TOPIC_NAME_INVALID, str(error))
+            self.refuse(ReasonCode.TOPIC_NAME_INVALID, str(error))
         except BrokerError as error:
-            self._refuse(ReasonCode.SERVER_UNAVAILABLE, str(error))
+            self.refuse(ReasonCode.SERVER_UNAVAILABLE, str(error))
         return None
 
-    def _refuse(self, reason: ReasonCode, text: str) -> None:
-        properties = {Property.REASON_STRING: text} if text else {}
-        connack = encode.connack(self._packet.version, reason, properties=properties)
-        self._wire.pack((connack,))
+    def refuse(self, reason: ReasonCode, text: str, reference: str = "") -> None:
+        """Send CONNACK with a reason, and end the connection; what does not fit is left out."""
+        required = {Property.SERVER_REFERENCE: reference} if reference else {}
+        for properties in ({**required, Property.REASON_STRING: text}, required, {}):
+            connack = encode.connack(self._packet.version, reason, properties=properties)
+            if len(connack) <= self._packet_bytes_max:
+                self._wire.pack((connack,))
+                break
         self._wire.close()
         self._connection.complain("clients refused", f"CONNECT refused: {text}")
         self._connection.end(text)
@@ -129,10 +145,16 @@ class Connecting:
         packet, refusal = self._packet, self._connection.refusal
         if refusal:
             raise ConnectRefused(ReasonCode.SERVER_BUSY, refusal)
-        if Property.AUTHENTICATION_METHOD in packet.properties:
-            raise ConnectRefused(ReasonCode.BAD_AUTHENTICATION_METHOD, "there is no such method")
         if packet.will is not None:
             self._services.logs.rules.topic_for(packet.will.topic)
+
+    async def _check_owner(self) -> None:
+        """Send the client to the broker that owns the sessions, if this one does not (4.11)."""
+        services = self._services
+        peer = await services.broker.ownership.topic(services.sessions.topic)
+        if peer is not None:
+            reason, reference = ReasonCode.USE_ANOTHER_SERVER, peer.addresses.get("mqtt", "")
+            raise ConnectRefused(reason, "another server has the sessions", reference)
 
     def _client_id(self) -> str:
         packet = self._packet
@@ -156,14 +178,27 @@ class Connecting:
     # -- connecting ---------------------------------------------------------------------------
 
     async def _connect(self, client_id: str, enter: Enter) -> ConnectedClient:
-        packet, services = self._packet, self._services
-        client = ConnectedClient(services, self._connection, self._wire, client_id)
+        packet = self._packet
+        client = ConnectedClient(self._services, self._connection, self._wire, client_id)
+        client.keep_alive = self.keep_alive
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
+        client.principal = self.authentication.principal
         client.will = _stored_will(packet.will)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
         self._check_room_for(client)
+        self._check_size_of(self._capabilities(client))
+        self._take_memory_for_will(client)
+        try:
+            return await self._enter(client, enter)
+        except BaseException:
+            client.give_back_memory()
+            raise
+
+    async def _enter(self, client: ConnectedClient, enter: Enter) -> ConnectedClient:
+        """Take the session, and send CONNACK."""
+        packet, services, client_id = self._packet, self._services, client.client_id
         found = await services.sessions.take(client_id, clean=packet.clean_start)
         record = found.record if found is not None else SessionRecord(client.expiry_seconds)
         client.publisher = Publisher(services, client, record.received)
@@ -203,6 +238,21 @@ class Connecting:
             text = "this server keeps as many sessions as it may (mqtt.session_storage_mb)"
             raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, text)
 
+    def _take_memory_for_will(self, client: ConnectedClient) -> None:
+        """A will is in memory twice: by itself, and in the client's record."""
+        if client.will is None:
+            return
+        size = 2 * (len(client.will.topic) + len(client.will.payload) + len(client.will.properties))
+        if not self._services.will_memory.take(size):
+            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, "no memory for another will")
+        client.will_bytes = size
+
+    def _check_size_of(self, capabilities: Mapping[Property, Any]) -> None:
+        """Refuse a client that does not accept the whole CONNACK [MQTT-3.1.2-24]."""
+        connack = encode.connack(Version.V5, ReasonCode.SUCCESS, properties=capabilities)
+        if len(connack) > self._packet_bytes_max:
+            raise ConnectRefused(ReasonCode.PACKET_TOO_LARGE, "Maximum Packet Size is too small")
+
     async def _give_back(self, client: ConnectedClient, found: Found | None) -> None:
         client.leave()
         if found is not None:
@@ -230,7 +280,7 @@ class Connecting:
         )
         subscriber.hold()
         subscriber.addressee = Addressee(has_properties=client.version == Version.V5)
-        subscriber.packet_bytes_max = properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
+        subscriber.packet_bytes_max = self._packet_bytes_max
         aliases = properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0)
         if aliases:
             maximum = min(aliases, services.options.topic_alias_maximum)
@@ -243,6 +293,7 @@ class Connecting:
         if client.version != Version.V5:
             return {}
         found: dict[Property, Any] = {
+            **self.authentication.properties,
             Property.RECEIVE_MAXIMUM: options.receive_maximum,
             Property.MAXIMUM_PACKET_SIZE: options.packet_bytes_max,
             Property.TOPIC_ALIAS_MAXIMUM: options.topic_alias_maximum,
@@ -273,7 +324,7 @@ class Connecting:
             client.subscriber.subscribe(subscription)
             shared = topics.shared(one.filter)
             if shared is not None:
-                self._shared.append((subscription, await services.logs.sources_of(shared.filter)))
+                self._shared.append((subscription, await services.groups.logs_of(one.filter)))
                 continue
             services.matcher.add(client.subscriber, subscription)
             client.feeds[one.filter] = found_logs = await services.logs.sources_of(one.filter)
@@ -287,6 +338,7 @@ class Connecting:
             for source, one in zip(sources, record.places, strict=True)
             if isinstance(source, Feed)
         }
+        await self._also_read(client, record, logs, places)
         in_flight = [
             Resumed(
                 one.packet_id,
@@ -301,6 +353,28 @@ class Connecting:
                 for number in await services.received_since(client.client_id, mark):
                     client.publisher.received.add(number)
         return places, in_flight
+
+    async def _also_read(
+        self,
+        client: ConnectedClient,
+        record: SessionRecord,
+        logs: Mapping[str, MqttLog],
+        places: dict[Feed, MessagePlace],
+    ) -> None:
+        """Read on in logs of former rules, as far as there are messages, and logs without a place
+        from their beginning: they are newer than the session's last connection.
+        """
+        for one in record.places:
+            former = None if one.log in logs else self._services.logs.find(one.log)
+            position = (one.ledger_id, one.entry_id)
+            if former is not None and START < position < former.feed.end:
+                client.feeds.setdefault(FORMER, []).append(former)
+        keeps = any(one.qos for one in record.subscriptions)
+        for log in logs.values():
+            if log.feed not in places:
+                places[log.feed] = MessagePlace(log.feed.beginning, 0)
+                if keeps:
+                    await self._services.hold.keep(log, whole=True)
 
     def _restore(
         self,

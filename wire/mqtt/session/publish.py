@@ -26,6 +26,7 @@ from struct import pack
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
+from msgspec.structs import replace
 
 from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.broker.publish_throttle import PublishThrottle
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
 
 QOS_1, QOS_2 = 2, 4
 """The bits of the QoS in the flags of a PUBLISH."""
+ID_BYTES: Final = 4
+"""What an identifier of QoS 2 costs in a record, until it is released."""
+ALIAS_BYTES: Final = 120
+"""What a topic alias costs besides the topic."""
 PUBACK: Final = 0x4002
 PUBREC: Final = 0x5002
 PUBCOMP: Final = 0x7002
@@ -80,6 +85,7 @@ class Publisher:
     """Publishes for one connection. See the module's docstring."""
 
     __slots__ = (
+        "_alias_bytes",
         "_aliases",
         "_client",
         "_drained",
@@ -90,6 +96,7 @@ class Publisher:
         "_storing_ids",
         "_throttle",
         "_unacknowledged",
+        "_unreleased_bytes",
         "received",
     )
 
@@ -105,6 +112,9 @@ class Publisher:
         self._unacknowledged = 0
         """Messages of QoS 1 that are being stored."""
         self._aliases: dict[int, str] = {}
+        self._alias_bytes = 0
+        self._unreleased_bytes = 0
+        """Of identifiers that this connection has sent."""
         self._head = runs.head(
             client.client_id.encode(), has_properties=client.version == Version.V5
         )
@@ -124,15 +134,17 @@ class Publisher:
         opened before (see `open_for`), or their number.
         """
         packets, logs = event.packets, self._services.logs
+        if not at and self._client.version == Version.V5:
+            self._resolve(packets)
         end = len(packets)
         while at < end:
-            topic = self._topic_of(packets[at])
+            topic = packets[at].topic
             log = logs.for_topic(topic)
             if log is None or not self._may_begin(log, packets[at]):
                 return at
             stop = at + 1
             while stop < end:
-                following = self._topic_of(packets[stop])
+                following = packets[stop].topic
                 if following != topic and logs.for_topic(following) is not log:
                     break
                 stop += 1
@@ -142,7 +154,7 @@ class Publisher:
 
     async def open_for(self, packet: Publish) -> None:
         """Open the log of a packet, or load it; `BrokerError` if that fails."""
-        log = await self._services.logs.open_for(self._topic_of(packet))
+        log = await self._services.logs.open_for(packet.topic)
         if not self._may_begin(log, packet):
             await self._client.mark(log)
         if packet.retain:
@@ -170,21 +182,44 @@ class Publisher:
             return False
         return not packet.flags & QOS_2 or not self._client.lasts or self._client.is_marked(log)
 
-    def _topic_of(self, packet: Publish) -> str:
-        """Its topic; sets the alias, if it has one."""
-        if not packet.properties:
-            return packet.topic
-        alias = packet.properties.get(Property.TOPIC_ALIAS)
-        if alias is None:
-            return packet.topic
-        if alias > self._services.options.topic_alias_maximum:
-            raise PacketError(ReasonCode.TOPIC_ALIAS_INVALID, f"topic alias {alias} is too large")
-        if packet.topic:
-            self._aliases[alias] = packet.topic
-        found = self._aliases.get(alias)
-        if found is None:
-            raise PacketError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} is not set")
-        return found
+    def _resolve(self, packets: list[Publish]) -> None:
+        """Set and replace topic aliases, in order. What was resolved before stays as it is."""
+        for place, packet in enumerate(packets):
+            alias = packet.properties.get(Property.TOPIC_ALIAS) if packet.properties else None
+            if alias is None:
+                continue
+            if alias > self._services.options.topic_alias_maximum:
+                text = f"topic alias {alias} is too large"
+                raise PacketError(ReasonCode.TOPIC_ALIAS_INVALID, text)
+            if packet.topic:
+                self._set_alias(alias, packet.topic)
+                continue
+            found = self._aliases.get(alias)
+            if found is None:
+                raise PacketError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} is not set")
+            packets[place] = replace(packet, topic=found)
+
+    def _set_alias(self, alias: int, topic: str) -> None:
+        before = self._aliases.get(alias)
+        if before == topic:
+            return
+        more = ALIAS_BYTES + len(topic)
+        if not self._services.alias_memory.take(more):
+            raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for topic aliases")
+        self._aliases[alias] = topic
+        self._alias_bytes += more
+        if before is not None:
+            self._give_back(ALIAS_BYTES + len(before))
+
+    def _give_back(self, size: int) -> None:
+        self._alias_bytes -= size
+        self._services.alias_memory.give_back(size)
+
+    def close(self) -> None:
+        """The connection is closed: nothing is published any more."""
+        self._aliases.clear()
+        self._give_back(self._alias_bytes)
+        self._forget_ids(self._unreleased_bytes)
 
     # -- storing ------------------------------------------------------------------------------
 
@@ -290,6 +325,17 @@ class Publisher:
             waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
             if waiting > self._services.options.receive_maximum:
                 raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
+        if twos:
+            if not self._services.unreleased_memory.take(ID_BYTES * twos):
+                raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
+            self._unreleased_bytes += ID_BYTES * twos
+
+    def _forget_ids(self, count: int) -> None:
+        size = min(
+            ID_BYTES * count, self._unreleased_bytes
+        )  # the others are of a connection before
+        self._unreleased_bytes -= size
+        self._services.unreleased_memory.give_back(size)
 
     def _pieces(
         self, data: bytes, kept: Sequence[Publish], packets: Sequence[Publish]
@@ -304,7 +350,7 @@ class Publisher:
         pieces = []
         for one in kept:
             if one.properties and Property.TOPIC_ALIAS in one.properties:
-                topic = self._topic_of(one).encode()
+                topic = one.topic.encode()
                 properties = without_alias(data[one.begin : one.end])
                 payload = data[one.payload_at : one.end]
                 first = runs.PUBLISH | one.flags
@@ -320,7 +366,7 @@ class Publisher:
         if packet.properties:
             properties = without_alias(data[packet.begin : packet.end])
         payload = data[packet.payload_at : packet.end]
-        topic, client_id = self._topic_of(packet), self._client.client_id
+        topic, client_id = packet.topic, self._client.client_id
         message = RetainedMessage(client_id, topic, payload, packet.qos, properties)
         self._services.retained.put(message, now_ms, done)
 
@@ -380,20 +426,23 @@ class Publisher:
         the client sends its messages again.
         """
         client = self._client
+        self._forget_ids(len(run.twos))
         client.connection.complain("publishes refused", str(error))
         if client.version != Version.V5:
             if run.ones or run.twos:
                 client.end(str(error))
             return
-        reason, why = reason_of(error), client.problem(str(error))
+        reason = reason_of(error)
         for kind, ids in ((PacketType.PUBACK, run.ones), (PacketType.PUBREC, run.twos)):
             for number in ids:
-                client.send(encode.acknowledgement(client.version, kind, number, reason, why))
+                encoded = partial(encode.acknowledgement, client.version, kind, number, reason)
+                client.answer(encoded, str(error))
 
     def released(self, ids: Sequence[int]) -> None:
         """Answer PUBREL."""
         client = self._client
         known = [number for number in ids if self.received.discard(number)]
+        self._forget_ids(len(known))
         if known:
             client.when_saved(partial(client.send, _packed(PUBCOMP, known), len(known)))
         if len(known) == len(ids):

@@ -1,5 +1,6 @@
 """The session of one connection, as the link sees it: packets to their handlers, in order.
 
+    exchanging   the client authenticates in several steps, and sends AUTH only
     connecting   CONNECT is being processed; later packets wait
     open         packets are handled
     busy         a packet waits for storage or for a log to be loaded; later ones wait
@@ -38,9 +39,10 @@ from magnetar.wire.mqtt.codec.packets import (
 )
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import Publishes
-from magnetar.wire.mqtt.errors import PacketError
+from magnetar.wire.mqtt.errors import PacketError, ProtocolViolation
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session import subscribe
+from magnetar.wire.mqtt.session.authentication import Authentication, AuthenticationFailed
 from magnetar.wire.mqtt.session.connect import Connecting
 
 if TYPE_CHECKING:
@@ -62,9 +64,12 @@ class MqttSession:
     """See the module's docstring."""
 
     __slots__ = (
+        "_authentication",
         "_busy",
         "_clock",
+        "_connecting",
         "_ended",
+        "_reserved",
         "_services",
         "_waiting",
         "_weight",
@@ -87,10 +92,16 @@ class MqttSession:
         self.heard = self._clock.monotonic()
         """When the last packet was received."""
         self._busy = self._ended = False
+        self._authentication: Authentication | None = None
+        """None before CONNECT, and for a client that uses no method."""
+        self._connecting: Connecting | None = None
+        """The CONNECT whose authentication is not over."""
         self._waiting: deque[Event] | None = None
         """Packets that wait; None for none, because an idle connection is to be small."""
         self._weight = 0
         """Memory of the packets that wait."""
+        self._reserved = 0
+        """Memory of CONNECT, until the client is connected."""
 
     # -- packets ------------------------------------------------------------------------------
 
@@ -115,10 +126,12 @@ class MqttSession:
 
     def _begin(self, event: Event) -> None:
         try:
-            if isinstance(event, Publishes):
+            if self._connecting is not None:
+                self._exchange(self._connecting, event)
+            elif isinstance(event, Publishes):
                 self._publish(event, 0)
             elif isinstance(event, Connect):
-                self._hold_for(self._connect(event))
+                self._begin_connecting(event)
             else:
                 self._handle(event)
         except PacketError as error:
@@ -140,8 +153,7 @@ class MqttSession:
             case Disconnect():
                 self._disconnect(client, event)
             case Auth():
-                text = "this connection does not use enhanced authentication"
-                raise PacketError(ReasonCode.PROTOCOL_ERROR, text)
+                self._authenticate_again(client, event)
 
     def _client(self) -> ConnectedClient:
         assert self.client is not None, "packets wait until the client is connected"
@@ -203,11 +215,84 @@ class MqttSession:
 
     # -- CONNECT and DISCONNECT ---------------------------------------------------------------
 
-    async def _connect(self, packet: Connect) -> None:
-        connecting = Connecting(self._services, self.connection, self.wire, packet)
+    def _begin_connecting(self, packet: Connect) -> None:
+        self._reserved = _connect_weight(packet)
+        if not self.connection.has_room_to_wait(self._reserved):
+            self._reserved = 0
+            raise PacketError(ReasonCode.SERVER_BUSY, "no memory for clients that connect")
+        authentication = Authentication(self._services.broker.access)
+        connecting = Connecting(self._services, self.connection, self.wire, packet, authentication)
         self.keep_alive = connecting.keep_alive
-        if await connecting.run(self._enter) is None:
-            self._ended = True
+        try:
+            authentication.begin(packet)
+        except AuthenticationFailed as error:
+            self._refuse(connecting, error.reason, str(error))
+            return
+        if authentication.method:
+            self._authentication = authentication
+        self._go_on_connecting(connecting)
+
+    def _go_on_connecting(self, connecting: Connecting) -> None:
+        """Connect if the authentication is over, else send its next message."""
+        if connecting.authentication.is_over:
+            self._connecting = None
+            self._hold_for(self._connect(connecting))
+        else:
+            self._connecting = connecting
+            try:
+                self._send_auth(connecting.authentication, ReasonCode.CONTINUE_AUTHENTICATION)
+            except PacketError as error:
+                self._refuse(connecting, error.reason, str(error))
+
+    def _exchange(self, connecting: Connecting, event: Event) -> None:
+        """A packet that comes before the authentication is over [MQTT-3.1.2-30]."""
+        if isinstance(event, Disconnect):
+            self._connecting, self._ended = None, True
+            self.connection.end("the client leaves")
+            return
+        try:
+            if not isinstance(event, Auth):
+                raise PacketError(ReasonCode.PROTOCOL_ERROR, "a packet before CONNACK")
+            connecting.authentication.proceed(event)
+        except (PacketError, AuthenticationFailed) as error:
+            self._refuse(connecting, error.reason, str(error))
+            return
+        self._go_on_connecting(connecting)
+
+    def _refuse(self, connecting: Connecting, reason: ReasonCode, text: str) -> None:
+        self._connecting, self._ended = None, True
+        self._release_connect()
+        connecting.refuse(reason, text)
+
+    def _release_connect(self) -> None:
+        self.connection.has_answered(self._reserved)
+        self._reserved = 0
+
+    def _send_auth(self, authentication: Authentication, reason: ReasonCode) -> None:
+        self.wire.pack_auth(authentication.answer(reason))
+        self.connection.touch()
+
+    async def _connect(self, connecting: Connecting) -> None:
+        try:
+            if await connecting.run(self._enter) is None:
+                self._ended = True
+        finally:
+            self._release_connect()
+
+    def _authenticate_again(self, client: ConnectedClient, packet: Auth) -> None:
+        """AUTH of a connected client (4.12.1)."""
+        authentication = self._authentication
+        if authentication is None:
+            raise ProtocolViolation("CONNECT named no authentication method")  # [MQTT-4.12.0-7]
+        try:
+            authentication.proceed(packet)
+        except AuthenticationFailed as error:
+            raise PacketError(error.reason, str(error)) from None  # [MQTT-4.12.1-2]
+        if authentication.is_over:
+            client.principal = authentication.principal
+            self._send_auth(authentication, ReasonCode.SUCCESS)
+        else:
+            self._send_auth(authentication, ReasonCode.CONTINUE_AUTHENTICATION)
 
     def _enter(self, client: ConnectedClient) -> bool:
         """The client may connect; returns whether its connection is still there."""
@@ -307,8 +392,10 @@ class MqttSession:
 
     @property
     def silence_seconds_allowed(self) -> float:
-        """Without limit for the link: `keep_alive.py` has the client's own interval."""
-        return math.inf
+        """Without limit for the link, once a client is connected: `keep_alive.py` has its own
+        interval.
+        """
+        return 0.0 if self.client is None else math.inf
 
     def quiet(self) -> None:
         """Clients ping, not servers."""
@@ -328,6 +415,8 @@ class MqttSession:
         self._ended = True
         self.wire.close()
         self._drop_waiting()
+        self._connecting = None
+        self._release_connect()
         self._services.keep_alive.leave(self)
         client = self.client
         if client is None or client.gone:
@@ -343,6 +432,12 @@ class MqttSession:
     async def _leave(self, client: ConnectedClient) -> None:
         await self._services.sessions.leave(client.client_id, client)
         client.release()
+
+
+def _connect_weight(packet: Connect) -> int:
+    """The memory of a CONNECT, whose will may be large."""
+    will = 0 if packet.will is None else len(packet.will.payload)
+    return 2 * PACKET_BYTES + will + len(packet.password or b"")
 
 
 def _weight(event: Event) -> int:

@@ -9,8 +9,12 @@ Invariant: a granted subscription gets every matching message that is stored aft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import trio
 
 from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.kernel.errors import BrokerError
@@ -24,7 +28,7 @@ from magnetar.wire.mqtt.codec.packets import (
 )
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
-from magnetar.wire.mqtt.errors import reason_of
+from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
@@ -40,12 +44,37 @@ class _Granted(NamedTuple):
     handling: RetainHandling
 
 
+FILTER_BYTES: Final = 300
+"""Memory of a filter of a packet while that is handled."""
+FILTERS_PER_TURN: Final = 100
+"""Filters that are handled in one turn, after which other tasks run."""
+
+
+@contextmanager
+def _reserved(client: ConnectedClient, filters: Sequence[object]) -> Iterator[None]:
+    """Have memory for a packet of so many filters until it is answered."""
+    size = FILTER_BYTES * len(filters)
+    if not client.connection.has_room_for(size):
+        raise PacketError(ReasonCode.SERVER_BUSY, f"no memory for {len(filters)} filters")
+    try:
+        yield
+    finally:
+        client.connection.has_answered(size)
+
+
 async def on_subscribe(services: MqttServices, client: ConnectedClient, packet: Subscribe) -> None:
+    with _reserved(client, packet.filters):
+        await _on_subscribe(services, client, packet)
+
+
+async def _on_subscribe(services: MqttServices, client: ConnectedClient, packet: Subscribe) -> None:
     identifier = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, 0)
     reasons: list[ReasonCode] = []
     granted: list[_Granted] = []
     problem = ""
-    for filter, options in packet.filters:
+    for count, (filter, options) in enumerate(packet.filters, 1):
+        if count % FILTERS_PER_TURN == 0:
+            await trio.lowlevel.checkpoint()
         try:
             reason = _refusal(services, client, filter)
             if reason is None:
@@ -58,7 +87,7 @@ async def on_subscribe(services: MqttServices, client: ConnectedClient, packet: 
         reasons.append(reason)
     if granted and client.lasts:
         await client.saved()
-    client.send(encode.suback(client.version, packet.packet_id, reasons, client.problem(problem)))
+    client.answer(partial(encode.suback, client.version, packet.packet_id, reasons), problem)
     for one in granted:
         if one.subscription.filter.startswith(topics.SHARE):
             continue  # no retained messages are sent to a shared subscription (4.8.2)
@@ -104,7 +133,10 @@ async def _subscribe(
         filter, options.qos, options.no_local, options.retain_as_published, identifier
     )
     shared = topics.shared(filter)
-    logs = await services.logs.sources_of(filter if shared is None else shared.filter)
+    generation = services.logs.generation
+    logs = await (
+        services.logs.sources_of(filter) if shared is None else services.groups.logs_of(filter)
+    )
     for log in logs:
         services.broker.access.check(
             client.principal, Action.READ, ResourceType.TOPIC, log.name.full
@@ -120,18 +152,24 @@ async def _subscribe(
     elif not client.gone:
         services.matcher.add(client.subscriber, subscription)
         services.join(client.subscriber, client.feeds, filter, logs)
+    if services.logs.generation != generation:  # the rules have changed meanwhile
+        await client.read_new_logs()
+        await services.groups.read_new_logs()
     return _Granted(subscription, is_new, options.retain_handling)
 
 
 async def on_unsubscribe(
     services: MqttServices, client: ConnectedClient, packet: Unsubscribe
 ) -> None:
-    reasons: Sequence[ReasonCode] = [
-        _unsubscribe(services, client, filter) for filter in packet.filters
-    ]
+    reasons: list[ReasonCode] = []
+    with _reserved(client, packet.filters):
+        for count, filter in enumerate(packet.filters, 1):
+            if count % FILTERS_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
+            reasons.append(_unsubscribe(services, client, filter))
     if client.lasts:
         await client.saved()
-    client.send(encode.unsuback(client.version, packet.packet_id, reasons))
+    client.answer(partial(encode.unsuback, client.version, packet.packet_id, reasons))
 
 
 def _unsubscribe(services: MqttServices, client: ConnectedClient, filter: str) -> ReasonCode:

@@ -131,10 +131,10 @@ class KeyedLog:
                 apply(message)
 
     async def messages(self) -> AsyncGenerator[KeyedMessage, None]:
-        """The same, one by one; other tasks run after each part."""
+        """The entries that there are now, one by one; other tasks run after each part."""
         ledger = (await self.open()).ledger
-        position = ledger.chain.first
-        while ledger.chain.has(position):
+        position, last = ledger.chain.first, ledger.chain.confirmed
+        while ledger.chain.has(position) and position <= last:
             part = await ledger.losses.read_round(position, READ_ENTRIES, READ_BYTES)
             for place in range(len(part.payloads)):
                 at = (part.ledger_id, part.first_entry + place)

@@ -13,9 +13,11 @@ Both are bytes, without the topic, which the tree has:
                 | payload; numbers are varints
     beyond it   u8 0 | position
 
+The topics are always in memory, and have a budget of their own; a new one beyond it is refused.
+
 A replay sends all matches to one new subscription, as fast as its client acknowledges and receives
 (mosquitto #3096: there, only as many arrive as its queue has room for). It holds names of the tree
-it walks through, and no messages.
+it walks through, and no messages; a client has one at a time.
 
 Invariants: the tree has the last stored message of each topic, in the order of their storage; bytes
 in memory do not exceed the budget by more than one message.
@@ -24,7 +26,7 @@ in memory do not exceed the budget by more than one message.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import trio
@@ -32,7 +34,8 @@ import trio
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.entry.mqtt.run import StoredPublish
-from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.kernel.errors import BrokerError, Corrupted, QuotaExceeded
 from magnetar.core.kernel.varints import number_at, varint, varint_end
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
@@ -65,10 +68,13 @@ class RetainedMessages:
 
     replays = True
 
-    def __init__(self, broker: Broker, stored: KeyedLog, bytes_max: int) -> None:
+    def __init__(
+        self, broker: Broker, stored: KeyedLog, bytes_max: int, names_bytes_max: int
+    ) -> None:
         self._broker = broker
         self._stored = stored
         self._bytes_max = bytes_max
+        self._names_bytes_max = names_bytes_max
         self._tree: NameTree[bytes] = NameTree()
         self.bytes = 0
         """Bytes of the messages in memory."""
@@ -100,6 +106,9 @@ class RetainedMessages:
         self, message: RetainedMessage, now_ms: int, done: Callable[[Position | BrokerError], None]
     ) -> None:
         """Store a message; an empty payload removes the topic's. Plain call, after `prepare`."""
+        if message.payload and self._is_full_for(message.topic):
+            done(QuotaExceeded("no memory for the names of more retained messages"))
+            return
         topic, client_id = message.topic.encode(), message.client_id.encode()
         first = runs.PUBLISH | message.qos << 1 | runs.RETAIN
         head = runs.head(client_id, has_properties=True)
@@ -112,6 +121,9 @@ class RetainedMessages:
             done(result)
 
         self._stored.append(head + packet, now_ms, stored)
+
+    def _is_full_for(self, topic: str) -> bool:
+        return self._tree.bytes >= self._names_bytes_max and self._tree.get(topic) is None
 
     def _apply(self, message: KeyedMessage) -> None:
         """Put one stored message into the tree, or remove one."""
@@ -131,20 +143,62 @@ class RetainedMessages:
         if value is not None and value[:1] != _READ:
             self.bytes -= len(value)
 
+    async def delete(self, topics: Sequence[str]) -> int:
+        """Delete messages; returns how many there were. Stored when this returns."""
+        present = [topic for topic in topics if self._tree.get(topic) is not None]
+        await self.prepare()
+        now_ms = self._broker.clock.wall_ms()
+        waits: list[Completion[Position]] = []
+        for topic in present:
+            waits.append(Completion())
+            self.put(RetainedMessage("", topic, b"", 0, b""), now_ms, waits[-1].done)
+        for wait in waits:
+            await wait.result()
+        return len(present)
+
     # -- reading ----------------------------------------------------------------------------------
+
+    def topics(self, filter: str | None = None) -> Iterator[str | None]:
+        """The topics that a filter matches, or all, in any order; None now and then, as in
+        `NameTree`.
+        """
+        matches = self._tree.all() if filter is None else self._tree.match(filter)
+        return (None if one is None else one[0] for one in matches)
+
+    async def find(self, topic: str) -> KeyedMessage | None:
+        """The message of a topic; None if there is none."""
+        value = self._tree.get(topic)
+        return None if value is None else await self._message(topic, value)
 
     def replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
         """Send the retained messages that a subscription matches."""
-        if self._tree.count:
-            self._broker.spawn(self._replay, subscriber, subscription)
+        if not self._tree.count:
+            return
+        is_idle = not subscriber.replays
+        subscriber.replays[subscription.filter] = subscription
+        if is_idle:
+            self._broker.spawn(self._replay_all, subscriber)
+
+    async def _replay_all(self, subscriber: Subscriber) -> None:
+        """One after the other; who subscribes again before its turn has come gets them once."""
+        replays = subscriber.replays
+        while replays and not subscriber.gone:
+            filter, subscription = next(iter(replays.items()))
+            await self._replay(subscriber, subscription)
+            if replays[filter] is subscription:
+                del replays[filter]
+        replays.clear()
 
     async def _replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
         own = subscriber.client_id
-        for count, (name, value) in enumerate(self._tree.match(subscription.filter)):
-            if subscriber.gone:
+        for count, found in enumerate(self._tree.match(subscription.filter)):
+            if subscriber.gone or subscription.filter not in subscriber.subscriptions:
                 return
+            if found is None:
+                await trio.lowlevel.checkpoint()
+                continue
             try:
-                message = await self._message(name, value)
+                message = await self._message(*found)
             except BrokerError as error:
                 log.error("a retained message cannot be read: %s", error)
                 continue

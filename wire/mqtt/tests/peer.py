@@ -14,6 +14,13 @@ KINDS = (
     "SUBACK", "UNSUBSCRIBE", "UNSUBACK", "PINGREQ", "PINGRESP", "DISCONNECT", "AUTH",
 )  # fmt: skip
 PINGREQ = b"\xc0\0"
+SIZES = {
+    **dict.fromkeys((0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A), 1),
+    **dict.fromkeys((0x13, 0x21, 0x22, 0x23), 2),
+    **dict.fromkeys((0x02, 0x11, 0x18, 0x27), 4),
+}
+"""Properties of a fixed size; user properties are pairs of strings, subscription identifiers are
+numbers, all others are strings or binary data."""
 V3, V5 = 4, 5
 
 
@@ -28,6 +35,8 @@ class Received(NamedTuple):
     topic: str = ""
     payload: bytes = b""
     properties: bytes = b""
+    size: int = 0
+    """Bytes of the whole packet."""
 
     @property
     def qos(self) -> int:
@@ -75,6 +84,8 @@ def connect(
     properties: bytes = b"",
     will: tuple[str, bytes, int, bool] | None = None,
     will_properties: bytes = b"",
+    username: str | None = None,
+    password: bytes | None = None,
 ) -> bytes:
     flags = 2 if clean else 0
     payload = text(client_id)
@@ -82,6 +93,12 @@ def connect(
         topic, message, qos, retain = will
         flags |= 4 | qos << 3 | (0x20 if retain else 0)
         payload += block(will_properties, version) + text(topic) + text(message)
+    if username is not None:
+        flags |= 0x80
+        payload += text(username)
+    if password is not None:
+        flags |= 0x40
+        payload += text(password)
     name = "MQIsdp" if version == 3 else "MQTT"
     head = text(name) + bytes((version, flags)) + pack(">H", keep_alive)
     return frame(0x10, head + block(properties, version) + payload)
@@ -131,11 +148,12 @@ def parse(pieces: Sequence[bytes], version: int = V3) -> list[Received]:
     """All packets in these bytes, which end with a packet."""
     data, at, found = b"".join(pieces), 0, []
     while at < len(data):
-        first = data[at]
+        begin, first = at, data[at]
         size, at = _number(data, at + 1)
         assert at + size <= len(data), "the server has sent part of a packet"
-        found.append(_parsed(first, data[at : at + size], version))
+        packet = _parsed(first, data[at : at + size], version)
         at += size
+        found.append(packet._replace(size=at - begin))
     return found
 
 
@@ -150,10 +168,30 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _properties(data: bytes, at: int, version: int) -> tuple[bytes, int]:
-    if version < V5 or at == len(data):
+    if version < V5 or at >= len(data):
         return b"", at
     size, at = _number(data, at)
     return data[at : at + size], at + size
+
+
+def properties_in(data: bytes) -> list[tuple[int, bytes]]:
+    """The identifiers of properties with their values as bytes, in their order."""
+    at, found = 0, []
+    while at < len(data):
+        name, begin = data[at], at + 1
+        if name == 0x26:
+            at = begin + 2 + unpack_from(">H", data, begin)[0]
+            at += 2 + unpack_from(">H", data, at)[0]
+        elif name == 0x0B:
+            _, at = _number(data, begin)
+        elif name in SIZES:
+            at = begin + SIZES[name]
+        else:
+            begin += 2
+            at = begin + unpack_from(">H", data, begin - 2)[0]
+        found.append((name, data[begin:at]))
+    assert at == len(data), "the last property is cut"
+    return found
 
 
 def _parsed(first: int, body: bytes, version: int) -> Received:
@@ -175,9 +213,11 @@ def _parsed(first: int, body: bytes, version: int) -> Received:
         (found["number"],) = unpack_from(">H", body)
         found["properties"], at = _properties(body, 2, version)
         found["reasons"] = tuple(body[at:])
-    elif kind == "DISCONNECT":
+    elif kind in ("DISCONNECT", "AUTH"):
         found["reasons"] = tuple(body[:1])
+        found["properties"], _ = _properties(body, 1, version)
     elif kind != "PINGRESP":
         (found["number"],) = unpack_from(">H", body)
         found["reasons"] = tuple(body[2:3])
+        found["properties"], _ = _properties(body, 3, version)
     return Received(**found)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import trio
+
 from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
 from magnetar.wire.mqtt.conftest import Stage
+from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import publish, subscribe, unsubscribe
 
 
@@ -32,6 +35,17 @@ async def test_a_will(stage: Stage) -> None:
     assert (only.topic, only.payload, only.qos, only.retain) == ("w", b"x", 1, False)
     _, retained = await reader.says(subscribe(("w", 0)))
     assert retained.retain
+
+
+async def test_a_will_is_retained_before_it_is_received(stage: Stage) -> None:
+    """Also the first retained message of a server, which makes the topic of them."""
+    reader = await stage.subscribed("r", ("w", 0))
+    async with trio.open_nursery() as nursery:
+        will = StoredWill("w", b"x", 0, True)
+        nursery.start_soon(stage.services.publish_will, "c", will)
+        while not peer.parse(reader.wire.take_outgoing()):
+            await trio.lowlevel.checkpoint()
+        assert stage.services.retained.count == 1
 
 
 async def test_messages_of_qos_2_behind_a_mark(stage: Stage) -> None:

@@ -16,6 +16,7 @@ from magnetar.wire.mqtt.wire import MqttWire, WireState
 
 CONNECT = b"\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0"
 CONNECT_5 = b"\x10\x0d\0\x04MQTT\x05\x02\0\x3c\0\0\0"
+CONNACK = b"\x20\x03\0\0\0"
 FIRST = {
     "CONNACK": b"\x20\x02\0\0",
     "PUBLISH": b"\x30\x03\0\x01t",
@@ -30,10 +31,14 @@ FIRST = {
 
 
 def ended(*pieces: bytes, packet_bytes_max: int = 1_000) -> tuple[ReasonCode, bytes]:
-    """The reason for which the last piece ends the connection, and what was sent in all."""
+    """The reason for which the last piece ends the connection, and what is sent then; the first of
+    several is CONNECT, and answered.
+    """
     wire = MqttWire(packet_bytes_max)
     for piece in pieces[:-1]:
         assert wire.feed(piece) == len(piece)
+        wire.pack([CONNACK])
+        assert wire.take_outgoing() == [CONNACK]
     with pytest.raises(PacketError) as caught:
         wire.feed(pieces[-1])
     assert wire.state is WireState.CLOSED
@@ -56,9 +61,11 @@ def test_the_first_packet_is_connect(data: bytes) -> None:
     ("connect", "answer"), [(CONNECT, b""), (CONNECT_5, b"\xe0\x01\x82")], ids=["3.1.1", "5.0"]
 )
 def test_a_second_connect_ends_the_connection(connect: bytes, answer: bytes) -> None:
-    """[MQTT-3.1.0-2 of both]: in one piece or in two."""
+    """[MQTT-3.1.0-2 of both]: also before the first one is answered, but then without DISCONNECT
+    [MQTT-3.14.0-1].
+    """
     assert ended(connect, connect) == (ReasonCode.PROTOCOL_ERROR, answer)
-    assert ended(connect + connect) == (ReasonCode.PROTOCOL_ERROR, answer)
+    assert ended(connect + connect) == (ReasonCode.PROTOCOL_ERROR, b"")
 
 
 @pytest.mark.parametrize("level", [4, 5])

@@ -21,6 +21,7 @@ from magnetar.wire.mqtt.wire import MqttWire, WireState
 
 CONNECT = b"\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0"
 CONNECT_5 = b"\x10\x0d\0\x04MQTT\x05\x02\0\x3c\0\0\0"
+CONNACK = b"\x20\x03\0\0\0"
 STREAM = b"".join(
     (
         CONNECT,
@@ -111,8 +112,15 @@ def test_a_large_packet_says_how_large_it_is() -> None:
     ],
 )
 def test_what_no_rule_allows(data: bytes, answer: list[bytes]) -> None:
-    """Only 5.0 has words for it, but for the return codes of CONNACK."""
+    """Only 5.0 has words for it, but for the return codes of CONNACK; and for what follows an
+    accepted CONNECT.
+    """
     wire = MqttWire(packet_bytes_max=1_000_000)
+    if data.startswith(CONNECT_5):
+        wire.feed(CONNECT_5)
+        wire.pack([CONNACK])
+        assert wire.take_outgoing() == [CONNACK]
+        data = data[len(CONNECT_5) :]
     with pytest.raises(PacketError):
         wire.feed(data)
     assert wire.take_outgoing() == answer

@@ -6,6 +6,7 @@ import pytest
 
 from magnetar.core.kernel.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFound
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.tests.test_held import Holder
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Stage, stage
 from magnetar.wire.kafka.groups.commit import CommittedPosition
@@ -47,6 +48,19 @@ async def test_its_own_subscription_comes_and_goes(stage: Stage) -> None:
     assert "g" not in topic.subscriptions
     assert await offsets.forget("g", T) == errors.NONE
     assert await offsets.forget("g", ("none", 0)) == errors.NONE
+
+
+async def test_a_held_subscription_is_read_and_never_moved(stage: Stage) -> None:
+    """Only its holder knows what it keeps (`core/topic/subscription/held.py`)."""
+    topic, offsets = await topic_of(stage), stage.front.services.offsets
+    topic.env.held.add(Holder("g", 1))
+    assert await commit(stage, CommittedPosition(1)) == errors.INVALID_GROUP_ID
+    assert not topic.subscriptions, "nor is it created"
+    await topic.hold("g")
+    assert await commit(stage, CommittedPosition(1)) == errors.INVALID_GROUP_ID
+    assert await offsets.fetch("g", T) == CommittedPosition(3)
+    assert await offsets.forget("g", T) == errors.NONE
+    assert "g" in topic.subscriptions
 
 
 async def test_a_subscription_of_pulsars_stays(stage: Stage) -> None:

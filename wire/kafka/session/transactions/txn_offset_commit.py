@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, InvalidName
-from magnetar.core.kernel.names import check_subscription
 from magnetar.core.transactions.transaction import PendingCommit, TransactionState
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
@@ -81,7 +80,7 @@ class TxnOffsetCommitHandlers:
                     commit = replace(commit_of(part, now_ms), order=order)
                     offsets.append((*where, commit))
         try:
-            check_subscription(request.group_id)
+            self._offsets.check_group(request.group_id)
             await self._groups.ready(request.group_id)
             self._check_member(request)
             await self._extend(request, offsets)

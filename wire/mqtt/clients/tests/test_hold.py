@@ -65,6 +65,20 @@ async def test_a_session_of_an_empty_log_keeps_all_that_comes(stage: Stage) -> N
     assert await backlog(stage) == 3
 
 
+async def test_a_session_that_fell_asleep_when_its_log_was_empty_keeps_all() -> None:
+    """Its place, the beginning of the log, is in no ledger yet."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        sleeper = await stage.subscribed("d", ("t", 1), clean=False)
+        await sleeper.leaves()
+        await write(stage, 35)
+        assert await backlog(stage) == 35
+        await stage.services.hold.advance()
+        await stage.broker.housekeeping.trim(await topic_of(stage))
+        _, (_, *got) = await stage.connects("d", clean=False)
+        assert [one.payload for one in got] == [b"%d" % n for n in range(35)]
+
+
 async def test_a_log_that_no_session_needs_is_released(stage: Stage) -> None:
     sleeper = await stage.subscribed("d", ("t", 1), clean=False)
     assert await backlog(stage) == 0

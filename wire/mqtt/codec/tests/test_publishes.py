@@ -102,6 +102,12 @@ def test_names_are_remembered_up_to_a_limit() -> None:
     assert len(names) <= NAMES_MAX
 
 
+def test_large_names_are_not_remembered() -> None:
+    names = TopicNames()
+    assert names[bytes(b"x" * 10_000)] == "x" * 10_000
+    assert not names
+
+
 @given(st.binary(max_size=60), st.booleans())
 def test_arbitrary_bytes(data: bytes, new: bool) -> None:
     try:

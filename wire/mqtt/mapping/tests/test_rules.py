@@ -91,3 +91,9 @@ def test_overlap_and_cover(one: str, other: str, name: str) -> None:
 def test_rules_that_make_no_sense(rule: MappingRule) -> None:
     with pytest.raises(InvalidName):
         Rules(HOME, [rule])
+
+
+def test_large_topics_are_not_remembered() -> None:
+    rules = Rules(NamespaceName.parse("public/default"), ())
+    assert rules.topic_for("x" * 10_000) == rules.topic_for("x")
+    assert list(rules._cached) == ["x"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.tests import peer
@@ -212,6 +213,20 @@ async def test_a_client_that_is_gone_before_its_session_is_there(stage: Stage) -
     assert stage.services.sessions.connected == {}
     _, (connack,) = await stage.connects("d", clean=False)
     assert connack.number == 1
+
+
+@pytest.mark.parametrize(("version", "reason"), [(4, 3), (V5, 0x9C)])
+async def test_another_server_that_has_the_sessions(version: int, reason: int) -> None:
+    """(4.11) A client of 5.0 gets its address."""
+    table = OwnershipTable()
+    async with serving(ownership=table) as stage:
+        table.topics[stage.services.sessions.topic.full] = Peer(2, {"mqtt": "other:1883"})
+        client, (connack,) = await stage.connects("d", version=version)
+        assert connack.reasons == (reason,)
+        assert (b"\x1c\0\x0aother:1883" in connack.properties) is (version == V5)
+        assert client.line.ending is not None
+        table.topics.clear()
+        await stage.connected("d", version=version)
 
 
 async def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:

@@ -201,3 +201,18 @@ def test_a_packet_without_its_alias() -> None:
     properties = without_alias(packet)
     assert properties == user + user
     assert [(one.name, one.value) for one in fields(properties)] == [(b"a", b"b")] * 2
+
+
+async def test_an_alias_that_gets_another_topic(stage: Stage) -> None:
+    """In one read, each message has the topic that the alias had before it."""
+    reader = await stage.subscribed("r", ("x/#", 0))
+    writer = await stage.connected("w", version=V5)
+    alias = b"\x23\0\1"
+    await writer.says(publish("x/1", b"1", version=V5, properties=alias))
+    await writer.says(
+        publish("", b"2", version=V5, properties=alias),
+        publish("x/2", b"3", version=V5, properties=alias),
+        publish("", b"4", version=V5, properties=alias),
+    )
+    got = [(one.topic, one.payload) for one in await reader.receive()]
+    assert got == [("x/1", b"1"), ("x/1", b"2"), ("x/2", b"3"), ("x/2", b"4")]

@@ -22,7 +22,7 @@ async def test_a_client_gets_what_another_publishes(stage: Stage) -> None:
 
 
 async def test_the_three_packets_of_qos_2(stage: Stage) -> None:
-    """[MQTT-4.3.3-8] to [MQTT-4.3.3-13]"""
+    """In both directions [MQTT-4.3.3-4], [MQTT-4.3.3-8], [MQTT-4.3.3-11]"""
     reader = await stage.subscribed("r", ("t", 2))
     writer = await stage.connected("w")
     (pubrec,) = await writer.says(publish("t", b"x", qos=2, number=5))
@@ -36,7 +36,7 @@ async def test_the_three_packets_of_qos_2(stage: Stage) -> None:
 
 
 async def test_packets_before_connack_wait(stage: Stage) -> None:
-    """Clients need not wait for CONNACK (3.1.4)."""
+    """Clients need not wait for CONNACK (3.1.4), which comes first [MQTT-3.2.0-1 of 3.1.1]."""
     client = stage.stranger()
     answers = await client.says(
         connect("c"), subscribe(("t", 1), number=3), publish("t", b"x", qos=1, number=4),
@@ -67,9 +67,10 @@ async def test_a_second_connect(stage: Stage, version: int) -> None:
     assert [(one.kind, one.reasons) for one in answers] == expected
 
 
-async def test_a_ping(stage: Stage) -> None:
-    """[MQTT-3.12.4-1]"""
-    client = await stage.connected()
+@pytest.mark.parametrize("version", [peer.V3, V5])
+async def test_a_ping(stage: Stage, version: int) -> None:
+    """[MQTT-3.12.4-1 of both]"""
+    client = await stage.connected(version=version)
     assert [one.kind for one in await client.says(peer.PINGREQ, peer.PINGREQ)] == ["PINGRESP"] * 2
 
 
@@ -84,7 +85,7 @@ async def test_acknowledgements_of_unknown_identifiers(stage: Stage) -> None:
 
 
 async def test_pubrec_with_a_failure_ends_the_exchange(stage: Stage) -> None:
-    """[MQTT-4.3.3-4]: the identifier is free again."""
+    """There is no PUBREL [MQTT-4.3.3-4], and the identifier is free again."""
     reader = await stage.subscribed("r", ("t", 2), version=V5)
     writer = await stage.connected("w")
     await writer.says(publish("t", b"x", qos=2, number=1))

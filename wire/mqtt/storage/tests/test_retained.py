@@ -6,7 +6,8 @@ import pytest
 
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
-from magnetar.wire.mqtt.tests.peer import V5, Received, publish, subscribe
+from magnetar.wire.mqtt.tests import peer
+from magnetar.wire.mqtt.tests.peer import V5, Received, publish, subscribe, unsubscribe
 
 
 async def retain(stage: Stage, *messages: tuple[str, bytes], qos: int = 0) -> None:
@@ -91,3 +92,46 @@ async def test_system_topics_need_their_name(stage: Stage) -> None:
     assert [one.topic for one in await retained(stage, "#")] == ["z/y"]
     assert [one.topic for one in await retained(stage, "+/y")] == ["z/y"]
     assert [one.topic for one in await retained(stage, "$x/#")] == ["$x/y"]
+
+
+async def test_there_is_a_limit_to_their_topics() -> None:
+    async with serving(retained_names_bytes_max=600) as stage:
+        writer = await stage.connected("w", version=V5)
+
+        async def keep(topic: str, payload: bytes = b"x") -> tuple[int, ...]:
+            packet = publish(topic, payload, qos=1, number=1, retain=True, version=V5)
+            (puback,) = await writer.says(packet)
+            return puback.reasons
+
+        assert [await keep(topic) for topic in ("a", "b", "c", "d")] == [()] * 4
+        assert await keep("e") == (0x97,)
+        assert await keep("d", b"later") == ()
+        assert await keep("a", b"") == ()
+        assert await keep("e") == ()
+        assert stage.services.retained.count == 4
+
+
+async def test_a_client_gets_them_once_if_it_subscribes_again_before_their_turn() -> None:
+    """A client that does not read holds one replay, however often it subscribes."""
+    async with serving() as stage:
+        await retain(stage, *((f"a/{n}", b"x") for n in range(5)), qos=1)
+        reader = await stage.connected("r", version=V5, properties=b"\x21\0\1")
+        found = await reader.says(*[subscribe(("a/#", 1), number=n, version=V5) for n in (1, 2, 3)])
+        subscriber = stage.services.sessions.connected["r"].subscriber
+        assert list(subscriber.replays) == ["a/#"]
+        pending = [one for one in found if one.kind == "PUBLISH"]
+        topics = []
+        while pending:
+            topics += [one.topic for one in pending]
+            pending = await reader.acknowledges(*pending)
+        assert topics == 2 * [f"a/{n}" for n in range(5)]
+
+
+async def test_none_comes_to_a_filter_that_is_unsubscribed() -> None:
+    async with serving() as stage:
+        await retain(stage, *((f"a/{n}", b"x") for n in range(5)), qos=1)
+        reader = await stage.connected("r", version=V5, properties=b"\x21\0\1")
+        _, first = await reader.says(subscribe(("a/#", 1), version=V5))
+        await reader.says(unsubscribe("a/#", version=V5))
+        assert await reader.acknowledges(first) == []
+        assert await reader.says(peer.PINGREQ) != []

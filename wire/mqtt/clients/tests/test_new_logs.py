@@ -1,0 +1,112 @@
+"""Logs that are new: every session gets a place there before a message is stored, or all of it."""
+
+from __future__ import annotations
+
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.testing.broker import Stores
+from magnetar.wire.mqtt.clients.hold import SUBSCRIPTION
+from magnetar.wire.mqtt.clients.tests.test_rule_changes import SHARED, acknowledged, resumed
+from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.mapping.rules import MappingRule
+from magnetar.wire.mqtt.tests.peer import publish, unsubscribe
+
+FUNNEL = TopicName.parse("public/default/mqtt")
+
+
+async def begin(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(FUNNEL, 1)
+
+
+async def grow(stage: Stage) -> None:
+    """Three partitions more, which the front notices."""
+    await stage.broker.catalog.grow_partitioned(FUNNEL, 4)
+    assert await stage.services.logs.look_for_partitions()
+
+
+async def write(stage: Stage, count: int) -> set[bytes]:
+    """Messages to all partitions."""
+    writer = await stage.connected("w")
+    for number in range(count):
+        topic = f"t/{number}"
+        await writer.says(publish(topic, b"%d" % number, qos=1, number=number + 1))
+    await writer.leaves()
+    return {b"%d" % number for number in range(count)}
+
+
+async def test_messages_in_new_partitions_are_missed_by_nobody() -> None:
+    """Also those that are stored before the sessions know of the partitions."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        await begin(stage)
+        reader = await stage.subscribed("r", ("t/#", 1))
+        worker = await stage.subscribed("k", ("$share/g/t/#", 1), **SHARED)
+        for name, filter, options in (
+            ("s", "t/#", {"clean": False}),
+            ("g", "$share/h/t/#", SHARED),
+        ):
+            await (await stage.subscribed(name, (filter, 1), **options)).leaves()
+        await grow(stage)
+        expected = await write(stage, 40)
+        await stage.services.new_logs.read(whole=True)
+        expected |= await write(stage, 80)
+        for client in reader, worker:
+            assert set(await acknowledged(client)) == expected
+        for name, more in (("s", {}), ("g", SHARED)):
+            assert set(await resumed(stage, name, **more)) == expected
+
+
+async def test_new_partitions_keep_what_sleeping_sessions_need() -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        await begin(stage)
+        await (await stage.subscribed("s", ("t/#", 1), clean=False)).leaves()
+        await grow(stage)
+        expected = await write(stage, 100)
+        await stage.services.new_logs.read(whole=True)
+        for _ in range(3):
+            await stage.services.hold.advance()
+            await stage.forward(1)
+        for number in range(4):
+            topic = (await stage.broker.topic(FUNNEL.partition(number))).stored
+            assert topic is not None
+            assert SUBSCRIPTION in topic.subscriptions
+            await stage.broker.housekeeping.trim(topic)
+        assert set(await resumed(stage, "s")) == expected
+
+
+async def test_a_topic_of_its_own_is_read_by_older_subscriptions() -> None:
+    """Rules may give each MQTT topic a log, and subscriptions with wildcards read new ones, too."""
+    stores = Stores()
+    async with serving(stores, rules=(MappingRule("#", "{each}"),)) as stage:
+        reader = await stage.subscribed("r", ("t/+", 1), ("t/#", 1))
+        other = await stage.subscribed("o", ("u/+", 1), ("t", 1))
+        worker = await stage.subscribed("k", ("$share/g/t/#", 1), **SHARED)
+        await (await stage.subscribed("s", ("t/#", 1), clean=False)).leaves()
+        expected = await write(stage, 5)
+        assert set(await acknowledged(reader)) == expected
+        assert set(await acknowledged(worker)) == expected
+        assert await acknowledged(other) == []
+        assert set(await resumed(stage, "s")) == expected
+        await reader.says(unsubscribe("t/+", "t/#"))
+        await write(stage, 7)
+        assert await acknowledged(reader) == []
+        assert len(await acknowledged(worker)) == 7
+
+
+async def test_a_session_with_qos_0_holds_nothing(stage: Stage) -> None:
+    await begin(stage)
+    await (await stage.subscribed("s", ("t/#", 0), clean=False)).leaves()
+    await grow(stage)
+    await stage.services.new_logs.read(whole=True)
+    topic = (await stage.broker.topic(FUNNEL.partition(3))).stored
+    assert topic is not None
+    assert not topic.subscriptions
+
+
+async def test_a_session_resumes_in_a_partition_that_it_has_never_seen(stage: Stage) -> None:
+    """The partitions came, and nobody told the sessions (a crash)."""
+    await begin(stage)
+    await (await stage.subscribed("s", ("t/#", 1), clean=False)).leaves()
+    await grow(stage)
+    expected = await write(stage, 20)
+    assert set(await resumed(stage, "s")) == expected

@@ -1,0 +1,133 @@
+"""The authentication of one connection: by user name and password, or by an exchange (4.12 of 5.0).
+
+    nobody       CONNECT names no user and no method: the client is `ANYBODY`
+    password     the mechanism PLAIN gets user name and password (RFC 4616), if there is one
+    exchanging   CONNECT names a method, which is a mechanism of core: AUTH carries its messages
+    over         it has succeeded; AUTH may begin another one with the same method
+
+The last message of the server is part of CONNACK, or of the AUTH that ends a re-authentication.
+While a client exchanges before CONNACK, it may send nothing else but DISCONNECT [MQTT-3.1.2-30].
+
+Core has no mechanism yet (`core/broker/access.py`): all methods are refused, and user names are
+accepted without a look at the password.
+
+Invariants: at most one exchange is going on; `principal` changes only when one succeeds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.broker.access import ANYBODY
+from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.wire.mqtt.codec import encode
+from magnetar.wire.mqtt.codec.packets import Auth, Connect, Version
+from magnetar.wire.mqtt.codec.properties import Property
+from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT
+from magnetar.wire.mqtt.errors import PacketError, ProtocolViolation
+from magnetar.wire.mqtt.reason_codes import ReasonCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from magnetar.core.broker.access import Access, Conversation
+
+PLAIN: Final = "PLAIN"
+
+
+class AuthenticationFailed(Exception):
+    """The client is not who it says, or proves it in an unknown way."""
+
+    def __init__(self, reason: ReasonCode, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+class Authentication:
+    """See the module's docstring."""
+
+    __slots__ = ("_access", "_answer", "_conversation", "_packet_bytes_max", "method", "principal")
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._conversation: Conversation | None = None
+        self._answer = b""
+        self._packet_bytes_max = NO_LIMIT
+        self.method = ""
+        """The method of CONNECT; empty for none."""
+        self.principal = ANYBODY
+
+    @property
+    def is_over(self) -> bool:
+        return self._conversation is None
+
+    @property
+    def properties(self) -> Mapping[Property, Any]:
+        """Method and data for AUTH or CONNACK [MQTT-4.12.0-5]; none without a method
+        [MQTT-4.12.0-6].
+        """
+        found: dict[Property, Any] = {}
+        if self.method:
+            found[Property.AUTHENTICATION_METHOD] = self.method
+            if self._answer:
+                found[Property.AUTHENTICATION_DATA] = self._answer
+        return found
+
+    def answer(self, reason: ReasonCode) -> bytes:
+        """Encode AUTH; raises if it is too large for the client [MQTT-3.1.2-24]."""
+        packet = encode.auth(reason, self.properties)
+        if len(packet) > self._packet_bytes_max:
+            raise PacketError(ReasonCode.PACKET_TOO_LARGE, "AUTH is larger than the client accepts")
+        return packet
+
+    # -- packets ------------------------------------------------------------------------------
+
+    def begin(self, packet: Connect) -> None:
+        """Process CONNECT; raises `AuthenticationFailed`. If it is not over, AUTH follows."""
+        self.method = packet.properties.get(Property.AUTHENTICATION_METHOD, "")
+        self._packet_bytes_max = packet.properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
+        if Property.AUTHENTICATION_METHOD in packet.properties:
+            self._converse(packet.properties)
+        elif packet.username is not None and PLAIN in self._access.mechanisms:
+            self._prove(packet.username, packet.password or b"", packet.version)
+
+    def _prove(self, username: str, password: bytes, version: Version) -> None:
+        conversation = self._access.mechanisms[PLAIN]()
+        try:
+            conversation.respond(b"\0%s\0%s" % (username.encode(), password))
+        except Unauthenticated as error:
+            reason = ReasonCode.BAD_USER_NAME_OR_PASSWORD
+            raise AuthenticationFailed(reason, str(error)) from None
+        self.principal = conversation.who
+
+    def _converse(self, properties: Mapping[Property, Any]) -> None:
+        begin = self._access.mechanisms.get(self.method)
+        if begin is None:
+            reason = ReasonCode.BAD_AUTHENTICATION_METHOD
+            raise AuthenticationFailed(reason, "there is no such method")
+        self._conversation = begin()
+        self._respond(properties)
+
+    def proceed(self, packet: Auth) -> None:
+        """Process AUTH: it continues an exchange, or begins another one (4.12.1)."""
+        if packet.properties[Property.AUTHENTICATION_METHOD] != self.method:
+            raise ProtocolViolation("AUTH names another method than CONNECT")  # [MQTT-4.12.1-1]
+        again = packet.reason is ReasonCode.REAUTHENTICATE
+        if again is not self.is_over:
+            raise ProtocolViolation("AUTH is not for the exchange that is going on")
+        if again:
+            self._converse(packet.properties)
+        else:
+            self._respond(packet.properties)
+
+    def _respond(self, properties: Mapping[Property, Any]) -> None:
+        assert self._conversation is not None
+        try:
+            said = properties.get(Property.AUTHENTICATION_DATA, b"")
+            self._answer = self._conversation.respond(said)
+        except Unauthenticated as error:
+            self._conversation = None
+            raise AuthenticationFailed(ReasonCode.NOT_AUTHORIZED, str(error)) from None
+        if self._conversation.who:
+            self.principal = self._conversation.who
+            self._conversation = None
