@@ -33,6 +33,7 @@ FIGURES = (
     ("p99_ms", "ms", "p99 of receipts at a fixed rate (less is better)", "rate-"),
     ("rss_mb", "MB", "resident memory, idle (less is better)", "idle"),
     ("peak_mb", "MB", "most resident memory (less is better)", ""),
+    ("kept_mb", "MB", "memory that a load leaves (less is better)", ""),
     ("first_s", "s", "spawn to first message stored (less is better)", ""),
 )
 """Figure, unit, heading, and what the name of a case must have in it: of a closed loop, latency

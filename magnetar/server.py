@@ -38,8 +38,10 @@ log = logging.getLogger(__name__)
 SWITCH_INTERVAL_SECONDS: Final = 0.0001
 """The loop and the journal's thread alternate. With the interpreter's default of 5 ms a thread that
 computes delays the other by ten times the length of a sync."""
-GC_THRESHOLDS: Final = (50_000, 20, 100)
-"""The data path makes no cycles; the defaults would scan all topics every few thousand messages."""
+GC_THRESHOLDS: Final = (10_000, 100, 100)
+"""The data path makes no cycles; the defaults would scan all topics every few thousand messages.
+50,000 new objects, such as those of clients that have just come, were a pause of 5 to 12 ms.
+"""
 GRACE_SECONDS: Final = 1.0
 """Time to unwind after the drain is cancelled, before the unhandled SIGALRM kills the process."""
 HANGUP_IGNORED: Final = "SIGHUP ignored: this server reloads nothing while it runs"
