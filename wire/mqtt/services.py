@@ -70,6 +70,8 @@ class MqttServices:
         """For topics to which clients have given an alias."""
         self.unreleased_memory = MemoryBudget(options.unreleased_bytes_max)
         """For identifiers of QoS 2 that clients have not released."""
+        self.window_memory = MemoryBudget(options.windows_bytes_max)
+        """For messages in flight to connected clients."""
         self.will_memory = MemoryBudget(options.wills_bytes_max)
         """For wills of connected clients."""
         namespace = NamespaceName.parse(options.namespace)
