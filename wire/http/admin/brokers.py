@@ -16,7 +16,7 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import NotOwned
 from magnetar.core.kernel.rates import Inflow
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.admin.topic_stats import described
+from magnetar.wire.http.admin.stats.topic_stats import described
 from magnetar.wire.http.endpoints.health import health, readyz
 from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.request import AdminRequest

@@ -6,7 +6,6 @@ from magnetar.core.policy.declaration import Levels
 from magnetar.wire.http.admin import (
     brokers,
     clusters,
-    internal_stats,
     messages,
     mqtt,
     namespaces,
@@ -15,12 +14,12 @@ from magnetar.wire.http.admin import (
     subscriptions,
     tenants,
     topic_properties,
-    topic_stats,
     topics,
     unsupported,
 )
 from magnetar.wire.http.admin.policies import namespaces as namespace_policies
 from magnetar.wire.http.admin.policies import topics as topic_policies
+from magnetar.wire.http.admin.stats import internal_stats, topic_stats
 from magnetar.wire.http.routes import Table
 
 

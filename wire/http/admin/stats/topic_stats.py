@@ -26,8 +26,8 @@ from magnetar.core.topic.subscription.consumer import Consumer, Subscription
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.admin.held_stats import add_held
-from magnetar.wire.http.admin.partitioned_stats import Sum
+from magnetar.wire.http.admin.stats.held_stats import add_held
+from magnetar.wire.http.admin.stats.partitioned_stats import Sum
 from magnetar.wire.http.admin.topic_lookup import check_one_owner, topic_of
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here

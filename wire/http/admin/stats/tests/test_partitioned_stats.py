@@ -1,6 +1,6 @@
 """Partitions add up."""
 
-from magnetar.wire.http.admin.partitioned_stats import Sum, summed
+from magnetar.wire.http.admin.stats.partitioned_stats import Sum, summed
 
 
 def test_what_adds_up_and_what_does_not() -> None:

@@ -1,0 +1,1 @@
+"""Stats of topics and subscriptions, with the fields of Pulsar's."""
