@@ -123,6 +123,7 @@ class MqttServices:
             nursery.start_soon(self.sessions.run)
             nursery.start_soon(self.keep_alive.run)
             nursery.start_soon(self.hold.run)
+            nursery.start_soon(self.retained.run)
             nursery.start_soon(self._save_dirty_clients)
             nursery.start_soon(self._look_for_partitions)
             nursery.start_soon(self.sys_topics.run)

@@ -33,6 +33,7 @@ import trio
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.mqtt import run as runs
+from magnetar.core.entry.mqtt.properties import expires_at
 from magnetar.core.entry.mqtt.run import StoredPublish
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted, QuotaExceeded
@@ -47,6 +48,7 @@ from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 log = logging.getLogger(__name__)
 
 MESSAGES_PER_TURN: Final = 100
+SWEEP_SECONDS: Final = 60.0
 _READ: Final = b"\0"
 """The message is read from storage."""
 
@@ -78,6 +80,8 @@ class RetainedMessages:
         self._tree: NameTree[bytes] = NameTree()
         self.bytes = 0
         """Bytes of the messages in memory."""
+        self._may_expire = False
+        """Whether one of them has an expiry interval."""
 
     @property
     def count(self) -> int:
@@ -127,10 +131,11 @@ class RetainedMessages:
 
     def _apply(self, message: KeyedMessage) -> None:
         """Put one stored message into the tree, or remove one."""
-        name = message.packet.topic.decode()
-        if not message.packet.payload:
+        name, deadline = message.packet.topic.decode(), _deadline(message)
+        if not message.packet.payload or self._is_over(deadline):
             self._forget(self._tree.remove(name))
             return
+        self._may_expire = self._may_expire or deadline is not None
         value = _packed(message)
         if self.bytes + len(value) > self._bytes_max:
             value = _READ + _position(message.position)
@@ -142,6 +147,37 @@ class RetainedMessages:
     def _forget(self, value: bytes | None) -> None:
         if value is not None and value[:1] != _READ:
             self.bytes -= len(value)
+
+    # -- expiry -----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Forget messages that have expired, until cancelled."""
+        while True:
+            await trio.sleep(SWEEP_SECONDS)
+            if self._may_expire:
+                await self.sweep()
+
+    async def sweep(self) -> None:
+        """Forget the messages in memory that have expired (3.3.2.3.3). In storage they stay until
+        others replace them; a start passes over them.
+        """
+        may_expire = False
+        for found in self._tree.all():
+            if found is None:
+                await trio.lowlevel.checkpoint()
+                continue
+            name, value = found
+            deadline = None if value[:1] == _READ else _deadline(_unpacked(name, value))
+            if not self._is_over(deadline):
+                may_expire = may_expire or deadline is not None
+            elif self._tree.get(name) is value:
+                self._forget(self._tree.remove(name))
+        self._may_expire = may_expire
+
+    def _is_over(self, deadline: int | None) -> bool:
+        return deadline is not None and deadline <= self._broker.clock.wall_ms()
+
+    # -- deleting ---------------------------------------------------------------------------------
 
     async def delete(self, topics: Sequence[str]) -> int:
         """Delete messages; returns how many there were. Stored when this returns."""
@@ -202,7 +238,9 @@ class RetainedMessages:
             except BrokerError as error:
                 log.error("a retained message cannot be read: %s", error)
                 continue
-            if message is None or (subscription.no_local and message.client_id == own):
+            if message is None or self._is_over(_deadline(message)):
+                continue
+            if subscription.no_local and message.client_id == own:
                 continue
             await subscriber.send_retained(self, message, subscription)
             if count % MESSAGES_PER_TURN == 0:
@@ -235,6 +273,12 @@ class RetainedMessages:
         if message is None:
             return Messages(b"", 0, ())
         return Messages(message.client_id, message.published_ms, (message.packet,))
+
+
+def _deadline(message: KeyedMessage) -> int | None:
+    """When it expires, in ms since 1970; None for never."""
+    properties = message.packet.properties
+    return expires_at(properties, message.published_ms) if properties else None
 
 
 def _packed(message: KeyedMessage) -> bytes:

@@ -135,3 +135,30 @@ async def test_none_comes_to_a_filter_that_is_unsubscribed() -> None:
         await reader.says(unsubscribe("a/#", version=V5))
         assert await reader.acknowledges(first) == []
         assert await reader.says(peer.PINGREQ) != []
+
+
+async def test_messages_that_expire_are_forgotten() -> None:
+    """(3.3.2.3.3) Also by a start; one that replaces them meanwhile stays."""
+    stores = Stores()
+    expiry = b"\x02\0\0\0\x0a"
+    async with serving(stores) as stage:
+        writer = await stage.connected("w", version=V5)
+        for topic in ("a", "b", "c"):
+            await writer.says(
+                publish(topic, b"x", retain=True, version=V5, properties=expiry),
+            )
+        await writer.says(publish("stays", b"x", retain=True, version=V5))
+        await writer.says(publish("b", b"new", retain=True, version=V5))
+        retained = stage.services.retained
+        size = retained.bytes
+        await retained.sweep()
+        assert retained.count == 4
+        await stage.forward(11)
+        reader = await stage.connected("r")
+        _, *got = await reader.says(subscribe(("#", 0)))
+        assert sorted(one.topic for one in got) == ["b", "stays"]
+        await retained.sweep()
+        assert sorted(retained.topics()) == ["b", "stays"]
+        assert retained.bytes < size
+    async with serving(stores) as stage:
+        assert sorted(stage.services.retained.topics()) == ["b", "stays"]
