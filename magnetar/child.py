@@ -135,6 +135,13 @@ class Standalone:
         return f"wss://{self._ready['mqtt_wss']}/mqtt"
 
     @property
+    def listeners(self) -> dict[str, str]:
+        """`host:port` of all listeners, by their names in the ready file; `mqtt@acme/devices` is
+        one of `mqtt.mount_points`.
+        """
+        return {name: value for name, value in self._ready.items() if name != "pid"}
+
+    @property
     def https_url(self) -> str:
         return f"https://{self._ready['https']}"
 

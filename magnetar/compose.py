@@ -33,7 +33,7 @@ from magnetar.core.metadata.embedded import EmbeddedMetadata
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
 from magnetar.doors.certificates import server_contexts
 from magnetar.doors.sockets import open_doors
-from magnetar.fronts import DOORS, Parts, http_address, make_fronts
+from magnetar.fronts import Parts, door_plans, http_address, make_fronts
 from magnetar.operator_error import OperatorError
 from magnetar.process import memory
 from magnetar.process.ready import ReadyReport
@@ -47,7 +47,8 @@ BOOKIE = "bookie"
 
 async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: trio.Event) -> None:
     """Open the doors, serve, and shut down in order once `stop` is set."""
-    doors = open_doors(DOORS, settings, server_contexts(DOORS, settings.tls))
+    plans = door_plans(settings)
+    doors = open_doors(plans, settings, server_contexts(plans, settings.tls))
     clock = SystemClock()
     link = Link(clock, part_settings.link_limits(settings), http_address(settings, doors))
     async with _storage(settings, link) as (store, metadata):

@@ -28,11 +28,13 @@ from magnetar.doors.sockets import DoorPlan, address, host_names
 from magnetar.measures import mqtt
 from magnetar.measures import parts as measures
 from magnetar.settings import Settings
+from magnetar.settings.mount_points import TLS_KINDS, MountListener, mount_listeners
+from magnetar.settings.server import ClientAuth, Tls
 from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.kafka.front import KafkaFront
 from magnetar.wire.mqtt.administration import administration_of
-from magnetar.wire.mqtt.front import MqttFront
+from magnetar.wire.mqtt.front import MountPoint, MqttFront
 from magnetar.wire.pulsar.session.front import PulsarFront
 
 
@@ -85,12 +87,27 @@ def _mqtt(parts: Parts, doors: Sequence[Door]) -> Front:
     origins = Origins(hosts, settings.mqtt.websocket_origins)
     over_websocket = [door for door in doors if door.name in (MQTT_WS, MQTT_WSS)]
     plain = [door for door in doors if door not in over_websocket]
+    mount_points = [
+        MountPoint(
+            part_settings.mounted_options(settings, namespace),
+            _mounted(parts, namespace, ("mqtt", "mqtt_tls")),
+            _mounted(parts, namespace, (MQTT_WS, MQTT_WSS)),
+        )
+        for namespace in settings.mqtt.mount_points
+    ]
     options = part_settings.mqtt_options(settings)
-    front = MqttFront(parts.broker, options, plain, over_websocket, origins.permit)
-    services = front.services
-    parts.measured.append(lambda: mqtt.families(services.statistics(), services.traffic))
-    parts.mqtt_clients[options.namespace] = administration_of(services)
+    mount_points.insert(0, MountPoint(options, plain, over_websocket))
+    front = MqttFront(parts.broker, mount_points, origins.permit)
+    parts.measured.append(lambda: mqtt.families(front.services_by_namespace))
+    for namespace, services in front.services_by_namespace.items():
+        parts.mqtt_clients[namespace] = administration_of(services)
     return front
+
+
+def _mounted(parts: Parts, namespace: str, kinds: Sequence[str]) -> list[Door]:
+    """The doors of these kinds that a namespace has for itself."""
+    names = [f"{kind}@{namespace}" for kind in kinds]
+    return [parts.doors[name] for name in names if name in parts.doors]
 
 
 def _room(settings: Settings) -> tuple[int, int]:
@@ -167,6 +184,19 @@ FRONTS: Final = (
 FOREIGN_CLIENTS: Final = "http"
 """The door named to HTTP clients that connect to another front's door."""
 DOORS: Final = tuple(door for front in FRONTS for door in front.doors)
+
+
+def door_plans(settings: Settings) -> Sequence[DoorPlan]:
+    """All doors to open with these settings."""
+    return (*DOORS, *map(_mount_plan, mount_listeners(settings.mqtt.mount_points)))
+
+
+def _mount_plan(listener: MountListener) -> DoorPlan:
+    def client_auth(tls: Tls) -> ClientAuth:
+        return tls.mqtt_client_auth
+
+    secure = client_auth if listener.kind in TLS_KINDS else None
+    return DoorPlan(listener.door, lambda _listen: listener.port, secure)
 
 
 def http_address(settings: Settings, doors: Mapping[str, Door]) -> HttpAddress:

@@ -116,7 +116,9 @@ def kafka_options(settings: Settings, room: Callable[[], tuple[int, int]]) -> Ka
 
 
 def mqtt_options(settings: Settings) -> MqttOptions:
+    """The options of the listeners that everybody uses; mount points have as much memory."""
     mqtt = settings.mqtt
+    part = MEBIBYTE // (1 + len(mqtt.mount_points))
     return MqttOptions(
         namespace=mqtt.namespace,
         rules=tuple(MappingRule(filter, topic) for filter, topic in mqtt.rules.items()),
@@ -130,12 +132,19 @@ def mqtt_options(settings: Settings) -> MqttOptions:
         pending_messages_max=settings.limits.pending_messages_per_connection,
         sys_interval_seconds=mqtt.sys_interval,
         version=f"Magnetar version {__version__}",
-        sleeping_bytes_max=mqtt.session_memory_mb * MEBIBYTE,
-        sessions_bytes_max=mqtt.session_storage_mb * MEBIBYTE,
-        subscriptions_bytes_max=mqtt.subscription_memory_mb * MEBIBYTE,
-        retained_bytes_max=mqtt.retained_memory_mb * MEBIBYTE,
-        retained_names_bytes_max=MQTT_NAMES_PART * mqtt.retained_memory_mb * MEBIBYTE,
+        sleeping_bytes_max=mqtt.session_memory_mb * part,
+        sessions_bytes_max=mqtt.session_storage_mb * part,
+        subscriptions_bytes_max=mqtt.subscription_memory_mb * part,
+        retained_bytes_max=mqtt.retained_memory_mb * part,
+        retained_names_bytes_max=MQTT_NAMES_PART * mqtt.retained_memory_mb * part,
     )
+
+
+def mounted_options(settings: Settings, namespace: str) -> MqttOptions:
+    """Those of the listeners of a mount point. Rules that name other namespaces do not count."""
+    options = mqtt_options(settings)
+    rules = tuple(rule for rule in options.rules if "/" not in rule.topic)
+    return msgspec.structs.replace(options, namespace=namespace, rules=rules, confined=True)
 
 
 def http_options(

@@ -98,12 +98,16 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
 
 
 def _sentence(name: str, host: str, port: int, error: OSError) -> str:
-    flag = f"--{name}_port".replace("_", "-")
+    setting = f"--{name}_port".replace("_", "-")
+    if "@" in name:
+        setting = "mqtt.mount_points"
     failed = f"cannot listen on {host} port {port} for {name}"
     if error.errno == errno.EADDRINUSE:
-        return f"{failed}: the port is in use by another program; choose another with {flag}"
+        return f"{failed}: the port is in use by another program; choose another with {setting}"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{failed}: this machine does not have that address"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"{failed}: not permitted; ports below 1024 need a privilege, choose one with {flag}"
+        return (
+            f"{failed}: not permitted; ports below 1024 need a privilege, choose one with {setting}"
+        )
     return f"{failed}: {error.strerror}"

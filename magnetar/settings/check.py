@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from magnetar.operator_error import OperatorError
+from magnetar.settings.mount_points import TLS_KINDS, MountListener, mount_listeners
 from magnetar.settings.registry import SETTINGS, Settings
 from magnetar.settings.server import PORT_MAX, PORTS, TLS_PORTS
 
@@ -14,7 +15,7 @@ def check(settings: Settings, origins: Mapping[str, str]) -> None:
     """Raise `OperatorError` for the first contradiction; `origins` has each setting's source."""
     _check_tls(settings, origins)
     _check_client_auth(settings, origins)
-    _check_ports(settings)
+    _check_ports(settings, origins)
     _check_order(settings)
     _check_memory(settings)
     _check_advertised(settings, origins)
@@ -43,19 +44,37 @@ def _check_client_auth(settings: Settings, origins: Mapping[str, str]) -> None:
     """Without a `client_ca` no client certificate could be verified."""
     if settings.tls.client_ca:
         return
-    for door in ("pulsar", "kafka", "https"):
+    for door in ("pulsar", "kafka", "mqtt", "https"):
         path = f"tls.{door}_client_auth"
         if getattr(settings.tls, f"{door}_client_auth") in ("requested", "required"):
             raise OperatorError(f"{origins.get(path, '')}: {path} needs tls.client_ca to be set")
 
 
-def _check_ports(settings: Settings) -> None:
+def _check_ports(settings: Settings, origins: Mapping[str, str]) -> None:
     seen: dict[int, str] = {}
     for name in PORTS + (TLS_PORTS if settings.tls.certificate else ()):
         path, port = f"listen.{name}", getattr(settings.listen, name)
         if port and port in seen:
             raise OperatorError(f"{path} and {seen[port]} are both {port}")
         seen[port] = path
+    for listener in _mounts(settings, origins):
+        path, port = f"mqtt.mount_points ({listener.namespace})", listener.port
+        if port and port in seen:
+            raise OperatorError(f"{path} and {seen[port]} are both {port}")
+        seen[port] = path
+
+
+def _mounts(settings: Settings, origins: Mapping[str, str]) -> list[MountListener]:
+    try:
+        listeners = mount_listeners(settings.mqtt.mount_points)
+        if settings.mqtt.namespace in settings.mqtt.mount_points:
+            raise ValueError(f"{settings.mqtt.namespace} is that of mqtt.namespace")
+        if not settings.tls.certificate and any(one.kind in TLS_KINDS for one in listeners):
+            raise ValueError("tls and wss need tls.certificate to be set")
+    except ValueError as error:
+        origin = origins.get("mqtt.mount_points", "")
+        raise OperatorError(f"{origin}: mqtt.mount_points: {error}") from None
+    return listeners
 
 
 def _check_advertised(settings: Settings, origins: Mapping[str, str]) -> None:

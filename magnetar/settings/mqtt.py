@@ -21,6 +21,13 @@ class Mqtt(Struct, frozen=True):
             "are stored in the topic `mqtt`."
         ),
     ] = {}
+    mount_points: Annotated[
+        dict[str, str],
+        Meta(
+            description="Namespaces with listeners of their own, whose clients see nothing else: "
+            '{"acme/devices" = "1884 tls:8885 ws:8085 wss:8086"}. A port may be 0 as above.'
+        ),
+    ] = {}
     receive_maximum: Annotated[
         int,
         Meta(

@@ -14,8 +14,9 @@ from magnetar.core.kernel.errors import WireError
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.line import Line
-from magnetar.wire.mqtt.front import MqttFront
+from magnetar.wire.mqtt.front import MountPoint, MqttFront
 from magnetar.wire.mqtt.options import MqttOptions
+from magnetar.wire.mqtt.services import MqttServices
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import Received
 
@@ -34,10 +35,10 @@ class RecordedLine(Line):
 class Client:
     """One client: `says` sends packets, and returns what the server answers."""
 
-    def __init__(self, front: MqttFront, version: int) -> None:
+    def __init__(self, front: MqttFront, services: MqttServices, version: int) -> None:
         self.line = RecordedLine("1.2.3.4:1")
         connection: Any = self.line
-        self.wire, self.session = front.connect(connection)
+        self.wire, self.session = front.connect(services, connection)
         self.version = version
 
     async def says(self, *packets: bytes) -> list[Received]:
@@ -97,11 +98,11 @@ class Stage:
         self.stores = stores
         self.broker = broker
         self.front = front
-        self.services = front.services
+        (self.services, *_) = front.services_by_namespace.values()
 
     def stranger(self, version: int = peer.V3) -> Client:
         """A connection without CONNECT."""
-        return Client(self.front, version)
+        return Client(self.front, self.services, version)
 
     async def connected(self, client_id: str = "c", **options: Any) -> Client:
         """A client whose CONNECT is accepted."""
@@ -139,7 +140,7 @@ async def serving(
     """A server for the length of a block; with the same stores it is a restart after a crash."""
     stores = stores or Stores()
     async with running(stores, ownership) as broker:
-        front = MqttFront(broker, MqttOptions(**options))
+        front = MqttFront(broker, [MountPoint(MqttOptions(**options))])
         await front.open()
         yield Stage(stores, broker, front)
 

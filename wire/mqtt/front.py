@@ -1,9 +1,16 @@
-"""The MQTT front: its listeners, and wire and session of each connection."""
+"""The MQTT front: its listeners, and wire and session of each connection.
+
+A mount point is a namespace with its listeners. Mount points share nothing: topics, client ids,
+sessions, retained messages and rules of each are its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
+
+import trio
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.link.connection import Connection
@@ -21,56 +28,76 @@ SUBPROTOCOLS: Final = ("mqtt", "mqttv3.1")
 """[MQTT-6.0.0-3]; the second one is that of older clients."""
 
 
+class MountPoint(NamedTuple):
+    """A namespace, as its options name it, and its doors."""
+
+    options: MqttOptions
+    doors: Sequence[Door] = ()
+    websocket_doors: Sequence[Door] = ()
+
+
 class MqttFront:
     """Makes wire and session of each new connection."""
 
     def __init__(
         self,
         broker: Broker,
-        options: MqttOptions,
-        doors: Sequence[Door] = (),
-        websocket_doors: Sequence[Door] = (),
+        mount_points: Sequence[MountPoint],
         permits: Permits = lambda _origin, _host: True,
     ) -> None:
-        """`permits` says which web pages may connect."""
-        self.services = MqttServices(broker, options)
-        self._doors = doors
-        self._websocket_doors = websocket_doors
+        """The first mount point is that of the listeners that everybody uses. `permits` says which
+        web pages may connect.
+        """
+        self._mount_points = mount_points
+        self.services_by_namespace = {
+            each.options.namespace: MqttServices(broker, each.options) for each in mount_points
+        }
         self._websocket = WebSocketOptions(PATH, SUBPROTOCOLS, permits)
 
     @property
     def listeners(self) -> Sequence[Listener]:
         """A connection beyond the limit gets CONNACK with a reason."""
-        return [
-            *(Listener(door, self.connect, Refusal.EXPLAINED) for door in self._doors),
-            *(
-                Listener(door, self.connect_by_websocket, Refusal.EXPLAINED)
-                for door in self._websocket_doors
-            ),
-        ]
+        found = []
+        for each in self._mount_points:
+            services = self.services_by_namespace[each.options.namespace]
+            plain = partial(self.connect, services)
+            over_websocket = partial(self.connect_by_websocket, services)
+            found += [Listener(door, plain, Refusal.EXPLAINED) for door in each.doors]
+            found += [
+                Listener(door, over_websocket, Refusal.EXPLAINED) for door in each.websocket_doors
+            ]
+        return found
 
-    def connect(self, connection: Connection) -> tuple[MqttWire, MqttSession]:
+    def connect(
+        self, services: MqttServices, connection: Connection
+    ) -> tuple[MqttWire, MqttSession]:
         """Make wire and session of a new connection."""
-        services = self.services
         services.traffic.connections += 1
         wire = MqttWire(services.options.packet_bytes_max, services.traffic, services.names)
         return wire, MqttSession(services, connection, wire)
 
-    def connect_by_websocket(self, connection: Connection) -> tuple[WebSocketWire, MqttSession]:
+    def connect_by_websocket(
+        self, services: MqttServices, connection: Connection
+    ) -> tuple[WebSocketWire, MqttSession]:
         """The same for a connection over WebSocket (5.0, 6)."""
-        wire, session = self.connect(connection)
+        wire, session = self.connect(services, connection)
         return WebSocketWire(self._websocket, wire), session
 
     async def open(self) -> None:
-        await self.services.open()
-        self.services.broker.env.held.add(SessionHolder(self.services))
+        for services in self.services_by_namespace.values():
+            await services.open()
+            services.broker.env.held.add(SessionHolder(services))
 
     async def run(self) -> None:
-        await self.services.run()
+        async with trio.open_nursery() as nursery:
+            for services in self.services_by_namespace.values():
+                nursery.start_soon(services.run)
 
     async def stop(self) -> None:
-        await self.services.stop()
+        for services in self.services_by_namespace.values():
+            await services.stop()
 
     def close(self) -> None:
-        for door in (*self._doors, *self._websocket_doors):
-            door.socket.close()
+        for each in self._mount_points:
+            for door in (*each.doors, *each.websocket_doors):
+                door.socket.close()

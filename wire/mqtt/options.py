@@ -18,6 +18,8 @@ class MqttOptions(Struct, frozen=True):
     """Where the topics of the mapping rules are."""
     rules: tuple[MappingRule, ...] = ()
     """Before the default rule, in order."""
+    confined: bool = False
+    """Whether clients see this namespace only: it is a mount point, with state of its own."""
     packet_bytes_max: int = 5 * 1024 * 1024
     """The largest packet that clients may send (Maximum Packet Size)."""
     receive_maximum: int = 1_000
@@ -44,6 +46,9 @@ class MqttOptions(Struct, frozen=True):
     """Memory for the topics to which all connected clients have given an alias."""
     unreleased_bytes_max: int = 64 * 1024 * 1024
     """Memory for the identifiers of QoS 2 that connected clients have not released, of 4 bytes."""
+    windows_bytes_max: int = 256 * 1024 * 1024
+    """Memory for the messages in flight to all connected clients, if each uses its whole window.
+    Clients that come later have small windows."""
     wills_bytes_max: int = 128 * 1024 * 1024
     """Memory for the wills of all connected clients."""
     pending_messages_max: int = 10_000

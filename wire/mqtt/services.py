@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
+from urllib.parse import quote_plus
 
 import trio
 
@@ -20,7 +21,7 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.budget import MemoryBudget
-from magnetar.wire.mqtt.clients.hold import Hold
+from magnetar.wire.mqtt.clients.hold import SUBSCRIPTION, Hold
 from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
 from magnetar.wire.mqtt.clients.new_logs import NewLogs
 from magnetar.wire.mqtt.clients.record import StoredPlace, StoredWill
@@ -69,28 +70,33 @@ class MqttServices:
         """For topics to which clients have given an alias."""
         self.unreleased_memory = MemoryBudget(options.unreleased_bytes_max)
         """For identifiers of QoS 2 that clients have not released."""
+        self.window_memory = MemoryBudget(options.windows_bytes_max)
+        """For messages in flight to connected clients."""
         self.will_memory = MemoryBudget(options.wills_bytes_max)
         """For wills of connected clients."""
-        rules = Rules(NamespaceName.parse(options.namespace), options.rules)
+        namespace = NamespaceName.parse(options.namespace)
+        rules = Rules(namespace, options.rules, confined=options.confined)
+        suffix = f"-{quote_plus(options.namespace)}" if options.confined else ""
         self.matcher: Matcher[FeedReader] = Matcher()
-        self.logs = MqttLogs(broker, rules, self.matcher)
+        self.logs = MqttLogs(broker, rules, self.matcher, self._read_single)
         self.retained = RetainedMessages(
             broker,
-            KeyedLog(broker, RETAINED),
+            KeyedLog(broker, _named(RETAINED, suffix)),
             options.retained_bytes_max,
             options.retained_names_bytes_max,
         )
         self.sessions = Sessions(
-            KeyedLog(broker, SESSIONS),
+            KeyedLog(broker, _named(SESSIONS, suffix)),
             broker.clock,
             self.publish_will,
             options.sleeping_bytes_max,
         )
-        self.groups = SharedGroups(KeyedLog(broker, GROUPS), self.logs, self.matcher, broker.spawn)
+        self.groups = SharedGroups(
+            KeyedLog(broker, _named(GROUPS, suffix)), self.logs, self.matcher, broker.spawn
+        )
         self.sessions.ended = self.groups.ended
-        self.hold = Hold(broker, self.sessions, self.groups)
+        self.hold = Hold(broker, self.sessions, self.groups, SUBSCRIPTION + suffix)
         self.new_logs = NewLogs(self.sessions, self.groups, self.logs, self.hold, self.matcher)
-        self.logs.found_single = self.new_logs.read_single
         self.rule_changes = RuleChanges(
             StoredRules(broker.metadata, rules.namespace), self.logs, self.new_logs, options.rules
         )
@@ -109,6 +115,7 @@ class MqttServices:
         await self.sessions.open(self.groups.replayed)
         await self.groups.open()
         await self.rule_changes.open()
+        self.new_logs.watch(self.broker)
 
     async def run(self) -> None:
         """Run the background work until cancelled."""
@@ -162,6 +169,9 @@ class MqttServices:
             retained=self.retained.count,
             retained_bytes=self.retained.bytes,
         )
+
+    async def _read_single(self, log: MqttLog, topic: str) -> None:
+        await self.new_logs.read_single(log, topic)
 
     # -- subscriptions ------------------------------------------------------------------------
 
@@ -255,6 +265,11 @@ class MqttServices:
             behind = part.first_entry + len(part.payloads)
             position = ledger.chain.normal((part.ledger_id, behind))
         return found
+
+
+def _named(topic: TopicName, suffix: str) -> TopicName:
+    """The topic of a mount point that stands for one of the server's."""
+    return TopicName.parse(topic.full + suffix)
 
 
 def _received(sent: bytes, client_id: bytes) -> list[int]:

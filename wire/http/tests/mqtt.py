@@ -12,7 +12,7 @@ from magnetar.core.testing.broker import Stores
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 from magnetar.wire.mqtt.administration import administration_of
 from magnetar.wire.mqtt.conftest import Client, Stage
-from magnetar.wire.mqtt.front import MqttFront
+from magnetar.wire.mqtt.front import MountPoint, MqttFront
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.tests.peer import publish
 
@@ -39,9 +39,9 @@ async def both() -> AsyncIterator[Both]:
     clients: dict[str, ClientAdministration] = {}
     options = msgspec.structs.replace(OPTIONS, mqtt_clients=clients)
     async with visiting(options) as visitor:
-        front = MqttFront(visitor.broker, MqttOptions())
+        front = MqttFront(visitor.broker, [MountPoint(MqttOptions())])
         await front.open()
-        clients["public/default"] = administration_of(front.services)
+        clients["public/default"] = administration_of(front.services_by_namespace["public/default"])
         made = Both(Stores(), visitor.broker, front)
         made.visitor = visitor
         yield made

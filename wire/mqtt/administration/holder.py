@@ -13,7 +13,6 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.ledger.log.chain import Chain
 from magnetar.core.topic.subscription.held import HeldClient, HeldGroup
 from magnetar.wire.mqtt.administration.sessions import RECORDS_PER_TURN, VERSIONS
-from magnetar.wire.mqtt.clients.hold import SUBSCRIPTION
 from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.shared_group import SharedGroup
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
@@ -35,7 +34,7 @@ class SessionHolder:
         self._services = services
 
     def refusal(self, name: str) -> str | None:
-        if name == SUBSCRIPTION or name.startswith(SHARE):
+        if name == self._services.hold.subscription or name.startswith(SHARE):
             return f"the subscription {name} {REFUSAL}"
         return None
 

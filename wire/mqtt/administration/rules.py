@@ -7,7 +7,7 @@ from typing import Final
 
 from magnetar.core.kernel.errors import Invalid, NamespaceNotFound
 from magnetar.core.ports.client_administration import RuleDetails, RulesDetails
-from magnetar.wire.mqtt.mapping.rules import MappingRule, Rules
+from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.services import MqttServices
 
 RULES_MAX: Final = 1_000
@@ -43,7 +43,7 @@ class MqttRuleAdministration:
         filters = {one.filter for one in mapping}
         if len(filters) < len(mapping):
             raise Invalid("a filter is there twice")
-        for name in Rules(self._logs.rules.namespace, mapping).funnels:
+        for name in self._logs.rules.others(mapping).funnels:
             try:
                 await self._catalog.policies(name.namespace)
             except NamespaceNotFound as error:

@@ -48,7 +48,15 @@ RECORDS_PER_TURN: Final = 200
 class Hold:
     """See the module's docstring."""
 
-    def __init__(self, broker: Broker, sessions: Sessions, groups: SharedGroups) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        sessions: Sessions,
+        groups: SharedGroups,
+        subscription: str = SUBSCRIPTION,
+    ) -> None:
+        self.subscription = subscription
+        """Its name: that of a mount point is its own."""
         self._broker = broker
         self._sessions = sessions
         self._groups = groups
@@ -65,8 +73,8 @@ class Hold:
         """Have the log keep what comes from now on, or all that it has."""
         topic = kept.topic
         self._fresh.add(kept.name.full)
-        if topic is not None and SUBSCRIPTION not in topic.subscriptions:
-            await topic.hold(SUBSCRIPTION, START if whole else None)
+        if topic is not None and self.subscription not in topic.subscriptions:
+            await topic.hold(self.subscription, START if whole else None)
 
     async def run(self) -> None:
         """Advance the cursors, until cancelled."""
@@ -93,21 +101,24 @@ class Hold:
                 if name in needed:
                     self._move(topic, needed[name], ends[name])
                 elif name not in fresh and name not in self._fresh:
-                    await topic.release(SUBSCRIPTION)
+                    await topic.release(self.subscription)
             except BrokerError as error:
                 log.warning("%s: keeps more than sessions need: %s", name, error)
 
     def _held(self) -> Iterator[tuple[str, PersistentTopic]]:
         for name, topic in list(self._broker.topics.items()):
             stored = topic.stored
-            if stored is not None and not stored.fenced and SUBSCRIPTION in stored.subscriptions:
+            if (
+                stored is not None
+                and not stored.fenced
+                and self.subscription in stored.subscriptions
+            ):
                 yield name, stored
 
-    @staticmethod
-    def _move(topic: PersistentTopic, lowest: Position, end: Position) -> None:
+    def _move(self, topic: PersistentTopic, lowest: Position, end: Position) -> None:
         ledger_id, entry_id = lowest
         mark_delete = min((ledger_id, entry_id - 1), end)
-        cursor = topic.subscriptions[SUBSCRIPTION].cursor
+        cursor = topic.subscriptions[self.subscription].cursor
         if mark_delete > cursor.mark_delete:
             cursor.ack_to(mark_delete)
 

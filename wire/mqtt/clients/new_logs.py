@@ -12,6 +12,7 @@ Invariant: when `read` returns, no session misses a message that is stored in su
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -19,6 +20,7 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
+from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.mqtt import topics
@@ -30,7 +32,10 @@ from magnetar.wire.mqtt.delivery.feed import FeedReader
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher
 from magnetar.wire.mqtt.delivery.shared_group import SharedGroup
+from magnetar.wire.mqtt.mapping.names import mqtt_topic
 from magnetar.wire.mqtt.matching.name_tree import NameTree
+
+log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 20
 """Sessions that get places, and are stored, together."""
@@ -81,6 +86,35 @@ class NewLogs:
                     yield batch
                     batch = []
         yield batch
+
+    def watch(self, broker: Broker) -> None:
+        """Notice topics that clients of other protocols create, for subscriptions with wildcards.
+        Plain call for every change of a topic's record.
+        """
+        prefix = f"/managed-ledgers/{self._logs.rules.namespace}/persistent"
+
+        def changed(path: str) -> None:
+            name = path.removeprefix(f"{prefix}/")
+            if self._logs.rules.has_each and name != path and "/" not in name:
+                ledger = f"{self._logs.rules.namespace}/persistent/{name}"
+                self._notice(TopicName.of_managed_ledger(ledger), broker)
+
+        broker.metadata.watch(prefix, changed)
+
+    def _notice(self, name: TopicName, broker: Broker) -> None:
+        """Have subscriptions read a topic that is not open yet, if there are some."""
+        rules = self._logs.rules
+        if self._logs.find(name.full) is not None or not rules.is_single(name.base):
+            return
+        topic = mqtt_topic(name.base, rules.namespace)
+        if topic is not None and self._matcher.targets(topic.encode()):
+            broker.spawn(self._read_noticed, name, topic)
+
+    async def _read_noticed(self, name: TopicName, topic: str) -> None:
+        try:
+            await self.read_single(await self._logs.get(name), topic)
+        except BrokerError as error:
+            log.warning("%s: not read by MQTT's subscribers: %s", name, error)
 
     async def read_single(self, log: MqttLog, topic: str) -> None:
         """Have connected clients, and shared subscriptions with members, read the log of one MQTT

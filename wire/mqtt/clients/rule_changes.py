@@ -29,7 +29,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.mqtt.clients.new_logs import NewLogs
 from magnetar.wire.mqtt.delivery.logs import MqttLogs
-from magnetar.wire.mqtt.mapping.rules import MappingRule, Rules
+from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.storage.stored_rules import RulesRecord, StoredRules
 
 log = logging.getLogger(__name__)
@@ -53,13 +53,13 @@ class RuleChanges:
 
     async def open(self) -> None:
         """Use the stored rules; of those that are not, sessions learn first."""
-        record, namespace = await self.stored.load(), self._logs.rules.namespace
+        record, rules = await self.stored.load(), self._logs.rules
         former = tuple(map(TopicName.parse, record.funnels))
         in_force = self._configured if record.rules is None else record.rules
-        self._logs.switch(Rules(namespace, record.in_force, former))
+        self._logs.switch(rules.others(record.in_force, former))
         self._logs.end_change()
         if record.leaving is not None:
-            self._logs.begin_change_from(Rules(namespace, record.leaving, former))
+            self._logs.begin_change_from(rules.others(record.leaving, former))
             await self._settle()
         if in_force == record.in_force:
             return
@@ -78,7 +78,7 @@ class RuleChanges:
             self.stored.check_version(version)
             kept = None if rules is None else tuple(rules)
             in_force = self._configured if kept is None else kept
-            for name in Rules(self._logs.rules.namespace, in_force).funnels:
+            for name in self._logs.rules.others(in_force).funnels:
                 await self._logs.open_all(name)  # raises if it cannot be created
             await self._change(kept, in_force)
 

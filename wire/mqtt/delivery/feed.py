@@ -26,6 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from zlib import crc32
 
 import trio
 
@@ -104,6 +105,8 @@ class Feed:
         spawn: Callable[..., None],
     ) -> None:
         self.name = name
+        self.packet_id_offset = crc32(name.full.encode())
+        """Where the packet identifiers of messages for durable subscribers begin."""
         self._topic: PersistentTopic | None = None
         self._ledger: ManagedLedger | None = None
         self._matcher = matcher

@@ -91,22 +91,24 @@ class MqttLog:
 FoundSingle = Callable[[MqttLog, str], Awaitable[None]]
 
 
-async def _ignore(_log: MqttLog, _topic: str) -> None:
-    """There are no subscriptions."""
-
-
 class MqttLogs:
     """See the module's docstring."""
 
-    def __init__(self, broker: Broker, rules: Rules, matcher: Matcher[FeedReader]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        rules: Rules,
+        matcher: Matcher[FeedReader],
+        found_single: FoundSingle,
+    ) -> None:
+        """`found_single` is called with the log that stores one MQTT topic, and that topic, when it
+        is opened first: subscriptions with wildcards may be older.
+        """
         self.rules = rules
         """Those by which messages are stored."""
         self._read_by: tuple[Rules, ...] = (rules,)
         """Those by which subscribers read."""
-        self.found_single: FoundSingle = _ignore
-        """Called with the log that stores one MQTT topic, and that topic, when it is opened first:
-        subscriptions with wildcards may be older.
-        """
+        self._found_single = found_single
         self.generation = 0
         """The number of changes in what subscribers read."""
         self._broker = broker
@@ -183,7 +185,7 @@ class MqttLogs:
             is_new = name.full not in self._known
             found = await self.get(name)
             if is_new and not rules.is_funnel(base):
-                await self.found_single(found, topic)
+                await self._found_single(found, topic)
             if self.rules is rules:  # else they have changed meanwhile
                 self._keep_place(topic, found)
                 return found

@@ -7,9 +7,10 @@ have to be sent again.
 
 The subscriber of a session that outlives its connection is durable. Its packet identifiers follow
 from the messages' indexes, so that a message has the same identifier after a crash, although
-nothing is stored when it is sent. An identifier in use by another message delays the next one with
-it. After a crash, nobody knows what was sent last, so DUP is set in all messages that were stored
-before ("might be re-delivery of an earlier attempt", 3.3.1.1).
+nothing is stored when it is sent. Those of each log begin elsewhere, as messages of several logs
+have equal indexes; an identifier in use by another message delays the next one. After a crash,
+nobody knows what was sent last, so DUP is set in all messages that were stored before ("might be
+re-delivery of an earlier attempt", 3.3.1.1).
 
     held        CONNACK is not sent yet: its state is restored, and nothing is sent
     resending   messages in flight are sent again, in order and with DUP [MQTT-4.4.0-1]
@@ -408,7 +409,7 @@ class Subscriber(LaggingReader):
         qos = min(packet.qos, grant.qos)
         sent, dup = Sent(feed, MessagePlace(position, packet.place), group), False
         if self._durable:
-            number = (messages.first_index + packet.place) % PACKET_ID_MAX + 1
+            number = packet_id_of(feed, messages.first_index + packet.place)
             if not ids.claim(number, sent, qos):
                 return False
             dup = bool(self._doubtful) and self._may_be_sent(feed, position)
@@ -437,7 +438,7 @@ class Subscriber(LaggingReader):
         places = messages.places_of(segment)[start : start + max(self.ids.room, 0)]
         sent = SentTogether(feed, position, places)
         if self._durable and places:
-            number = (messages.first_index + places[0]) % PACKET_ID_MAX + 1
+            number = packet_id_of(feed, messages.first_index + places[0])
             numbers = self.ids.claim_many(number, sent, segment.qos)
         else:
             numbers = self.ids.begin_many(sent, segment.qos)
@@ -542,3 +543,8 @@ class Subscriber(LaggingReader):
             return None, None
         found = target(self, matching)
         return found.others, found.own
+
+
+def packet_id_of(feed: Feed, index: int) -> int:
+    """The packet identifier of a message with that index, for durable subscribers."""
+    return (feed.packet_id_offset + index) % PACKET_ID_MAX + 1

@@ -33,6 +33,8 @@ from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, SYS, is_filter, is_sys
 
 EACH: Final = "{each}"
 """The topic of a rule that maps each MQTT topic to one of its own."""
+SYSTEM: Final = "pulsar/system"
+"""The namespace of sessions and retained messages, to which no client of MQTT has access."""
 CACHED_MAX: Final = 16_384
 
 
@@ -62,9 +64,14 @@ class Rules:
         namespace: NamespaceName,
         rules: Sequence[MappingRule] = (),
         former: Sequence[TopicName] = (),
+        *,
+        confined: bool = False,
     ) -> None:
-        """`former` are the topics that earlier rules have named."""
+        """`former` are the topics that earlier rules have named. Clients that are confined can
+        name no other namespace.
+        """
         self.namespace = namespace
+        self._confined = confined
         self.rules = (*rules, DEFAULT)
         self._targets = [self._target(rule) for rule in self.rules]
         self._cached: dict[str, TopicName] = {}
@@ -79,7 +86,14 @@ class Rules:
         name = TopicName.parse(full)
         if not name.persistent:
             raise InvalidName(f"{rule.topic} keeps nothing: MQTT's messages are stored")
+        self._check_namespace(name.namespace)
         return name
+
+    def _check_namespace(self, namespace: NamespaceName) -> None:
+        if str(namespace) == SYSTEM:
+            raise InvalidName(f"{namespace} is the server's own")
+        if self._confined and namespace != self.namespace:
+            raise InvalidName(f"{namespace} is not the namespace of this listener")
 
     def topic_for(self, topic: str) -> TopicName:
         """The topic that stores an MQTT topic; raises `InvalidName`."""
@@ -99,11 +113,17 @@ class Rules:
             for rule, target in zip(self.rules, self._targets, strict=True):
                 if covers(rule.filter, topic):
                     return names.topic_name(topic, self.namespace) if target is None else target
-        return names.topic_name(topic, self.namespace)
+        name = names.topic_name(topic, self.namespace)
+        self._check_namespace(name.namespace)
+        return name
 
     def followed_by(self, rules: Sequence[MappingRule]) -> Rules:
         """The next rules, which know the topics of these."""
-        return Rules(self.namespace, rules, self.all_funnels)
+        return self.others(rules, self.all_funnels)
+
+    def others(self, rules: Sequence[MappingRule], former: Sequence[TopicName] = ()) -> Rules:
+        """Other rules for the same listeners."""
+        return Rules(self.namespace, rules, former, confined=self._confined)
 
     @property
     def funnels(self) -> Sequence[TopicName]:
@@ -136,10 +156,11 @@ class Rules:
         return name in self._keyed
 
     def sources(self, filter: str) -> Sources:
-        """The topics that may have messages for a filter."""
+        """The topics that may have messages for a filter; raises `InvalidName`."""
         if is_sys(filter):
             return Sources((), each=False)
         if names.is_explicit(filter):
+            self._check_namespace(names.namespace_of(filter, self.namespace))
             return Sources((), each=True)
         funnels: dict[TopicName, None] = {}
         each = False

@@ -78,6 +78,7 @@ class ConnectedClient:
         "wants_problems",
         "will",
         "will_bytes",
+        "window_bytes",
         "wire",
     )
 
@@ -100,7 +101,7 @@ class ConnectedClient:
         """In seconds; 0 for none."""
         self.expiry_seconds = 0
         self.will: StoredWill | None = None
-        self.will_bytes = 0
+        self.will_bytes = self.window_bytes = 0
         """Taken from the memory of all clients' wills."""
         self.wants_problems = True
         """Whether reason strings and user properties may be sent in all packets (3.1.2.11.7)."""
@@ -328,9 +329,10 @@ class ConnectedClient:
         self._services.unsubscribe_all(self.subscriber, self.feeds)
 
     def give_back_memory(self) -> None:
-        """The memory of its will is free, once it is gone or is not let in."""
+        """The memory of its will and its window is free, once it is gone or is not let in."""
         self._services.will_memory.give_back(self.will_bytes)
-        self.will_bytes = 0
+        self._services.window_memory.give_back(self.window_bytes)
+        self.will_bytes = self.window_bytes = 0
 
     async def last_record(self) -> SessionRecord | None:
         """The record that it leaves, once its publishes are stored; None if it needs none."""

@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 
 WINDOW_MAX: Final = 65_535
 """The Receive Maximum of a client that names none (3.1.2.11.3)."""
-KEEP_ALIVE_MAX: Final = 65_535
+WINDOW_SMALL: Final = 20
+"""The window for which no memory is reserved: mosquitto's `max_inflight_messages`."""
+IN_FLIGHT_BYTES: Final = 350
+"""What a message in flight takes at most."""
 
 
 Enter = Callable[[ConnectedClient], bool]
@@ -269,11 +272,10 @@ class Connecting:
 
     def _subscriber(self, client: ConnectedClient) -> Subscriber:
         properties, services = self._packet.properties, self._services
-        window = properties.get(Property.RECEIVE_MAXIMUM, WINDOW_MAX)
         subscriber = Subscriber(
             client.client_id.encode(),
             ConnectionOutlet(self._connection, self._wire, services.traffic),
-            min(window, services.options.inflight_max),
+            self._window(client),
             services.broker.clock,
             services.broker.spawn,
             durable=client.lasts,
@@ -286,6 +288,19 @@ class Connecting:
             maximum = min(aliases, services.options.topic_alias_maximum)
             subscriber.aliases = TopicAliases(maximum)
         return subscriber
+
+    def _window(self, client: ConnectedClient) -> int:
+        """How many messages may be in flight to the client: as many as it and this server permit,
+        or few if other clients have windows for all the memory that there is.
+        """
+        asked = self._packet.properties.get(Property.RECEIVE_MAXIMUM, WINDOW_MAX)
+        window: int = min(asked, self._services.options.inflight_max)
+        if window <= WINDOW_SMALL:
+            return window
+        if not self._services.window_memory.take(window * IN_FLIGHT_BYTES):
+            return WINDOW_SMALL
+        client.window_bytes = window * IN_FLIGHT_BYTES
+        return window
 
     def _capabilities(self, client: ConnectedClient) -> Mapping[Property, Any]:
         """What a client of 5.0 has to know (3.2.2.3)."""

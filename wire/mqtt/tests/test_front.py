@@ -12,14 +12,14 @@ from magnetar.core.link.front import Door, Refusal
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
 from magnetar.core.testing.line import Line
-from magnetar.wire.mqtt.front import MqttFront
+from magnetar.wire.mqtt.front import MountPoint, MqttFront
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.tests import peer
 
 
 async def test_without_clients_nothing_is_stored() -> None:
     async with running() as broker:
-        front = MqttFront(broker, MqttOptions())
+        front = MqttFront(broker, [MountPoint(MqttOptions())])
         await front.open()
         assert broker.topics == {}
 
@@ -27,7 +27,7 @@ async def test_without_clients_nothing_is_stored() -> None:
 async def test_each_door_has_a_listener_that_explains_refusals() -> None:
     async with running() as broker:
         with socket.socket() as sock:
-            front = MqttFront(broker, MqttOptions(), [Door("mqtt", sock)])
+            front = MqttFront(broker, [MountPoint(MqttOptions(), [Door("mqtt", sock)])])
             (listener,) = front.listeners
             assert (listener.door.name, listener.refusal) == ("mqtt", Refusal.EXPLAINED)
             front.close()
@@ -38,7 +38,9 @@ async def test_the_same_protocol_over_websocket() -> None:
     async with running() as broker:
         with socket.socket() as sock:
             door = Door("mqtt_ws", sock)
-            front = MqttFront(broker, MqttOptions(), (), [door], lambda origin, _: origin == "o")
+            front = MqttFront(
+                broker, [MountPoint(MqttOptions(), (), [door])], lambda origin, _: origin == "o"
+            )
             (listener,) = front.listeners
             assert (listener.door, listener.refusal) == (door, Refusal.EXPLAINED)
             connection: Any = Line("1.2.3.4:1")

@@ -35,7 +35,7 @@ class Page:
     def __init__(self, stage: Stage, *subprotocols: str) -> None:
         self.line = Line()
         connection: Any = self.line
-        self.wire, self.session = stage.front.connect_by_websocket(connection)
+        self.wire, self.session = stage.front.connect_by_websocket(stage.services, connection)
         self.frames = WSConnection(ConnectionType.CLIENT)
         request = Request(host="h", target="/mqtt", subprotocols=list(subprotocols))
         self.feed(self.frames.send(request))

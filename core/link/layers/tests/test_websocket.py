@@ -25,7 +25,11 @@ from wsproto.events import (
 )
 
 from magnetar.core.kernel.errors import PeerLeft, WireError
-from magnetar.core.link.layers.websocket import WebSocketOptions, WebSocketWire
+from magnetar.core.link.layers.websocket import (
+    IDLE_FRAMES_MAX,
+    WebSocketOptions,
+    WebSocketWire,
+)
 from magnetar.core.link.tests.echo import Bench, LineWire, SizedWire, receive_end, running
 
 OPTIONS = WebSocketOptions("/lines", ("lines", "older"))
@@ -252,6 +256,22 @@ def test_frames_against_the_protocol(frame: bytes, code: int) -> None:
     assert event.code == code
     assert wire.feed(frame) == len(frame)
     assert wire.farewell() == []
+
+
+@pytest.mark.parametrize("first", [0x02, 0x8A], ids=["empty", "Pong"])
+def test_a_flood_of_frames_without_data(first: int) -> None:
+    """A frame with data between them, and they may go on."""
+    wire, client = accepted()
+    idle = bytes((first, 0x80, 0, 0, 0, 0))
+    more = bytes((0 if first == 0x02 else first, 0x80, 0, 0, 0, 0))
+    data = bytes((0x80 if first == 0x02 else 0x82, 0x82, 0, 0, 0, 0)) + b"a\n"
+    wire.feed(idle + more * (IDLE_FRAMES_MAX - 1) + data)
+    assert wire.take_events() == [b"a"]
+    with pytest.raises(WireError, match="flood"):
+        wire.feed(idle + more * IDLE_FRAMES_MAX)
+    *_, event = client.hears(*wire.take_outgoing())
+    assert isinstance(event, CloseConnection)
+    assert event.code == 1008
 
 
 def test_the_last_reply_goes_before_the_close_frame() -> None:

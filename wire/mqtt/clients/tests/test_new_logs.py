@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.testing.bench import stored
 from magnetar.core.testing.broker import Stores
+from magnetar.core.testing.entries import entry
 from magnetar.wire.mqtt.clients.hold import SUBSCRIPTION
 from magnetar.wire.mqtt.clients.tests.test_rule_changes import SHARED, acknowledged, resumed
 from magnetar.wire.mqtt.conftest import Stage, serving
@@ -91,6 +93,19 @@ async def test_a_topic_of_its_own_is_read_by_older_subscriptions() -> None:
         await write(stage, 7)
         assert await acknowledged(reader) == []
         assert len(await acknowledged(worker)) == 7
+
+
+async def test_a_topic_that_pulsars_clients_create_is_read_too() -> None:
+    async with serving(rules=(MappingRule("#", "{each}"),)) as stage:
+        reader = await stage.subscribed("r", ("t/+", 1))
+        for local in ("t%2F1", "t%2F2%2F3", "u%2F1"):
+            topic = (await stage.broker.topic(TopicName.parse(f"public/default/{local}"))).stored
+            assert topic is not None
+            await stored(topic.ledger, entry(b"x"))
+        (found,) = await reader.receive()
+        assert (found.topic, found.payload) == ("t/1", b"x")
+        unread = ("persistent://public/default/t%2F2%2F3", "persistent://public/default/u%2F1")
+        assert not any(map(stage.services.logs.find, unread))
 
 
 async def test_a_session_with_qos_0_holds_nothing(stage: Stage) -> None:

@@ -238,8 +238,9 @@ async def test_a_shared_message_that_is_rejected(qos: int, kind: str) -> None:
         assert await other.receive() == []
         await stage.front.stop()
     async with serving(stores) as stage:
-        third = await stage.subscribed("3", share, version=V5)
-        assert await third.receive() == []
+        third = await stage.connected("3", version=V5)
+        answers = await third.says(peer.subscribe(share, version=V5))
+        assert [one.kind for one in answers] == ["SUBACK"]
         assert (await resumed(stage, V5))[1] == []
 
 

@@ -7,6 +7,7 @@ import pytest
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.session.connect import IN_FLIGHT_BYTES
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V3, V5, publish, subscribe
 
@@ -227,6 +228,22 @@ async def test_another_server_that_has_the_sessions(version: int, reason: int) -
         assert client.line.ending is not None
         table.topics.clear()
         await stage.connected("d", version=version)
+
+
+async def test_windows_of_all_clients_have_a_budget() -> None:
+    """Clients that acknowledge nothing cannot fill the memory."""
+    async with serving(windows_bytes_max=2 * 100 * IN_FLIGHT_BYTES, inflight_max=100) as stage:
+        clients = [await stage.subscribed(f"c{number}", ("t", 1)) for number in range(3)]
+        writer = await stage.connected("w", version=V5, properties=b"\x21\0\x01")
+        for number in range(1, 121):
+            await writer.says(publish("t", b"x", qos=1, number=number, version=V5))
+        assert [len(await client.receive()) for client in clients] == [100, 100, 20]
+        await clients[0].leaves()
+        await clients[0].is_cut()
+        later = await stage.subscribed("c3", ("t", 1))
+        for number in range(1, 121):
+            await writer.says(publish("t", b"x", qos=1, number=number, version=V5))
+        assert len(await later.receive()) == 100
 
 
 async def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:

@@ -135,20 +135,28 @@ async def test_overlapping_subscriptions_of_3_1_1(stage: Stage) -> None:
 
 @OLD_AND_NEW
 async def test_topics_match_a_filter_of_their_subscriber(stage: Stage, version: int) -> None:
-    """[MQTT-3.3.2-3 of both]: nothing else comes, and the name is the one that was published."""
+    """[MQTT-3.3.2-3 of both]: nothing else comes, and the name is the one that was published; to a
+    client that is here, and to one that was away.
+    """
     filters = {"a/+": {"a/1", "a/"}, "b/#": {"b", "b/1/2"}, "c": {"c"}, "+/d": {"/d", "x/d"}}
     topics = sorted({*set().union(*filters.values()), "a", "a/1/2", "c/1", "/c", "d", "B", "e"})
     readers = {
         filter: await stage.subscribed(filter, (filter, 1), version=version) for filter in filters
     }
+    properties = b"\x11\0\0\0\x60" if version == V5 else b""
+    lasting = {"version": version, "clean": False, "properties": properties}
+    for filter in filters:
+        await (await stage.subscribed(f"away {filter}", (filter, 1), **lasting)).leaves()
     writer = await stage.connected("w", version=version)
     for number, topic in enumerate(topics, 1):
         packet = publish(topic, topic.encode(), qos=1, number=number, version=version)
         await writer.says(packet)
     for filter, reader in readers.items():
         got = await reader.receive()
-        assert {one.topic for one in got} == filters[filter]
-        assert all(one.topic.encode() == one.payload for one in got)
+        _, (_, *later) = await stage.connects(f"away {filter}", **lasting)
+        for messages in (got, later):
+            assert {one.topic for one in messages} == filters[filter]
+            assert all(one.topic.encode() == one.payload for one in messages)
 
 
 # -- a repeated SUBSCRIBE -----------------------------------------------------------------------

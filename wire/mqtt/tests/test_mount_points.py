@@ -1,0 +1,108 @@
+"""Mount points: namespaces whose clients see nothing of each other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from magnetar.core.broker.catalog import Tenant
+from magnetar.core.kernel.names import NamespaceName
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.testing.broker import Stores, running
+from magnetar.wire.mqtt.conftest import Stage
+from magnetar.wire.mqtt.front import MountPoint, MqttFront
+from magnetar.wire.mqtt.mapping.rules import MappingRule
+from magnetar.wire.mqtt.options import MqttOptions
+from magnetar.wire.mqtt.tests.peer import V5, publish, subscribe
+
+RULES = (MappingRule("orders/#", "orders"),)
+OPTIONS = (MqttOptions(rules=RULES), MqttOptions("acme/devices", RULES, confined=True))
+
+
+@pytest.fixture
+async def stages() -> AsyncIterator[tuple[Stage, Stage]]:
+    """The listeners that everybody uses, and those of a mount point."""
+    stores = Stores()
+    async with running(stores) as broker:
+        tenant = Tenant(allowed_clusters=["standalone"])
+        await broker.catalog.put_tenant("acme", tenant, create=True)
+        namespace = NamespaceName.parse("acme/devices")
+        await broker.catalog.create_namespace(namespace, NamespacePolicies())
+        front = MqttFront(broker, [MountPoint(each) for each in OPTIONS])
+        await front.open()
+        everybody, mounted = (Stage(stores, broker, front) for _ in OPTIONS)
+        mounted.services = front.services_by_namespace["acme/devices"]
+        yield everybody, mounted
+
+
+async def test_nothing_is_shared(stages: tuple[Stage, Stage]) -> None:
+    """Neither topics, nor client ids and their sessions, nor retained messages."""
+    readers, writers = [], []
+    for stage in stages:
+        readers.append(await stage.subscribed("reader", ("#", 1), clean=False))
+        writers.append(await stage.connected("writer"))
+    for number, writer in enumerate(writers):
+        payload = b"%d" % number
+        await writer.says(publish("t", payload, qos=1, number=1, retain=True))
+        await writer.says(publish("orders/1", payload, qos=1, number=2))
+    for number, (stage, reader) in enumerate(zip(stages, readers, strict=True)):
+        got = await reader.receive()
+        assert [one.payload for one in got] == [b"%d" % number] * 2
+        later = await stage.connected("later")
+        _, *retained = await later.says(subscribe(("#", 0)))
+        assert [one.payload for one in retained] == [b"%d" % number]
+        assert list(stage.services.sessions.connected) == ["reader", "writer", "later"]
+    names = set(stages[0].broker.topics)
+    assert {"persistent://acme/devices/mqtt", "persistent://acme/devices/orders"} < names
+
+
+async def test_a_mount_point_confines_its_clients(stages: tuple[Stage, Stage]) -> None:
+    everybody, mounted = stages
+    free = await everybody.connected("c", version=V5)
+    confined = await mounted.connected("c", version=V5)
+    for topic, reason in (
+        ("persistent://public/default/x", 0x90),
+        ("persistent://acme/devices/x", 0),
+    ):
+        (puback,) = await confined.says(publish(topic, b"x", qos=1, number=1, version=V5))
+        assert puback.reasons == ((reason,) if reason else ())
+    (suback,) = await confined.says(
+        subscribe(("persistent://public/default/#", 1), ("#", 1), version=V5)
+    )
+    assert suback.reasons == (0x8F, 1)
+    will = ("persistent://public/default/x", b"", 0, False)
+    _, (connack,) = await mounted.connects("d", version=V5, will=will)
+    assert connack.reasons == (0x90,)
+    (puback,) = await free.says(
+        publish("persistent://acme/devices/x", b"x", qos=1, number=1, version=V5)
+    )
+    assert puback.reasons == ()
+
+
+async def test_nobody_writes_to_the_topics_of_the_server(stages: tuple[Stage, Stage]) -> None:
+    topic = "persistent://pulsar/system/__mqtt_sessions"
+    for stage in stages:
+        client = await stage.connected("c", version=V5)
+        (puback,) = await client.says(publish(topic, b"x", qos=1, number=1, version=V5))
+        assert puback.reasons == (0x90,)
+        (suback,) = await client.says(subscribe((topic, 1), version=V5))
+        assert suback.reasons == (0x8F,)
+
+
+async def test_each_holds_what_its_own_sessions_need(stages: tuple[Stage, Stage]) -> None:
+    everybody, mounted = stages
+    for stage in stages:
+        sleeper = await stage.subscribed("s", ("persistent://acme/devices/x", 1), clean=False)
+        await sleeper.leaves()
+    writer = await mounted.connected("w")
+    await writer.says(publish("persistent://acme/devices/x", b"1", qos=1, number=1))
+    _, (_, message) = await everybody.connects("s", clean=False)
+    assert message.payload == b"1"
+    for stage in stages:
+        await stage.services.hold.advance()
+    topic = everybody.broker.topics["persistent://acme/devices/x"].stored
+    assert topic is not None
+    assert sorted(topic.subscriptions) == ["mqtt-sessions", "mqtt-sessions-acme%2Fdevices"]
+    _, (_, message) = await mounted.connects("s", clean=False)
+    assert message.payload == b"1"
