@@ -23,6 +23,7 @@ from msgspec import Struct, field
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Client, Stage, serving
+from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V3, V5, Received, acknowledge
 from magnetar.wire.mqtt.topics import matches
@@ -35,6 +36,8 @@ TOPICS = st.sampled_from(["t/0", "t/1", "u"])
 FILTERS = st.sampled_from(["t/0", "t/+", "t/#", "u", "#"])
 QOS = st.sampled_from([0, 1, 2])
 INFLIGHT_MAX = 4
+TWO_LOGS = (MappingRule("u", "other"),)
+"""Messages of `u` are stored in a log of their own: sessions read both."""
 UNRELEASED_MAX = 6
 EXPIRY = b"\x11\0\0\x0e\x10"
 """Session Expiry Interval: an hour."""
@@ -58,7 +61,8 @@ class Server:
         self._token = trio.lowlevel.current_trio_token()
         while not self._ends:
             self._wakeup = trio.Event()
-            async with serving(self._stores, inflight_max=INFLIGHT_MAX) as self.stage:
+            options = {"inflight_max": INFLIGHT_MAX, "rules": TWO_LOGS}
+            async with serving(self._stores, **options) as self.stage:
                 await settled()
                 self._started.set()
                 await self._wakeup.wait()
