@@ -21,6 +21,7 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.budget import MemoryBudget
+from magnetar.wire.mqtt.clients.departures import Departures
 from magnetar.wire.mqtt.clients.hold import SUBSCRIPTION, Hold
 from magnetar.wire.mqtt.clients.keep_alive import KeepAlive
 from magnetar.wire.mqtt.clients.new_logs import NewLogs
@@ -95,6 +96,7 @@ class MqttServices:
             KeyedLog(broker, _named(GROUPS, suffix)), self.logs, self.matcher, broker.spawn
         )
         self.sessions.ended = self.groups.ended
+        self.departures = Departures(self.sessions, broker.spawn)
         self.hold = Hold(broker, self.sessions, self.groups, SUBSCRIPTION + suffix)
         self.new_logs = NewLogs(self.sessions, self.groups, self.logs, self.hold, self.matcher)
         self.rule_changes = RuleChanges(

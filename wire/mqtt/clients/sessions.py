@@ -62,6 +62,10 @@ class ConnectedSession(Protocol):
         """
         ...
 
+    def release(self) -> None:
+        """Nobody uses it any more."""
+        ...
+
     def changed(self) -> None:
         """Have its record stored soon."""
         ...

@@ -424,14 +424,10 @@ class MqttSession:
         client.leave()
         sessions = self._services.sessions
         if client.lasts or client.will is not None or client.client_id in sessions.records:
-            self._services.broker.spawn(self._leave, client)
+            self._services.departures.add(client.client_id, client)
         else:
             sessions.leave_at_once(client.client_id, client)
             client.release()
-
-    async def _leave(self, client: ConnectedClient) -> None:
-        await self._services.sessions.leave(client.client_id, client)
-        client.release()
 
 
 def _connect_weight(packet: Connect) -> int:
