@@ -80,6 +80,8 @@ class SessionRecord(Struct, frozen=True, array_like=True):
     marks: tuple[StoredPlace, ...] = ()
     """For each log to which it publishes with QoS 2: `received` covers its messages before that
     place. Empty once the connection has ended in order."""
+    doubts: tuple[StoredPlace, ...] = ()
+    """Messages from the session's place on, up to these, may have been sent before a crash."""
 
 
 _encoder = msgspec.msgpack.Encoder()

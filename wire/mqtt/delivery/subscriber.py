@@ -25,7 +25,7 @@ counts as delivered [MQTT-3.1.2-25].
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
@@ -244,18 +244,27 @@ class Subscriber(LaggingReader):
         self.has_room()
 
     def restore(
-        self, places: Mapping[Feed, MessagePlace], in_flight: Sequence[Resumed], *, crashed: bool
+        self,
+        places: Mapping[Feed, MessagePlace],
+        in_flight: Sequence[Resumed],
+        doubts: Mapping[Feed, Position],
     ) -> None:
-        """Restore a session: what is in flight, and the places to catch up from. `start` follows,
-        so that a record that is stored in between has the whole state.
+        """Restore a session: what is in flight, the places to catch up from, and up to where
+        messages may have been sent before a crash. `start` follows, so that a record that is stored
+        in between has the whole state.
         """
         assert self._held
         for one in in_flight:
             self.ids.resume(one.packet_id, one.sent, one.qos, released=one.released)
         self._resending.extend(one.packet_id for one in reversed(in_flight))
         self._lagging.update(places)
-        if crashed:
-            self._doubtful = {feed: feed.at for feed in places}
+        self._doubtful = dict(doubts)
+
+    def doubts(self) -> Iterator[tuple[Feed, Position]]:
+        """Up to where messages that are still to be sent may have been sent before a crash."""
+        for feed, before in self._doubtful.items():
+            if self.place_in(feed).position < before:
+                yield feed, before
 
     async def _resend(self) -> None:
         """Send messages in flight again, as far as the window goes."""

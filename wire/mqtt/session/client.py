@@ -231,6 +231,9 @@ class ConnectedClient:
                 StoredPlace(log.name.full, *mark.position, mark.place)
                 for log, mark in self._marks.items()
             ),
+            doubts=tuple(
+                StoredPlace(feed.full_name, *before, 0) for feed, before in subscriber.doubts()
+            ),
         )
 
     def _places(self) -> tuple[Sequence[StoredPlace], dict[str, int]]:

@@ -212,7 +212,7 @@ class Connecting:
             raise ConnectRefused(ReasonCode.UNSPECIFIED_ERROR, "the client is gone")
         services.sessions.enter(client_id, client)
         if found is not None:
-            self._restore(client, *resuming, crashed=found.crashed)
+            self._restore(client, *resuming, found)
         try:
             if client.lasts or client.will is not None or found is not None:
                 await services.sessions.records.prepare()
@@ -396,8 +396,7 @@ class Connecting:
         client: ConnectedClient,
         places: dict[Feed, MessagePlace],
         in_flight: list[Resumed],
-        *,
-        crashed: bool,
+        found: Found,
     ) -> None:
         """Give the subscriber its places and messages in flight, and join its feeds and groups."""
         read = {log.feed: None for logs in client.feeds.values() for log in logs}
@@ -407,7 +406,11 @@ class Connecting:
             else:
                 feed.join(client.subscriber)
         lagging = {feed: place for feed, place in places.items() if feed in read}
-        client.subscriber.restore(lagging, in_flight, crashed=crashed)
+        doubts = {feed: feed.at for feed in lagging}
+        if not found.crashed:
+            stored = {one.log: (one.ledger_id, one.entry_id) for one in found.record.doubts}
+            doubts = {one: stored[one.full_name] for one in lagging if one.full_name in stored}
+        client.subscriber.restore(lagging, in_flight, doubts)
         for subscription, logs in self._shared:
             self._services.groups.enter(client.client_id, client.subscriber, subscription, logs)
 

@@ -49,8 +49,9 @@ def test_what_is_written_is_read(
         )  # fmt: skip
         in_flight = tuple(data.draw(st.lists(one)))
     record = SessionRecord(
-        expiry, ended, tuple(subscriptions), tuple(places), in_flight, tuple(received), will
-    )
+        expiry, ended, tuple(subscriptions), tuple(places), in_flight, tuple(received), will,
+        doubts=tuple(places[:1]),
+    )  # fmt: skip
     assert decode(encode(record)) == record
 
 

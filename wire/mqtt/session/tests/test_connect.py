@@ -167,6 +167,27 @@ async def test_the_state_survives_a_crash() -> None:
         assert all(one.dup for one in others)
 
 
+async def test_messages_before_a_crash_have_dup_in_later_connections_too() -> None:
+    """[MQTT-3.3.1-1]: the first connection after it has room for one, the next one for all."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        await stage.subscribed("d", ("t", 1), clean=False, version=V5, properties=EXPIRY)
+        writer = await stage.connected("w")
+        await writer.says(*(publish("t", b"%d" % n, qos=1, number=n + 1) for n in range(3)))
+    async with serving(stores) as stage:
+        options = {"clean": False, "version": V5}
+        narrow = EXPIRY + b"\x21\0\1"
+        first, (_, only) = await stage.connects("d", properties=narrow, **options)
+        assert (only.payload, only.dup) == (b"0", True)
+        await first.is_cut()
+        writer = await stage.connected("w")
+        await writer.says(publish("t", b"new", qos=1, number=1))
+        _, (_, *found) = await stage.connects("d", properties=EXPIRY, **options)
+        assert [(one.payload, one.dup) for one in found] == [
+            (b"0", True), (b"1", True), (b"2", True), (b"new", False),
+        ]  # fmt: skip
+
+
 async def test_the_state_survives_a_second_crash_right_after_connack() -> None:
     """The record that is stored before CONNACK has all that the resumed one had."""
     stores = Stores()
