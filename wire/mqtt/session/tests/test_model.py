@@ -118,6 +118,8 @@ class Session(Struct):
     """Messages of QoS 2 that the client has sent and not released, by packet identifier."""
     completed: set[int] = field(default_factory=set)
     """Messages of QoS 2 whose exchange is over."""
+    doubtful: set[int] = field(default_factory=set)
+    """Messages that it was sent before a crash, and does not ask for any more."""
     crashed: bool = False
     """A server that it was connected to has crashed."""
 
@@ -247,14 +249,23 @@ class Model(RuleBasedStateMachine):
         self._changed(self.sessions[name])
 
     def _changed(self, session: Session) -> None:
-        """What was not sent yet comes as the subscriptions are now, or not at all."""
-        for payload in [one for one in session.may if one not in session.seen]:
+        """What was not sent yet comes as the subscriptions are now, or not at all.
+
+        After a crash the server does not know what it had sent last, so that counts as not sent,
+        too, until it comes again.
+        """
+        open_again = {one.payload for one in session.in_flight} if session.crashed else set()
+        for payload in session.may:
+            if payload in session.seen and payload not in open_again:
+                continue
             message = self.messages[payload]
             granted = session.granted(message.topic)
             qos = 0 if granted is None else min(granted, message.qos)
             session.may[payload].add(qos)
             if not qos:
                 session.must.discard(payload)
+                if session.crashed:
+                    session.doubtful.add(payload)
 
     @precondition(lambda self: self.peers)
     @rule(who=WHO, sent=st.lists(st.tuples(TOPICS, QOS), min_size=1, max_size=6))
@@ -409,7 +420,8 @@ class Model(RuleBasedStateMachine):
         else:
             assert packet.dup
             assert qos
-            assert before == (packet.number, qos), "it has the same identifier"
+            assert before[0] == packet.number, "it has the same identifier"
+            assert before[1] == qos or (session.crashed and qos in session.may[payload])
         last = connected.last.get((packet.topic, qos), -1)
         assert payload > last, "in their order"
         connected.last[packet.topic, qos] = payload
@@ -454,7 +466,8 @@ class Model(RuleBasedStateMachine):
             while answerable := self._answerable(name):
                 self._acknowledge(name, answerable[0])
             assert not self.sessions[name].must, f"{name} has not got all"
-            assert not self.sessions[name].in_flight
+            left = {one.payload for one in self.sessions[name].in_flight}
+            assert left <= self.sessions[name].doubtful, "an exchange is not completed"
 
 
 TestModel = Model.TestCase
