@@ -205,7 +205,7 @@ class Connecting:
         found = await services.sessions.take(client_id, clean=packet.clean_start)
         record = found.record if found is not None else SessionRecord(client.expiry_seconds)
         client.publisher = Publisher(services, client, record.received)
-        client.subscriber = self._subscriber(client)
+        client.subscriber = self._subscriber(client, durable=client.lasts or found is not None)
         resuming = await self._resumed(client, found)
         if not enter(client):
             await self._give_back(client, found)
@@ -270,7 +270,7 @@ class Connecting:
             requested = 0 if packet.clean_start else NEVER_EXPIRES
         return min(requested, limit) if limit else requested
 
-    def _subscriber(self, client: ConnectedClient) -> Subscriber:
+    def _subscriber(self, client: ConnectedClient, *, durable: bool) -> Subscriber:
         properties, services = self._packet.properties, self._services
         subscriber = Subscriber(
             client.client_id.encode(),
@@ -278,7 +278,7 @@ class Connecting:
             self._window(client),
             services.broker.clock,
             services.broker.spawn,
-            durable=client.lasts,
+            durable=durable,
         )
         subscriber.hold()
         subscriber.addressee = Addressee(has_properties=client.version == Version.V5)

@@ -188,6 +188,20 @@ async def test_messages_before_a_crash_have_dup_in_later_connections_too() -> No
         ]  # fmt: skip
 
 
+async def test_a_session_that_lasts_no_longer_is_resumed_after_a_crash_as_it_was() -> None:
+    """[MQTT-3.3.1-1], [MQTT-4.4.0-1]: the last connection of a session, without an expiry."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        reader = await stage.subscribed("d", ("t", 1), clean=False, version=V5, properties=EXPIRY)
+        writer = await stage.connected("w")
+        await writer.says(publish("t", b"x", qos=1, number=1))
+        (sent,) = await reader.receive()
+    async with serving(stores) as stage:
+        _, (connack, again) = await stage.connects("d", clean=False, version=V5)
+        assert connack.number == 1
+        assert (again.number, again.payload, again.dup) == (sent.number, b"x", True)
+
+
 async def test_the_state_survives_a_second_crash_right_after_connack() -> None:
     """The record that is stored before CONNACK has all that the resumed one had."""
     stores = Stores()
