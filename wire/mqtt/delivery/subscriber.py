@@ -5,8 +5,8 @@ have room. Without room it lags (`lagging_reader.py`), and catches up when half 
 free. Messages in flight are not kept in memory: they are read from the log by their place if they
 have to be sent again.
 
-The subscriber of a session that outlives its connection, or did, is durable. Its packet identifiers follow
-from the messages' indexes, so that a message has the same identifier after a crash, although
+The subscriber of a session that outlives its connection, or did, is durable. Its packet identifiers
+follow from the messages' indexes, so that a message has the same identifier after a crash, although
 nothing is stored when it is sent. Those of each log begin elsewhere, as messages of several logs
 have equal indexes; an identifier in use by another message delays the next one. After a crash,
 nobody knows what was sent last, so DUP is set in all messages that were stored before ("might be
