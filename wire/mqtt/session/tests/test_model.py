@@ -256,7 +256,8 @@ class Model(RuleBasedStateMachine):
         """
         open_again = {one.payload for one in session.in_flight} if session.crashed else set()
         for payload in session.may:
-            if payload in session.seen and payload not in open_again:
+            _, seen_qos = session.seen.get(payload, (0, 0))
+            if seen_qos and payload not in open_again:
                 continue
             message = self.messages[payload]
             granted = session.granted(message.topic)
@@ -414,7 +415,7 @@ class Model(RuleBasedStateMachine):
         assert payload in session.may, "nobody has asked for it"
         before = session.seen.get(payload)
         qos = packet.qos
-        if before is None:
+        if before is None or not before[1]:  # QoS 0 is sent to who lags, too, and QoS 1 may follow
             assert qos in session.may[payload]
             assert not packet.dup or session.crashed
         else:
