@@ -35,7 +35,8 @@ from magnetar.wire.mqtt.codec.publishes import TopicNames
 from magnetar.wire.mqtt.delivery.feed import FeedReader, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher
-from magnetar.wire.mqtt.delivery.subscriber import MessageSource, Subscriber
+from magnetar.wire.mqtt.delivery.sent_messages import MessageSource
+from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.mapping.rules import Rules
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog

@@ -24,7 +24,8 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.lagging_reader import LaggingReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription
-from magnetar.wire.mqtt.delivery.subscriber import Sent, Subscriber
+from magnetar.wire.mqtt.delivery.sent_messages import Sent
+from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.topics import matches
 
 if TYPE_CHECKING:

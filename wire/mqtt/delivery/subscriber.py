@@ -26,10 +26,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
-from msgspec import Struct
 
 from magnetar.core.entry.mqtt.properties import expires_at
 from magnetar.core.entry.mqtt.segments import behind, renumbered
@@ -42,6 +41,13 @@ from magnetar.wire.mqtt.delivery.lagging_reader import LaggingReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
 from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
+from magnetar.wire.mqtt.delivery.sent_messages import (
+    MessageSource,
+    Resumed,
+    Sent,
+    SentTogether,
+    SharingGroup,
+)
 from magnetar.wire.mqtt.delivery.topic_aliases import NO_ALIAS, TopicAliases
 from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, matches
 
@@ -75,73 +81,6 @@ class Outlet(Protocol):
     def dropped(self, packets: int) -> None:
         """Messages are not sent."""
         ...
-
-
-class MessageSource(Protocol):
-    """Where a message in flight is stored: a feed, or the retained messages."""
-
-    replays: bool
-    """Whether its messages are sent with RETAIN, because a new subscription asked for them."""
-
-    @property
-    def full_name(self) -> str:
-        """The name of its topic."""
-        ...
-
-    async def message_at(self, position: Position) -> Messages:
-        """The messages of one entry; none if it is no longer stored."""
-        ...
-
-
-class SharingGroup(Protocol):
-    """The subscription that several sessions share, as one of them knows it."""
-
-    def sent(self, sent: Sent) -> None:
-        """A message is in flight to a member."""
-        ...
-
-    def acknowledged(self, sent: Sent) -> None:
-        """A member has received a message."""
-        ...
-
-    def has_room(self) -> None:
-        """A member has room."""
-        ...
-
-
-class Sent(Struct, frozen=True, gc=False):
-    """A message in flight. It is part of no reference cycle once its connection is closed."""
-
-    source: MessageSource
-    place: MessagePlace
-    group: SharingGroup | None = None
-    """The group of which its receiver is a member, if it is a shared message."""
-
-
-class SentTogether:
-    """Messages of one entry that are in flight, each of which is a `Sent` when it is asked for."""
-
-    __slots__ = ("_places", "_position", "_source")
-
-    def __init__(self, source: MessageSource, position: Position, places: range) -> None:
-        self._source = source
-        self._position = position
-        self._places = places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, place: int) -> Sent:
-        return Sent(self._source, MessagePlace(self._position, self._places[place]))
-
-
-class Resumed(NamedTuple):
-    """A message in flight of an earlier connection."""
-
-    packet_id: int
-    sent: Sent
-    qos: int
-    released: bool
 
 
 class Subscriber(LaggingReader):

@@ -31,7 +31,8 @@ from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
-from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Resumed, Sent, Subscriber
+from magnetar.wire.mqtt.delivery.sent_messages import Resumed, Sent
+from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Subscriber
 from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.client import FORMER, ConnectedClient

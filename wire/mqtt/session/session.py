@@ -48,7 +48,7 @@ from magnetar.wire.mqtt.session.connect import Connecting
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
     from magnetar.wire.mqtt.delivery.packet_ids import Ended
-    from magnetar.wire.mqtt.delivery.subscriber import Sent
+    from magnetar.wire.mqtt.delivery.sent_messages import Sent
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
     from magnetar.wire.mqtt.session.publish import Publisher
