@@ -96,7 +96,6 @@ class Subscriber(LaggingReader):
         "_outlet",
         "_packed",
         "_packed_count",
-        "_releasing",
         "_resending",
         "_resends",
         "_room",
@@ -142,10 +141,6 @@ class Subscriber(LaggingReader):
         self._durable = durable
         self._outlet = outlet
         self._clock = clock
-        self._releasing: set[int] | None = None
-        """Packet identifiers whose PUBREL follows when the record is stored; None before the first
-        one, because an idle connection is to be small.
-        """
         self._resending: list[int] = []
         """Packet identifiers of messages in flight that this connection has not sent yet, the
         first one last."""
@@ -303,19 +298,8 @@ class Subscriber(LaggingReader):
             self._outlet.send(pieces, count)
             self._congested = self._outlet.congested
 
-    def begin_release(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Those of these messages whose PUBREL is not on its way; `release` follows."""
-        if self._releasing is None:
-            self._releasing = set()
-        releasing = self._releasing
-        due = [one for one in dict.fromkeys(numbers) if one not in releasing]
-        releasing.update(due)
-        return due
-
     def release(self, numbers: Sequence[int]) -> None:
         """Send PUBREL for each."""
-        if self._releasing is not None:
-            self._releasing.difference_update(numbers)
         self._outlet.send([b"".join(PUBREL + u16(number) for number in numbers)], len(numbers))
 
     async def send_retained(

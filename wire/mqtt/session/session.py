@@ -375,17 +375,11 @@ class MqttSession:
 
     @staticmethod
     def _receive(client: ConnectedClient, ids: Sequence[int]) -> None:
-        """Answer PUBREC with PUBREL, once it is stored that PUBLISH is not sent again.
-
-        Clients that reconnect send the PUBREC of a lost connection again, and one for the repeated
-        PUBLISH. One PUBREL answers both: Eclipse's client for Java (1.2.5) hands a message to its
-        application for each PUBREL that comes before that has returned.
-        """
+        """Answer PUBREC with PUBREL, once it is stored that PUBLISH is not sent again."""
         subscriber = client.subscriber
         known = [number for number in ids if subscriber.ids.received(number) is not None]
-        due = subscriber.begin_release(known)
-        if due:
-            client.when_saved(partial(subscriber.release, due))
+        if known:
+            client.when_saved(partial(subscriber.release, known))
         if len(known) == len(ids):
             return
         reason = ReasonCode.SUCCESS

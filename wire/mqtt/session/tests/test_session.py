@@ -142,18 +142,3 @@ async def test_without_keep_alive_the_system_asks(
 ) -> None:
     client = await stage.connected(keep_alive=keep_alive)
     assert client.line.probed is probed
-
-
-async def test_one_pubrel_answers_each_pubrec_before_it(stage: Stage) -> None:
-    """A later PUBREC is answered again [MQTT-4.3.3-4]."""
-    client = await stage.subscribed("d", ("t", 2), clean=False)
-    await (await stage.connected("w")).says(publish("t", b"x", qos=2, number=1))
-    (message,) = await client.receive()
-    pubrec = peer.acknowledge("PUBREC", message.number)
-    stage.stores.ledgers.sync_at_once = False
-    assert await client.says(pubrec, pubrec) == []
-    assert await client.says(pubrec) == []
-    stage.stores.ledgers.sync_at_once = True
-    stage.stores.ledgers.sync()
-    assert [one.kind for one in await client.receive()] == ["PUBREL"]
-    assert [one.kind for one in await client.says(pubrec)] == ["PUBREL"]
