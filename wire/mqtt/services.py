@@ -146,13 +146,16 @@ class MqttServices:
 
     async def _look_for_partitions(self) -> None:
         """Have subscribers read new partitions of their topics."""
+        are_new = False
         while True:
             await trio.sleep(PARTITIONS_SECONDS)
-            if await self.logs.look_for_partitions():
-                try:
+            try:
+                are_new = await self.logs.look_for_partitions() or are_new
+                if are_new:
                     await self.new_logs.read(whole=True)
-                except BrokerError as error:
-                    log.warning("sessions may miss messages in new partitions: %s", error)
+                    are_new = False
+            except BrokerError as error:
+                log.warning("partitions of MQTT's topics are looked at again: %s", error)
 
     async def stop(self) -> None:
         """End all connections, and store their sessions."""

@@ -3,7 +3,8 @@
 A wheel of seconds: each client is looked at in the second in which it would be late, and moved to a
 later one if it has sent something meanwhile. So a packet costs nothing but a note of its time.
 
-Invariant: a client with an interval is in exactly one second of the wheel.
+Invariant: a client with an interval has exactly one place, that of a second of the wheel, or of the
+one that is looked at.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class KeepAlive:
 
     def leave(self, session: TimedSession) -> None:
         second = self._places.pop(session, None)
-        if second is not None:
-            del self._seconds[second][session]
+        if second in self._seconds:  # not while it is looked at
+            self._seconds[second].pop(session, None)
 
     def _put(self, session: TimedSession, due: float) -> None:
         second = max(int(due) + 1, self._next)
@@ -71,8 +72,8 @@ class KeepAlive:
         for count, session in enumerate(list(sessions)):
             if count % CLIENTS_PER_TURN == CLIENTS_PER_TURN - 1:
                 await trio.lowlevel.checkpoint()
-            if session not in sessions or self._places.pop(session, None) is None:
-                continue
+            if self._places.pop(session, None) is None:
+                continue  # it has left meanwhile
             due = session.heard + 1.5 * session.keep_alive
             if due <= self._clock.monotonic():
                 session.silent()

@@ -82,6 +82,9 @@ class SessionRecord(Struct, frozen=True, array_like=True):
     place. Empty once the connection has ended in order."""
     doubts: tuple[StoredPlace, ...] = ()
     """Messages from the session's place on, up to these, may have been sent before a crash."""
+    crashed: bool = False
+    """Whether a former process ended with the connection, and no client has come back since. A
+    record without `ended_ms`, too, is of a connection that nobody has ended."""
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -226,10 +226,16 @@ class SessionRecords:
         self._set_asleep(client_id, record, data, position)
 
     async def remove(self, client_id: str) -> None:
-        """Delete the record; stored when this returns."""
+        """Delete the record; stored when this returns. If that fails, it is still there."""
         if client_id in self:
-            self._discard(client_id)
             await self._stored.store(client_id.encode(), b"")
+            self._discard(client_id)
+
+    def postpone(self, client_id: str, due_ms: int) -> None:
+        """Have a sleeping session be due later."""
+        indexed = self._index.get(client_id)
+        if indexed is not None:
+            self._index.put(client_id, indexed._replace(due=due_ms // 1000 + 1))
 
     def _set_awake(self, client_id: str, data: bytes) -> None:
         self._discard(client_id)

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple, Protocol
 import trio
 from msgspec.structs import replace
 
+from magnetar.core.kernel import errors
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError
@@ -41,6 +42,8 @@ from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 
 log = logging.getLogger(__name__)
 
+PERMANENT: Final = (errors.NotFound, errors.NotAllowed, errors.Invalid, errors.Refused)
+"""Errors for which a will is given up, as it would fail again."""
 CHECK_SECONDS: Final = 0.5
 DUE_PER_TURN: Final = 100
 """Sessions that end in one turn, after which other tasks run."""
@@ -124,7 +127,7 @@ class Sessions:
         self._failed: dict[str, None] = {}
         """Sessions whose last record could not be stored."""
         self._retry_ms = 0
-        """When sessions that are due are looked at again, after a failure."""
+        """When those are looked at again."""
         self._turns: dict[str, trio.Lock] = {}
         self.ended: Callable[[str, Iterable[str]], None] = _ignore
         """Called with client id and filters of a session that has ended."""
@@ -157,18 +160,20 @@ class Sessions:
         other = self.connected.pop(client_id, None)
         if other is not None:
             record, crashed = await other.displace(), False
+            ended_ms = self._clock.wall_ms()
         else:
             record = await self._unexpired(client_id)
-            crashed = record is not None and not record.ended_ms
+            crashed = record is not None and (record.crashed or not record.ended_ms)
+            ended_ms = 0 if record is None else self._ended_ms(record)
         resumed = None if clean or (record and not record.expiry_seconds) else record
         if record is not None and record.will is not None:
-            is_due = resumed is None or (other is not None and not record.will.delay_seconds)
-            if is_due:
+            due_ms = self._will_due_ms(replace(record, ended_ms=ended_ms))
+            if resumed is None or due_ms <= self._clock.wall_ms():
                 await self._publish_or_log(client_id, record.will)
         if resumed is None:
             await self._forget(client_id, record)
             return None
-        return Found(replace(resumed, will=None), crashed)
+        return Found(replace(resumed, will=None, crashed=crashed), crashed)
 
     async def _unexpired(self, client_id: str) -> SessionRecord | None:
         """The record, unless it has expired; then its session ends now."""
@@ -219,12 +224,23 @@ class Sessions:
         record = replace(record, ended_ms=self._clock.wall_ms())
         if self._will_due_ms(record) <= record.ended_ms:
             assert record.will is not None
-            await self._publish_or_log(client_id, record.will)
-            record = replace(record, will=None)
+            if await self._is_settled(client_id, record.will):
+                record = replace(record, will=None)
         if not record.expiry_seconds and record.will is None:
             await self._forget(client_id, record)
         else:
             await self.records.sleep(client_id, record)
+
+    async def _is_settled(self, client_id: str, will: StoredWill) -> bool:
+        """Publish a will; False if that has failed, and is to be tried again."""
+        try:
+            await self._publish_will(client_id, will)
+        except PERMANENT as error:
+            log.warning("the will of %r is not published: %s", client_id, error)
+        except BrokerError as error:
+            log.warning("the will of %r is not published yet: %s", client_id, error)
+            return False
+        return True
 
     async def _publish_or_log(self, client_id: str, will: StoredWill) -> None:
         try:
@@ -238,13 +254,16 @@ class Sessions:
         """
         waits: list[Completion[None]] = []
         for client_id, session in list(self.connected.items()):
-            session.farewell()
-            record = await session.last_record()
-            del self.connected[client_id]
-            if record is not None:
-                data = records.encode(replace(record, ended_ms=self._clock.wall_ms()))
-                waits.append(Completion())
-                self.records.put(client_id, data, waits[-1].done)
+            async with self.turn_of(client_id):
+                if self.connected.get(client_id) is not session:
+                    continue  # it has left meanwhile
+                session.farewell()
+                record = await session.last_record()
+                del self.connected[client_id]
+                if record is not None:
+                    data = records.encode(replace(record, ended_ms=self._clock.wall_ms()))
+                    waits.append(Completion())
+                    self.records.put(client_id, data, waits[-1].done)
         for wait in waits:
             try:
                 await wait.result()
@@ -277,24 +296,25 @@ class Sessions:
         """End sessions, and publish wills, when they are due; until cancelled."""
         while True:
             await trio.sleep(CHECK_SECONDS)
-            await self.end_due()
+            while await self.end_due():
+                await trio.lowlevel.checkpoint()
 
-    async def end_due(self) -> None:
-        """End the sessions, and publish the wills, that are due now."""
+    async def end_due(self) -> bool:
+        """End some sessions, and publish some wills, that are due; returns whether more may be."""
         now_ms = self._clock.wall_ms()
-        if now_ms < self._retry_ms:
-            return
         try:
             due = await self.records.due(now_ms, DUE_PER_TURN)
         except BrokerError as error:
-            self._retry_ms = now_ms + RETRY_MS
             log.warning("sessions that are due have to wait: %s", error)
-            return
-        failed, self._failed = self._failed, {}
+            return False
+        failed: Iterable[str] = ()
+        if now_ms >= self._retry_ms:
+            failed, self._failed = self._failed, {}
         for client_id in (*due, *failed):
             async with self.turn_of(client_id):
                 if client_id not in self.connected:
                     await self._look_at(client_id, now_ms)
+        return len(due) == DUE_PER_TURN
 
     async def _look_at(self, client_id: str, now_ms: int) -> None:
         """End a sleeping session, or publish its will, if that is due."""
@@ -304,8 +324,13 @@ class Sessions:
                 return
             if self._will_due_ms(record) <= now_ms:
                 assert record.will is not None
-                await self._publish_will(client_id, record.will)
-                record = replace(record, will=None, ended_ms=self._ended_ms(record))
+                if not await self._is_settled(client_id, record.will):
+                    self.records.postpone(client_id, now_ms + RETRY_MS)
+                    return
+                crashed = record.crashed or not record.ended_ms
+                record = replace(
+                    record, will=None, ended_ms=self._ended_ms(record), crashed=crashed
+                )
                 await self.records.sleep(client_id, record)
             if self.expires_ms(record) <= now_ms:
                 await self._forget(client_id, record)
@@ -313,8 +338,10 @@ class Sessions:
             elif self.records.is_awake(client_id):
                 await self.records.sleep(client_id, record)
         except BrokerError as error:
-            self._failed[client_id] = None
-            self._retry_ms = now_ms + RETRY_MS
+            self.records.postpone(client_id, now_ms + RETRY_MS)
+            if self.records.is_awake(client_id):
+                self._failed[client_id] = None
+                self._retry_ms = now_ms + RETRY_MS
             log.warning("the session of %r has to end, later: %s", client_id, error)
 
 
