@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from magnetar.core.testing.clock import FixedClock
@@ -57,3 +58,19 @@ async def test_who_has_left_is_not_looked_at() -> None:
     clock.forward(5)
     await wheel.close_silent()
     assert [session.closed for session in sessions] == [False, True] * CLIENTS_PER_TURN
+
+
+async def test_who_leaves_while_its_second_is_looked_at() -> None:
+    """The wheel pauses after some clients of a second, and others go meanwhile."""
+    clock = FixedClock()
+    wheel, sessions = KeepAlive(clock), [Session(1) for _ in range(2 * CLIENTS_PER_TURN)]
+    for session in sessions:
+        wheel.enter(session)
+    clock.forward(5)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wheel.close_silent)
+        while not any(session.closed for session in sessions):
+            await trio.lowlevel.checkpoint()
+        assert not sessions[-1].closed
+        wheel.leave(sessions[-1])
+    assert [session.closed for session in sessions] == [True] * (len(sessions) - 1) + [False]
