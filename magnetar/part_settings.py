@@ -118,7 +118,9 @@ def kafka_options(settings: Settings, room: Callable[[], tuple[int, int]]) -> Ka
 def mqtt_options(settings: Settings) -> MqttOptions:
     """The options of the listeners that everybody uses; mount points have as much memory."""
     mqtt = settings.mqtt
-    part = MEBIBYTE // (1 + len(mqtt.mount_points))
+    namespaces = 1 + len(mqtt.mount_points)
+    part = MEBIBYTE // namespaces
+    standard = MqttOptions()
     return MqttOptions(
         namespace=mqtt.namespace,
         rules=tuple(MappingRule(filter, topic) for filter, topic in mqtt.rules.items()),
@@ -136,6 +138,10 @@ def mqtt_options(settings: Settings) -> MqttOptions:
         sessions_bytes_max=mqtt.session_storage_mb * part,
         subscriptions_bytes_max=mqtt.subscription_memory_mb * part,
         retained_bytes_max=mqtt.retained_memory_mb * part,
+        aliases_bytes_max=standard.aliases_bytes_max // namespaces,
+        unreleased_bytes_max=standard.unreleased_bytes_max // namespaces,
+        windows_bytes_max=standard.windows_bytes_max // namespaces,
+        wills_bytes_max=standard.wills_bytes_max // namespaces,
         retained_names_bytes_max=MQTT_NAMES_PART * mqtt.retained_memory_mb * part,
     )
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from magnetar import part_settings
 from magnetar.bookie.format.entries import ENTRY_BYTES_MAX
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.broker.broker import BrokerSettings
@@ -16,7 +17,8 @@ from magnetar.part_settings import (
     pulsar_options,
     roll_limits,
 )
-from magnetar.settings import SETTINGS, load
+from magnetar.settings import SETTINGS, Settings, load
+from magnetar.settings.mqtt import Mqtt
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.pulsar.replies import Address
@@ -112,3 +114,17 @@ def test_the_largest_message_that_may_be_set_is_one_that_storage_takes() -> None
     limit = SETTINGS["broker.max_message_size"].limits.le
     assert isinstance(limit, int)
     assert limit + 1024 < ENTRY_BYTES_MAX  # what storage and broker put around it is small
+
+
+def test_namespaces_of_mqtt_divide_its_memory() -> None:
+    mount_points = {"acme/devices": "1884", "other/devices": "1885"}
+    alone, divided = (
+        part_settings.mqtt_options(Settings(mqtt=Mqtt(mount_points=points)))
+        for points in ({}, mount_points)
+    )
+    budgets = [name for name in alone.__struct_fields__ if name.endswith("_bytes_max")]
+    budgets.remove("packet_bytes_max")
+    for name in budgets:
+        assert getattr(divided, name) <= getattr(alone, name) // 3 + 1024, name
+    mounted = part_settings.mounted_options(Settings(), "acme/devices")
+    assert (mounted.namespace, mounted.confined) == ("acme/devices", True)

@@ -27,6 +27,7 @@ from magnetar.wire.mqtt.administration.pages import NAMES_PER_TURN, PageSelectio
 from magnetar.wire.mqtt.administration.places import place_details
 from magnetar.wire.mqtt.clients import record as records
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
+from magnetar.wire.mqtt.clients.sessions import NEVER_MS
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES, Version
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.services import MqttServices
@@ -89,7 +90,7 @@ class MqttSessionAdministration:
         if record is None:
             return None
         subscriptions, in_flight = len(record.subscriptions), len(record.in_flight)
-        expires_at = _expires_at(record)
+        expires_at = self._expires_at(record)
         return SessionSummary(client_id, ASLEEP, None, None, subscriptions, in_flight, expires_at)
 
     def _client(self, client_id: str) -> ConnectedClient | None:
@@ -111,7 +112,7 @@ class MqttSessionAdministration:
             connected_since=None if client is None else client.connected_ms,
             expiry_seconds=_unless_never(record.expiry_seconds),
             disconnected_at=record.ended_ms or None,
-            expires_at=_expires_at(record),
+            expires_at=None if client else self._expires_at(record),
             record_bytes=len(records.encode(record)) if stored else 0,
             subscriptions=_subscriptions(record),
             places=[
@@ -132,6 +133,11 @@ class MqttSessionAdministration:
         if record is None:
             raise NotFound(f"there is no session of {client_id!r}")
         return client, record
+
+    def _expires_at(self, record: SessionRecord) -> int | None:
+        """When a session without a connection expires; None for never."""
+        expires_ms = self._sessions.expires_ms(record)
+        return None if expires_ms >= NEVER_MS else expires_ms
 
     # -- ending -------------------------------------------------------------------------------
 
@@ -156,12 +162,6 @@ class MqttSessionAdministration:
 
 def _unless_never(seconds: int) -> int | None:
     return None if seconds == NEVER_EXPIRES else seconds
-
-
-def _expires_at(record: SessionRecord) -> int | None:
-    if not record.ended_ms or record.expiry_seconds == NEVER_EXPIRES:
-        return None
-    return record.ended_ms + 1000 * record.expiry_seconds
 
 
 def _subscriptions(record: SessionRecord) -> list[SubscriptionDetails]:
