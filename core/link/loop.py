@@ -440,7 +440,10 @@ class Link:
         connection.release()
         log.debug("%s: closed: %s", connection.peer, reason)
         session, connection.session = connection.session, NO_SESSION
-        session.closed(reason)
+        try:
+            session.closed(reason)
+        except Exception:
+            log.exception("%s: this server failed after the connection", connection.peer)
         self._note_gone()
 
     def _note_gone(self) -> None:

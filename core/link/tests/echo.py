@@ -79,6 +79,7 @@ class EchoSession:
 
     def __init__(self, connection: Connection, wire: LineWire, events: list[str]) -> None:
         self.connection, self.wire, self.events = connection, wire, events
+        self.fails_at_end = False
 
     def handle(self, event: Any) -> None:
         if self.connection.refusal:
@@ -89,6 +90,7 @@ class EchoSession:
             raise AssertionError("a mistake of ours")
         if event == b"end":
             self.connection.end("asked to")
+        self.fails_at_end = event == b"fail at the end"
         self.wire.outgoing.append(event + b"\n")
 
     def relieved(self) -> None:
@@ -101,6 +103,8 @@ class EchoSession:
 
     def closed(self, reason: str) -> None:
         self.events.append(reason)
+        if self.fails_at_end:
+            raise AssertionError("a mistake of ours")
 
 
 class NotedBackend(NoBackend):

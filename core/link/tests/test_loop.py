@@ -55,6 +55,20 @@ async def test_our_own_mistake_costs_one_connection_only(caplog: pytest.LogCaptu
     assert "a mistake of ours" in caplog.text
 
 
+async def test_our_own_mistake_after_a_connection_ends_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running() as bench, await bench.dial() as good:
+        async with await bench.dial() as bad:
+            await bad.send_all(b"fail at the end\n")
+            assert await receive_exactly(bad, 16) == b"fail at the end\n"
+        while not bench.events:
+            await trio.lowlevel.checkpoint()
+        await good.send_all(b"still here\n")
+        assert await receive_exactly(good, 11) == b"still here\n"
+    assert "a mistake of ours" in caplog.text
+
+
 class FragileWire(LineWire):
     """Meets bytes that nobody has thought of."""
 
