@@ -9,6 +9,9 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from interop_tests.mqtt.conftest import Paho
+from magnetar import standalone
+
 VERSIONS = [3, 4, 5]
 
 
@@ -41,6 +44,20 @@ def test_messages_in_order(paho, topic, version, qos):
     got = reader.take(300)
     assert [message.payload for message in got] == payloads
     assert {(message.qos, message.retain, message.dup) for message in got} == {(qos, False, False)}
+
+
+def test_a_quiet_server_answers_at_once():
+    """What is to be stored for a session waits for the disk only, and not for other traffic."""
+    with standalone() as server:
+        client = Paho(server.mqtt_url.removeprefix("mqtt://"), "c", **lasting(4))
+        begun = time.monotonic()
+        client.connect()
+        for number in range(5):
+            assert client.subscribe(f"t/{number}", 1) == [1]
+        client.publish("u", b"x", 2)
+        took = time.monotonic() - begun
+        client.disconnect()
+    assert took < 3, "each step took a second"
 
 
 @pytest.mark.parametrize("version", VERSIONS)

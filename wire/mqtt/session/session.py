@@ -177,9 +177,8 @@ class MqttSession:
         self._services.broker.spawn(self._done, work)
 
     async def _done(self, work: Awaitable[None]) -> None:
-        self.connection.begin()
         try:
-            await work
+            await work  # the link settles what it writes: nothing is held back while it waits
         except PacketError as error:
             self._fail(error)
         except BrokerError as error:
@@ -190,8 +189,11 @@ class MqttSession:
             self.connection.end("this server failed")
         finally:
             self._busy = False
-            self._go_on()
-            self.connection.settle()
+            self.connection.begin()
+            try:
+                self._go_on()
+            finally:
+                self.connection.settle()
 
     def _go_on(self) -> None:
         """Handle the packets that wait."""
@@ -406,7 +408,13 @@ class MqttSession:
             self.client.subscriber.has_room()
 
     def silent(self) -> None:
-        """The client has sent nothing for one and a half times its interval [MQTT-3.1.2-22]."""
+        """The client has sent nothing for one and a half times its interval [MQTT-3.1.2-22]; unless
+        this server has not read what it sent.
+        """
+        if self.connection.paused:
+            self.heard = self._clock.monotonic()
+            self._services.keep_alive.enter(self)
+            return
         self._fail(PacketError(ReasonCode.KEEP_ALIVE_TIMEOUT, "the client is silent"))
 
     def closed(self, reason: str) -> None:

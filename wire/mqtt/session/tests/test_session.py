@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
+from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_REQUESTS
 from magnetar.wire.mqtt.conftest import Stage
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, acknowledge, connect, publish, subscribe
@@ -114,6 +114,19 @@ async def test_a_silent_client_is_closed(stage: Stage) -> None:
     await stage.forward(2)
     assert client.line.ending == "the client is silent"
     assert [one.reasons for one in await client.receive()] == [(0x8D,)]
+
+
+async def test_a_client_that_is_not_read_is_not_silent(stage: Stage) -> None:
+    """What it sends waits in the socket, such as its pings while it is slowed down."""
+    client = await stage.connected("c", keep_alive=10)
+    client.line.pause(PAUSE_PUBLISHES)
+    await stage.forward(60)
+    assert client.line.ending is None
+    client.line.resume(PAUSE_PUBLISHES)
+    await stage.forward(14)
+    assert client.line.ending is None
+    await stage.forward(3)
+    assert client.line.ending is not None
 
 
 async def test_a_client_without_an_interval_may_be_silent(stage: Stage) -> None:
