@@ -22,6 +22,8 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import trio
+
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.mqtt.codec import encode
@@ -333,16 +335,17 @@ class MqttSession:
             self._hold_for(self._open_and_publish(publisher, event, at))
 
     async def _open_and_publish(self, publisher: Publisher, event: Publishes, at: int) -> None:
-        packet = event.packets[at]
-        try:
-            await publisher.open_for(packet)
-        except BrokerError as error:
-            publisher.refuse(packet, error)
-            at += 1
-        if at < len(event.packets) and not self._ended:
-            at = publisher.publish(event, at)
-            if at < len(event.packets):
-                await self._open_and_publish(publisher, event, at)
+        """Publish packets from `at` on, each of which may need a log that is not open."""
+        packets = event.packets
+        while at < len(packets) and not self._ended:
+            try:
+                await publisher.open_for(packets[at])
+            except BrokerError as error:
+                publisher.refuse(packets[at], error)
+                at += 1
+            if at < len(packets) and not self._ended:
+                at = publisher.publish(event, at)
+            await trio.lowlevel.checkpoint()  # a refusal may need no wait
 
     # -- acknowledgements of deliveries -------------------------------------------------------
 

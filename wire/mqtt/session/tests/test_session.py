@@ -155,3 +155,20 @@ async def test_without_keep_alive_the_system_asks(
 ) -> None:
     client = await stage.connected(keep_alive=keep_alive)
     assert client.line.probed is probed
+
+
+async def test_one_read_with_many_topics_that_have_no_log(stage: Stage) -> None:
+    """Each is refused by itself, and they do not count against Python's limit of recursion."""
+    writer = await stage.connected("w", version=V5)
+    numbers = range(1, 1_001)
+    packets = [publish(f"$SYS/{n}", qos=1, number=n, version=V5) for n in numbers]
+    writer.feed(*packets, peer.PINGREQ)
+    answers = []
+    for _ in range(200):
+        answers += await writer.receive()
+        if len(answers) > len(numbers):
+            break
+    assert writer.line.ending is None
+    assert [(one.kind, one.number) for one in answers[:-1]] == [("PUBACK", n) for n in numbers]
+    assert all(one.reasons == (0x90,) for one in answers[:-1])
+    assert answers[-1].kind == "PINGRESP"
