@@ -13,8 +13,13 @@ A repeated packet identifier of QoS 2 is not published again until PUBREL, whate
 log a mark: all messages before it are considered. So what was stored in the last moment before a
 crash is found behind the marks, by its client id and packet identifier.
 
-Invariants: acknowledged messages are stored; a message of QoS 2 is stored once; the client never
-has more unacknowledged messages than Receive Maximum [MQTT-3.3.4-9].
+The retained messages of a run are stored before its entry, as those of wills are, and later entries
+of the connection wait for that one. So a message that is found behind a mark is also retained; its
+repeat, a duplicate, would not retain it.
+
+Invariants: acknowledged messages are stored; a message of QoS 2 is stored once; entries are written
+in the order of the packets [MQTT-4.6.0-6]; the client never has more unacknowledged messages than
+Receive Maximum [MQTT-3.3.4-9].
 """
 
 from __future__ import annotations
@@ -65,10 +70,12 @@ PUBCOMP: Final = 0x7002
 class PendingRun:
     """One run until it is acknowledged."""
 
-    __slots__ = ("error", "log", "ones", "position", "size", "twos", "waits")
+    __slots__ = ("append", "error", "log", "messages", "ones", "position", "size", "twos", "waits")
 
-    def __init__(self, log: MqttLog | None, size: int) -> None:
+    def __init__(self, log: MqttLog | None, size: int = 0, messages: int = 0) -> None:
         self.log = log
+        self.messages = messages
+        """How many wait for storage."""
         self.position: Position | None = None
         """Its entry, when that is stored."""
         self.size = size
@@ -77,7 +84,9 @@ class PendingRun:
         self.twos: list[int] = []
         """New identifiers of QoS 2."""
         self.waits = 1
-        """How many writes it waits for: the entry, and its retained messages."""
+        """How many writes it waits for: its retained messages, then the entry."""
+        self.append: Callable[[], None] | None = None
+        """Writes the entry, if that waits for retained messages."""
         self.error: BrokerError | None = None
 
 
@@ -87,6 +96,7 @@ class Publisher:
     __slots__ = (
         "_alias_bytes",
         "_aliases",
+        "_appends",
         "_client",
         "_drained",
         "_head",
@@ -121,6 +131,10 @@ class Publisher:
         self._pending: deque[PendingRun] | None = None
         """None before the first run: most readers publish nothing."""
         self._pending_messages = 0
+        self._appends: deque[PendingRun] | None = None
+        """Runs whose entries wait for retained messages, or for such an entry; None before the
+        first.
+        """
         self._drained: trio.Event | None = None
         broker = services.broker
         self._throttle = PublishThrottle(
@@ -162,7 +176,7 @@ class Publisher:
 
     def refuse(self, packet: Publish, error: BrokerError) -> None:
         """Answer a packet whose log cannot be opened."""
-        run = PendingRun(None, 0)
+        run = PendingRun(None)
         run.error = error
         run.waits = 0
         if packet.flags & QOS_2:
@@ -225,22 +239,22 @@ class Publisher:
 
     def _store(self, log: MqttLog, data: bytes, packets: Sequence[Publish]) -> None:
         """Store one run."""
-        run = PendingRun(log, packets[-1].end - packets[0].begin)
+        messages = count_of(packets)
+        run = PendingRun(log, packets[-1].end - packets[0].begin, messages)
         retained: list[Publish] = []
         kept = self._sorted(data, packets, run, retained)
         self._check_quota(len(run.ones), len(run.twos))
         connection = self._client.connection
         connection.storing(run.size)
         self._await(run)
-        messages = count_of(packets)
         self._pending_messages += messages
         self._services.traffic.publishes_received += messages
         if self._pending_messages >= self._services.options.pending_messages_max:
             connection.pause(PAUSE_PUBLISHES)
         if not kept:
-            self._stored(run, messages, None)
+            self._stored(run, None)
             return
-        done = partial(self._stored, run, messages)
+        done = partial(self._stored, run)
         topic = log.topic
         assert topic is not None
         try:
@@ -258,10 +272,17 @@ class Publisher:
         if throttle != (None, None):
             self._throttle.spend(throttle, count, len(entry))
         topic.last_used_ms = now_ms
+        append = partial(topic.publish, [entry], [count], done)
+        if not retained and not self._appends:
+            append()
+            return
+        run.append = append
         run.waits += len(retained)
-        topic.publish([entry], [count], done)
+        if self._appends is None:
+            self._appends = deque()
+        self._appends.append(run)
         for packet in retained:
-            self._retain(packet, data, now_ms, partial(self._stored, run, 0))
+            self._retain(packet, data, now_ms, partial(self._retained, run))
 
     def _await(self, run: PendingRun) -> None:
         if self._pending is None:
@@ -370,6 +391,20 @@ class Publisher:
         message = RetainedMessage(client_id, topic, payload, packet.qos, properties)
         self._services.retained.put(message, now_ms, done)
 
+    def _retained(self, run: PendingRun, result: Position | BrokerError) -> None:
+        """One retained message of a run is stored, or has failed."""
+        run.waits -= 1
+        if isinstance(result, BrokerError):
+            run.error = run.error or result
+        appends = self._appends
+        while appends and appends[0].waits == 1:
+            first = appends.popleft()
+            assert first.append is not None
+            if first.error is None:
+                first.append()
+            else:
+                self._stored(first, first.error)  # it is sent again: nobody receives it twice
+
     async def drained(self) -> None:
         """Wait until everything that was published is stored, or has failed."""
         if self._pending:
@@ -378,19 +413,17 @@ class Publisher:
 
     # -- acknowledgements ---------------------------------------------------------------------
 
-    def _stored(
-        self, run: PendingRun, messages: int, result: Position | BrokerError | None
-    ) -> None:
-        """One write of a run is stored, or has failed."""
+    def _stored(self, run: PendingRun, result: Position | BrokerError | None) -> None:
+        """The entry of a run, its last write, is stored or has failed; None if there is none."""
         run.waits -= 1
+        run.append = None
         if isinstance(result, BrokerError):
-            run.error = run.error or result
-        elif messages:
+            run.error = result
+        else:
             run.position = result
-        self._pending_messages -= messages
-        if not run.waits:
-            self._client.connection.stored(run.size)
-            self._acknowledge()
+        self._pending_messages -= run.messages
+        self._client.connection.stored(run.size)
+        self._acknowledge()
 
     def _acknowledge(self) -> None:
         """Acknowledge the runs that are stored, as far as all before them are."""

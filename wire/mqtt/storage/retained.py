@@ -1,7 +1,7 @@
 """Retained messages: the last one of each topic, in a compacted topic and in memory.
 
-A message with RETAIN is stored in the log of its topic like any other, and in the retained topic;
-it is acknowledged when both are stored. An empty payload removes the retained message
+A message with RETAIN is stored in the retained topic, and then in the log of its topic like any
+other; it is acknowledged when both are stored. An empty payload removes the retained message
 [MQTT-3.3.1-6].
 
     in memory   the message, up to a budget in bytes

@@ -14,7 +14,7 @@ from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.session.publish import without_alias
 from magnetar.wire.mqtt.tests import peer
-from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish
+from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
 
 FUNNEL = TopicName.parse("public/default/mqtt")
 
@@ -216,3 +216,55 @@ async def test_an_alias_that_gets_another_topic(stage: Stage) -> None:
     )
     got = [(one.topic, one.payload) for one in await reader.receive()]
     assert got == [("x/1", b"1"), ("x/1", b"2"), ("x/2", b"3"), ("x/2", b"4")]
+
+
+async def test_a_crash_before_a_message_is_retained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MQTT-3.3.1-5] holds for a message of QoS 2 that is sent again: it was in neither place."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        writer = await stage.connected("w", clean=False)
+        first = await writer.says(publish("first", b"1", qos=2, number=1, retain=True))
+        await writer.completes(*first)
+        monkeypatch.setattr(stage.services.retained, "put", lambda *_: None)
+        assert await writer.says(publish("t", b"2", qos=2, number=2, retain=True)) == []
+        assert [payload for run in await stored(stage) for _, payload in run] == [b"1"]
+    async with serving(stores) as stage:
+        writer, _ = await stage.connects("w", clean=False)
+        answers = await writer.says(publish("t", b"2", qos=2, number=2, retain=True, dup=True))
+        assert [one.kind for one in await writer.completes(*answers)] == ["PUBCOMP"]
+        assert [payload for run in await stored(stage) for _, payload in run] == [b"1", b"2"]
+        reader = await stage.connected("r")
+        _, *retained = await reader.says(subscribe(("t", 1)))
+        assert [one.payload for one in retained] == [b"2"]
+
+
+async def test_a_retained_message_does_not_change_the_order(stage: Stage) -> None:
+    """[MQTT-4.6.0-6]: packets behind it wait until it is stored, also when that takes its time."""
+    writer = await stage.connected("w")
+    for number in (1, 4):
+        packets = [
+            publish(f"t/{n}", b"%d" % n, qos=n % 3, number=n, retain=n == number)
+            for n in range(number, number + 3)
+        ]
+        for packet in packets:  # in reads of their own, without a wait between them
+            writer.feed(packet)
+        await writer.receive()
+    payloads = [payload for run in await stored(stage) for _, payload in run]
+    assert payloads == [b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
+async def test_a_message_that_cannot_be_retained_is_not_stored(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = await stage.connected("w", version=V5)
+    await writer.says(publish("t", b"1", qos=1, number=1, retain=True, version=V5))
+    with monkeypatch.context() as patch:
+        error = StorageFailed("the disk is gone")
+        patch.setattr(stage.services.retained, "put", lambda _message, _now, done: done(error))
+        writer.feed(publish("t", b"2", qos=2, number=2, retain=True, version=V5))
+        writer.feed(publish("t", b"3", qos=1, number=3, version=V5))
+        answers = await writer.receive()
+    assert [(one.kind, one.number, one.reasons) for one in answers] == [
+        ("PUBREC", 2, (0x80,)), ("PUBACK", 3, ())
+    ]  # fmt: skip
+    assert [payload for run in await stored(stage) for _, payload in run] == [b"1", b"3"]
