@@ -38,7 +38,7 @@ from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt import properties as stored_properties
 from magnetar.core.entry.mqtt import run as runs
-from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError, QuotaExceeded
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.mqtt.codec import encode
@@ -156,10 +156,16 @@ class Publisher:
             log = logs.for_topic(topic)
             if log is None or not self._may_begin(log, packets[at]):
                 return at
+            if self._exceeds_quota(packets[at]):
+                self.refuse(packets[at], QuotaExceeded("no memory for more retained topics"))
+                at += 1
+                continue
             stop = at + 1
             while stop < end:
                 following = packets[stop].topic
                 if following != topic and logs.for_topic(following) is not log:
+                    break
+                if self._exceeds_quota(packets[stop]):
                     break
                 stop += 1
             self._store(log, event.data, packets[at:stop])
@@ -195,6 +201,14 @@ class Publisher:
         if packet.retain and not self._services.retained.is_open:
             return False
         return not packet.flags & QOS_2 or not self._client.lasts or self._client.is_marked(log)
+
+    def _exceeds_quota(self, packet: Publish) -> bool:
+        """Whether a message cannot be retained, so that none of it may be stored: a client of
+        3.1.1 would send it again and again.
+        """
+        if not packet.flags & RETAIN or packet.end == packet.payload_at:
+            return False
+        return self._services.retained.is_full_for(packet.topic)
 
     def _resolve(self, packets: list[Publish]) -> None:
         """Set and replace topic aliases, in order. What was resolved before stays as it is."""

@@ -110,7 +110,7 @@ class RetainedMessages:
         self, message: RetainedMessage, now_ms: int, done: Callable[[Position | BrokerError], None]
     ) -> None:
         """Store a message; an empty payload removes the topic's. Plain call, after `prepare`."""
-        if message.payload and self._is_full_for(message.topic):
+        if message.payload and self.is_full_for(message.topic):
             done(QuotaExceeded("no memory for the names of more retained messages"))
             return
         topic, client_id = message.topic.encode(), message.client_id.encode()
@@ -126,7 +126,8 @@ class RetainedMessages:
 
         self._stored.append(head + packet, now_ms, stored)
 
-    def _is_full_for(self, topic: str) -> bool:
+    def is_full_for(self, topic: str) -> bool:
+        """Whether `put` refuses a message of this topic that is not empty."""
         return self._tree.bytes >= self._names_bytes_max and self._tree.get(topic) is None
 
     def _apply(self, message: KeyedMessage) -> None:

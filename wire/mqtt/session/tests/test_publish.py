@@ -268,3 +268,29 @@ async def test_a_message_that_cannot_be_retained_is_not_stored(
         ("PUBREC", 2, (0x80,)), ("PUBACK", 3, ())
     ]  # fmt: skip
     assert [payload for run in await stored(stage) for _, payload in run] == [b"1", b"3"]
+
+
+@pytest.mark.parametrize("version", [peer.V3, V5])
+async def test_more_retained_topics_than_allowed(version: int) -> None:
+    """Such a message is not stored, however often a client of 3.1.1 sends it. Others are."""
+    async with serving(retained_names_bytes_max=1) as stage:
+        writer = await stage.connected("w", clean=False, version=version)
+        await writer.says(publish("a", b"x", qos=1, number=1, retain=True, version=version))
+        for _ in range(2):
+            writer, _connack = await stage.connects("w", clean=False, version=version)
+            answers = await writer.says(
+                publish("t", b"1", qos=1, number=1, version=version),
+                publish("new", b"2", qos=2, number=2, retain=True, version=version),
+                publish("a", b"3", qos=1, number=3, retain=True, version=version),
+                publish("new", b"", qos=1, number=4, retain=True, version=version),
+            )
+            if version == V5:
+                reasons = {one.number: one.reasons for one in answers}
+                assert reasons == {1: (), 2: (0x97,), 3: (), 4: ()}
+                assert writer.line.ending is None
+            else:
+                assert [one.number for one in answers] == [1]
+                assert writer.line.ending
+            await writer.is_cut()
+        found = {payload for run in await stored(stage) for _, payload in run}
+        assert found == {b"x", b"1", b"3", b""}
