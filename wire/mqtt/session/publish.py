@@ -181,15 +181,16 @@ class Publisher:
             await self._services.retained.prepare()
 
     def refuse(self, packet: Publish, error: BrokerError) -> None:
-        """Answer a packet whose log cannot be opened."""
+        """Answer a packet that cannot be stored, as its log cannot be opened. That does not matter
+        to one that is stored already.
+        """
         run = PendingRun(None)
         run.error = error
         run.waits = 0
         if packet.flags & QOS_2:
             for number in packet.ids:
-                if number not in self.received:
+                if not self._is_duplicate(number):
                     run.twos.append(number)
-                    self._storing_ids[number] = None
         elif packet.flags & QOS_1:
             run.ones.extend(packet.ids)
             self._unacknowledged += len(packet.ids)

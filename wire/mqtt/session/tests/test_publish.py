@@ -294,3 +294,26 @@ async def test_more_retained_topics_than_allowed(version: int) -> None:
             await writer.is_cut()
         found = {payload for run in await stored(stage) for _, payload in run}
         assert found == {b"x", b"1", b"3", b""}
+
+
+async def test_a_duplicate_whose_log_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MQTT-4.3.3-10]: the message is stored and PUBREC was lost, so that is sent again."""
+    stores = Stores()
+    expiry = b"\x11\0\0\0\x64"
+    async with serving(stores) as stage:
+        writer = await stage.connected("w", clean=False, version=V5, properties=expiry)
+        await writer.says(publish("t", b"1", qos=2, number=1, version=V5))
+    async with serving(stores) as stage:
+
+        async def fails(_topic: str) -> None:
+            raise StorageFailed("the disk is gone")
+
+        writer, _ = await stage.connects("w", clean=False, version=V5, properties=expiry)
+        monkeypatch.setattr(stage.services.logs, "open_for", fails)
+        answers = await writer.says(
+            publish("t", b"1", qos=2, number=1, dup=True, version=V5),
+            publish("new", b"2", qos=2, number=2, version=V5),
+        )
+        assert sorted((one.kind, one.number, one.reasons) for one in answers) == [
+            ("PUBREC", 1, ()), ("PUBREC", 2, (0x80,))
+        ]  # fmt: skip
