@@ -70,7 +70,18 @@ PUBCOMP: Final = 0x7002
 class PendingRun:
     """One run until it is acknowledged."""
 
-    __slots__ = ("append", "error", "log", "messages", "ones", "position", "size", "twos", "waits")
+    __slots__ = (
+        "append",
+        "error",
+        "id_bytes",
+        "log",
+        "messages",
+        "ones",
+        "position",
+        "size",
+        "twos",
+        "waits",
+    )
 
     def __init__(self, log: MqttLog | None, size: int = 0, messages: int = 0) -> None:
         self.log = log
@@ -83,6 +94,8 @@ class PendingRun:
         """Identifiers of QoS 1."""
         self.twos: list[int] = []
         """New identifiers of QoS 2."""
+        self.id_bytes = 0
+        """What they have taken of the memory for unreleased ones; none if it was refused."""
         self.waits = 1
         """How many writes it waits for: its retained messages, then the entry."""
         self.append: Callable[[], None] | None = None
@@ -258,7 +271,7 @@ class Publisher:
         run = PendingRun(log, packets[-1].end - packets[0].begin, messages)
         retained: list[Publish] = []
         kept = self._sorted(data, packets, run, retained)
-        self._check_quota(len(run.ones), len(run.twos))
+        self._check_quota(run)
         connection = self._client.connection
         connection.storing(run.size)
         self._await(run)
@@ -355,21 +368,22 @@ class Publisher:
         self._storing_ids[number] = None
         return False
 
-    def _check_quota(self, ones: int, twos: int) -> None:
-        self._unacknowledged += ones
+    def _check_quota(self, run: PendingRun) -> None:
+        self._unacknowledged += len(run.ones)
         if self._client.version == Version.V5:
             waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
             if waiting > self._services.options.receive_maximum:
                 raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
-        if twos:
-            if not self._services.unreleased_memory.take(ID_BYTES * twos):
+        if run.twos:
+            size = ID_BYTES * len(run.twos)
+            if not self._services.unreleased_memory.take(size):
                 raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
-            self._unreleased_bytes += ID_BYTES * twos
+            run.id_bytes = size
+            self._unreleased_bytes += size
 
-    def _forget_ids(self, count: int) -> None:
-        size = min(
-            ID_BYTES * count, self._unreleased_bytes
-        )  # the others are of a connection before
+    def _forget_ids(self, size: int) -> None:
+        """Give back the memory of identifiers, in bytes; none for those of connections before."""
+        size = min(size, self._unreleased_bytes)
         self._unreleased_bytes -= size
         self._services.unreleased_memory.give_back(size)
 
@@ -474,7 +488,7 @@ class Publisher:
         the client sends its messages again.
         """
         client = self._client
-        self._forget_ids(len(run.twos))
+        self._forget_ids(run.id_bytes)
         client.connection.complain("publishes refused", str(error))
         if client.version != Version.V5:
             if run.ones or run.twos:
@@ -490,7 +504,7 @@ class Publisher:
         """Answer PUBREL."""
         client = self._client
         known = [number for number in ids if self.received.discard(number)]
-        self._forget_ids(len(known))
+        self._forget_ids(ID_BYTES * len(known))
         if known:
             client.when_saved(partial(client.send, _packed(PUBCOMP, known), len(known)))
         if len(known) == len(ids):

@@ -12,7 +12,7 @@ from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
-from magnetar.wire.mqtt.session.publish import without_alias
+from magnetar.wire.mqtt.session.publish import ID_BYTES, without_alias
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
 
@@ -317,3 +317,20 @@ async def test_a_duplicate_whose_log_cannot_be_opened(monkeypatch: pytest.Monkey
         assert sorted((one.kind, one.number, one.reasons) for one in answers) == [
             ("PUBREC", 1, ()), ("PUBREC", 2, (0x80,))
         ]  # fmt: skip
+
+
+async def test_refused_messages_of_qos_2_free_no_memory_of_others(stage: Stage) -> None:
+    memory = stage.services.unreleased_memory
+    writer = await stage.connected("w", version=V5)
+    await writer.says(*(publish("t", qos=2, number=n, version=V5) for n in (1, 2, 3)))
+    taken = memory.bytes
+    assert taken == 3 * ID_BYTES
+    answers = await writer.says(
+        *(publish(f"$SYS/{n}", qos=2, number=n, version=V5) for n in (4, 5))
+    )
+    assert [one.reasons for one in answers] == [(0x90,)] * 2
+    assert memory.bytes == taken
+    await writer.says(acknowledge("PUBREL", 1))
+    assert memory.bytes == 2 * ID_BYTES
+    await writer.is_cut()
+    assert memory.bytes == 0
