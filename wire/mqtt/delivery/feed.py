@@ -14,6 +14,9 @@ them, at most one for the feed and one for each subscriber.
     detached    its topic is not loaded; nothing is read, and places remain
     attached    reads as above
 
+Lost entries (`core/ledger/read/losses.py`, which logs and counts them) are skipped, whatever
+`auto_skip_non_recoverable_data` says: a device cannot seek, and one log has the topics of many.
+
 A topic may be unloaded at any time, and be loaded again (`logs.py`). A subscriber's place is a
 position of the log, so it stays valid.
 
@@ -247,11 +250,16 @@ class Feed:
             self.advance()
 
     async def read(self, position: Position) -> Slice:
-        """Read entries from a position on; at least one. `NotReady` while it is detached."""
-        return await self._log().read(position, LOAD_ENTRIES_MAX, LOAD_BYTES_MAX)
+        """Read entries from a position on; at least one, and empty ones in place of lost ones.
+        `NotReady` while it is detached.
+        """
+        return await self._log().losses.read_round(position, LOAD_ENTRIES_MAX, LOAD_BYTES_MAX)
 
     async def message_at(self, position: Position) -> Messages:
-        """The messages of one entry; none if it is no longer stored."""
+        """The messages of one entry; none if it is lost or no longer stored."""
+        chain = self._log().chain
+        if not chain.has(position) or chain.normal(position) != position:
+            return NO_MESSAGES
         part, place = self.cached(position) or (await self.read(position), 0)
         if (part.ledger_id, part.first_entry + place) != position:
             return NO_MESSAGES

@@ -117,3 +117,43 @@ async def test_a_topic_that_is_loaded_again(desk: Desk) -> None:
     desk.feed.attach(again)
     await desk.publish(b"2")
     assert desk.reader.got == [b"0", b"1", b"2"], "nothing is missing, and nothing comes twice"
+
+
+@pytest.mark.parametrize("whole_ledger", [False, True])
+async def test_lost_entries_are_skipped(
+    desk: Desk, caplog: pytest.LogCaptureFixture, whole_ledger: bool
+) -> None:
+    """One damaged entry, or a ledger that is missing (each has three): the others are offered,
+    and the loss is logged once.
+    """
+    desk.bench.cache.bytes_max = 0
+    desk.feed.detach()
+    desk.topic.unwatch(desk.feed.advance)
+    values = [b"%d" % number for number in range(9)]
+    for begin in (0, 3, 6):
+        await desk.publish(*values[begin : begin + 3])
+    _, middle, last = (one.ledger_id for one in desk.topic.ledger.chain.segments[:3])
+    assert desk.topic.ledger.chain.confirmed[0] >= last
+    if whole_ledger:
+        await desk.bench.ledgers.delete(middle)
+    else:
+        desk.bench.ledgers.ledgers[middle].damaged.add(1)
+    with caplog.at_level(logging.ERROR):
+        desk.feed.attach(desk.topic)
+        await settled()
+    assert desk.reader.got == (values[:3] + values[6:] if whole_ledger else values[:4] + values[5:])
+    assert caplog.text.count("are lost") == 1
+    assert desk.topic.ledger.losses.entries == (3 if whole_ledger else 1)
+
+
+async def test_a_message_that_is_no_longer_stored(desk: Desk) -> None:
+    """Its entry is lost, or its ledger was deleted after retention."""
+    await desk.publish(b"0", b"1", b"2", b"3")
+    first, last = desk.topic.ledger.chain.first, desk.topic.ledger.chain.confirmed
+    desk.bench.cache.bytes_max = 0
+    await desk.publish(b"4")
+    assert len((await desk.feed.message_at(last)).packets) == 1
+    desk.bench.ledgers.ledgers[first[0]].damaged.add(first[1])
+    assert not (await desk.feed.message_at(first)).packets
+    assert not (await desk.feed.message_at((first[0] - 1, 0))).packets
+    assert not (await desk.feed.message_at(desk.feed.end)).packets

@@ -119,3 +119,19 @@ async def test_a_feed_that_is_not_loaded_is_read_once_it_is(desk: Desk) -> None:
     desk.feed.attach(desk.topic)
     await settled()
     assert reader.got == [b"0"]
+
+
+async def test_a_lost_entry_is_skipped(desk: Desk) -> None:
+    reader = Counter(desk, room=9)
+    desk.feed.resume(reader)
+    reader.lag(desk.feed, MessagePlace(desk.feed.at, 0))
+    for number in range(3):
+        await desk.publish(("t", 1, b"%d" % number))
+    desk.bench.cache.bytes_max = 0
+    await desk.publish(("t", 1, b"3"))
+    ledger_id = desk.topic.ledger.chain.first[0]
+    desk.bench.ledgers.ledgers[ledger_id].damaged.add(1)
+    reader.has_room()
+    await settled()
+    assert reader.got == [b"0", b"2", b"3"]
+    assert not reader.lags

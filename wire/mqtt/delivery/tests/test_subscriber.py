@@ -12,11 +12,14 @@ from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt.properties import properties_of
 from magnetar.core.entry.mqtt.run import head, packet
 from magnetar.core.testing.bench import NO_AGE, Bench, settled
+from magnetar.core.testing.broker import Stores
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.mqtt.codec.publishes import Publish, TopicNames, one_by_one, parse_publishes
+from magnetar.wire.mqtt.conftest import serving
 from magnetar.wire.mqtt.delivery.feed import Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher, TopicSubscription
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
+from magnetar.wire.mqtt.tests.peer import publish
 
 
 class Outlet:
@@ -197,3 +200,34 @@ async def test_a_feed_that_nobody_reads_rests(desk: Desk) -> None:
     desk.feed.join(one)
     await desk.publish(("t", 1, b"1"))
     assert outlet.payloads == [b"1"], "what came in between is not for it"
+
+
+@pytest.mark.parametrize("in_flight", [False, True])
+@pytest.mark.parametrize("whole_ledger", [False, True])
+async def test_a_session_goes_on_behind_what_is_lost(in_flight: bool, whole_ledger: bool) -> None:
+    """Whether it is to be sent for the first time, or again. Ledgers have ten entries here."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        client = await stage.subscribed("c", ("t", 1), clean=False)
+        if not in_flight:
+            await client.leaves()
+        writer = await stage.connected("w")
+        await writer.says(publish("t", b"0", qos=1, number=1))
+        if in_flight:
+            assert [one.payload for one in await client.receive()] == [b"0"]
+            await client.leaves()
+        for number in range(1, 21):
+            await writer.says(publish("t", b"%d" % number, qos=1, number=number))
+        topic = (await stage.services.logs.open_for("t")).topic
+        assert topic is not None
+        ledger_id, entry_id = topic.ledger.chain.first
+    if whole_ledger:
+        await stores.ledgers.delete(ledger_id)
+    else:
+        stores.ledgers.ledgers[ledger_id].damaged.add(entry_id)
+    async with serving(stores) as stage:
+        client, (_, *got) = await stage.connects("c", clean=False)
+        while got and got[-1].payload != b"20":
+            await client.acknowledges(*got)
+            got = await client.receive()
+        assert got
