@@ -12,9 +12,10 @@
 | user property `mqtt.time`, ms since 1970 | none: it is the time of the message |
 | user property `mqtt.null`, `key` or `value` | none: the key or the value is null |
 
-User properties keep their order and may repeat. A header whose value is no text is left out in
-MQTT. Packets have neither event times nor nulls: the last two user properties carry those of other
-protocols, and a device may set `mqtt.time` itself.
+User properties keep their order and may repeat. Of the others a packet has at most one (2.2.2.2):
+the first header with a valid value counts. What MQTT cannot say is left out: values that are no
+text, and response topics with wildcards. Packets have neither event times nor nulls: the last two
+user properties carry those of other protocols, and a device may set `mqtt.time` itself.
 
 Invariant: reading raises `Corrupted` and nothing else.
 """
@@ -45,8 +46,12 @@ _NAMES: Final = {
     RESPONSE_TOPIC: b"mqtt.response-topic",
     CORRELATION_DATA: b"mqtt.correlation-data",
 }
-_NUMBERS: Final = {name: number for number, name in _NAMES.items()}
-_OWN: Final = frozenset({QOS, RETAIN, EXPIRES_AT, PAYLOAD_FORMAT_HEADER, *_NUMBERS})
+_NUMBERS: Final = {
+    **{name: number for number, name in _NAMES.items()},
+    PAYLOAD_FORMAT_HEADER: PAYLOAD_FORMAT,
+    EXPIRES_AT: EXPIRY,
+}
+_OWN: Final = frozenset({QOS, RETAIN})
 _SIZE_MAX: Final = 65_535
 _TIME_DIGITS_MAX: Final = 19
 """The most digits of a time; more may not fit into 63 bits."""
@@ -136,25 +141,39 @@ def headers_of(
 
 
 def properties_of(headers: Sequence[Header], now_ms: int) -> bytes:
-    """The encoded properties for those headers, without their length."""
+    """The encoded properties for those headers, without their length: one of a kind, but for user
+    properties, and with values that MQTT permits.
+    """
     pieces: list[bytes] = []
+    found: set[int] = set()
     for name, value in headers:
         if value is None:
             continue
-        if name in _NUMBERS:
-            if len(value) <= _SIZE_MAX:
-                pieces += bytes((_NUMBERS[name],)), _U16.pack(len(value)), value
-        elif name == PAYLOAD_FORMAT_HEADER:
-            if value in (b"0", b"1"):
-                pieces += bytes((PAYLOAD_FORMAT,)), bytes((int(value),))
-        elif name == EXPIRES_AT:
-            if _is_time(value):
-                left = max(int(value) - now_ms, 0) // 1000
-                pieces += bytes((EXPIRY,)), _U32.pack(min(left, 0xFFFFFFFF))
+        number = _NUMBERS.get(name)
+        if number is not None:
+            encoded = None if number in found else _encoded(number, value, now_ms)
+            if encoded is not None:
+                found.add(number)
+                pieces += bytes((number,)), encoded
         elif name not in _OWN and _is_string(name) and _is_string(value):
             pieces += bytes((USER_PROPERTY,)), _U16.pack(len(name)), name
             pieces += _U16.pack(len(value)), value
     return b"".join(pieces)
+
+
+def _encoded(number: int, value: bytes, now_ms: int) -> bytes | None:
+    """The value of a property, from its header; None if it is not valid."""
+    if number == PAYLOAD_FORMAT:
+        return bytes((int(value),)) if value in (b"0", b"1") else None
+    if number == EXPIRY:
+        if not _is_time(value):
+            return None
+        left = max(int(value) - now_ms, 0) // 1000
+        return _U32.pack(min(left, 0xFFFFFFFF))
+    valid = len(value) <= _SIZE_MAX if number == CORRELATION_DATA else _is_string(value)
+    if number == RESPONSE_TOPIC:  # a topic name [MQTT-3.3.2-13, MQTT-3.3.2-14]
+        valid = valid and value != b"" and b"#" not in value and b"+" not in value
+    return _U16.pack(len(value)) + value if valid else None
 
 
 def qos_of(headers: Sequence[Header], otherwise: int) -> int:

@@ -55,6 +55,13 @@ def test_user_properties_repeat_and_keep_their_order(pairs: list[tuple[bytes, by
         (b"x", None),
         (b"x", bytes(70_000)),
         (b"mqtt.content-type", b"x" * 70_000),
+        (b"mqtt.content-type", b"\xff"),
+        (b"mqtt.content-type", b"text\0"),
+        (b"mqtt.response-topic", b"\xed\xa0\x80"),
+        (b"mqtt.response-topic", b"answers/+"),
+        (b"mqtt.response-topic", b"#"),
+        (b"mqtt.response-topic", b""),
+        (b"mqtt.correlation-data", bytes(70_000)),
         (b"mqtt.payload-format", b"2"),
         (b"mqtt.expires-at", b"soon"),
         (b"mqtt.expires-at", b"9" * 5_000),
@@ -62,6 +69,16 @@ def test_user_properties_repeat_and_keep_their_order(pairs: list[tuple[bytes, by
 )
 def test_what_packets_cannot_say_is_left_out(header: tuple[bytes, bytes | None]) -> None:
     assert properties.properties_of([header], NOW) == b""
+
+
+def test_the_first_valid_one_of_each_counts() -> None:
+    """Kafka's headers may repeat, and so may those that a gateway adds again."""
+    invalid = [(b"mqtt.response-topic", b"a/#"), (b"mqtt.content-type", b"\xff"),
+               (b"mqtt.payload-format", b"9"), (b"mqtt.expires-at", b"")]  # fmt: skip
+    later = [(name, b"0") for name, _ in HEADERS if name.startswith(b"mqtt.")]
+    user = [(b"color", b"red"), (b"color", b"red")]
+    written = properties.properties_of([*invalid, *HEADERS, *later, *user], NOW)
+    assert tuple(properties.headers_of(written, NOW, 0, retain=False)) == (*HEADERS, *user)
 
 
 def test_what_has_expired_has_no_time_left() -> None:

@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magnetar.core.entry.mqtt.properties import properties_of
+from magnetar.core.entry.record import Header
 from magnetar.wire.mqtt.codec import properties
 from magnetar.wire.mqtt.codec.fields import FieldReader, string, varint
-from magnetar.wire.mqtt.codec.properties import TYPES, Property, packed, read_properties
+from magnetar.wire.mqtt.codec.properties import (
+    IN_PUBLISH,
+    TYPES,
+    Property,
+    packed,
+    read_properties,
+)
 from magnetar.wire.mqtt.errors import MalformedPacket, PacketError, ProtocolViolation
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
@@ -121,3 +129,21 @@ def test_a_length_beyond_the_packet() -> None:
 def test_arbitrary_bytes(data: bytes) -> None:
     with contextlib.suppress(PacketError):
         read(data)
+
+
+OWN_NAMES = (
+    *(b"mqtt.content-type", b"mqtt.response-topic", b"mqtt.correlation-data"),
+    *(b"mqtt.payload-format", b"mqtt.expires-at", b"mqtt.qos", b"mqtt.retain"),
+    *(b"mqtt.time", b"mqtt.null"),
+)
+UNUSUAL = (
+    *(b"0", b"1", b"9" * 18, b"9" * 30, b"a/b", b"a/#", b"+", b"\xed\xa0\x80", b"a\0"),
+    *(b"x" * 65_535, b"x" * 65_536),
+)
+VALUES = st.none() | st.binary(max_size=8) | st.sampled_from(UNUSUAL)
+
+
+@given(st.lists(st.tuples(st.sampled_from(OWN_NAMES) | st.binary(max_size=4), VALUES), max_size=12))
+def test_headers_of_other_protocols_make_valid_properties(headers: list[Header]) -> None:
+    """Whatever a Pulsar or Kafka client writes, a strict client of MQTT reads."""
+    read(body(properties_of(headers, 1_000)), IN_PUBLISH)
