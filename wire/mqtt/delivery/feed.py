@@ -54,6 +54,8 @@ LOAD_ENTRIES_MAX: Final = 1_000
 RETRY_SECONDS: Final = 1.0
 ENTRIES_PER_TURN: Final = 64
 """Entries that are read in one call, after which other tasks run."""
+OFFERS_PER_TURN: Final = 2_000
+"""Offers of messages to subscribers in one call, at 7 us each; an entry is offered as a whole."""
 NO_MESSAGES: Final = Messages(b"", 0, ())
 
 
@@ -205,6 +207,7 @@ class Feed:
         ledger = self._ledger
         if self._loading or ledger is None:
             return
+        offers = 0
         for _ in range(ENTRIES_PER_TURN):
             self.at = ledger.chain.normal(self.at)
             if not self._is_readable(ledger, self.at):
@@ -213,8 +216,10 @@ class Feed:
             if cached is None:
                 break
             part, place = cached
-            self._offer(self.at, self.messages(part, place))
+            offers += self._offer(self.at, self.messages(part, place))
             self.at = ledger.chain.after(self.at)
+            if offers >= OFFERS_PER_TURN:
+                break
         self._loading = True
         self._spawn(self._load)
 
@@ -233,12 +238,7 @@ class Feed:
             ledger = self._log()
             self.at = ledger.chain.normal(self.at)
             if self._is_readable(ledger, self.at) and ledger.cached(self.at) is None:
-                part = await self.read(self.at)
-                for place in range(len(part.payloads)):
-                    if not self.is_read or not self._is_readable(ledger, self.at):
-                        break
-                    self._offer(self.at, self.messages(part, place))
-                    self.at = ledger.chain.after(self.at)
+                await self._offer_all(ledger, await self.read(self.at))
         except NotReady:
             return  # `attach` reads on
         except BrokerError as error:
@@ -248,6 +248,20 @@ class Feed:
             self._loading = False
         if self.is_read:
             self.advance()
+
+    async def _offer_all(self, ledger: ManagedLedger, part: Slice) -> None:
+        """Offer entries from storage, as long as nobody moves `at` while other tasks run."""
+        offers = 0
+        for place in range(len(part.payloads)):
+            if not self.is_read or self.at != (part.ledger_id, part.first_entry + place):
+                return
+            if self._ledger is not ledger or not self._is_readable(ledger, self.at):
+                return
+            offers += self._offer(self.at, self.messages(part, place))
+            self.at = ledger.chain.after(self.at)
+            if offers >= OFFERS_PER_TURN:
+                offers = 0
+                await trio.lowlevel.checkpoint()
 
     async def read(self, position: Position) -> Slice:
         """Read entries from a position on; at least one, and empty ones in place of lost ones.
@@ -284,11 +298,14 @@ class Feed:
             )  # fmt: skip
             return NO_MESSAGES
 
-    def _offer(self, position: Position, messages: Messages) -> None:
+    def _offer(self, position: Position, messages: Messages) -> int:
+        """Offer the messages of an entry; returns how many offers that are, at most."""
         touched: dict[FeedReader, None] = {}
-        begins = self._subscribers
+        begins, offers = self._subscribers, 0
         for segment in messages.segments:
-            for target in self._matcher.targets(segment.topic):
+            targets = self._matcher.targets(segment.topic)
+            offers += len(targets)
+            for target in targets:
                 subscriber = target.subscriber
                 own = subscriber.client_id == messages.client_id
                 grant = target.own if own else target.others
@@ -298,6 +315,7 @@ class Feed:
                     touched[subscriber] = None
         for subscriber in touched:
             subscriber.flush()
+        return offers
 
     # -- for subscribers that lag -----------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 
 import pytest
 import trio
@@ -14,7 +15,12 @@ from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.testing.bench import NO_AGE, Bench, settled, stored
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.wire.mqtt.delivery.feed import ENTRIES_PER_TURN, Feed, FeedReader
+from magnetar.wire.mqtt.delivery.feed import (
+    ENTRIES_PER_TURN,
+    OFFERS_PER_TURN,
+    Feed,
+    FeedReader,
+)
 from magnetar.wire.mqtt.delivery.matcher import Grant, Matcher, TopicSubscription
 from magnetar.wire.mqtt.delivery.stored_messages import Messages
 
@@ -53,9 +59,9 @@ class Reader:
 class Desk:
     def __init__(self, bench: Bench, topic: PersistentTopic) -> None:
         self.bench, self.topic, self.reader = bench, topic, Reader()
-        matcher: Matcher[FeedReader] = Matcher()
-        matcher.add(self.reader, TopicSubscription("t", 1))
-        self.feed = Feed(topic.name, matcher, lambda _key: b"t", bench.env.spawn)
+        self.matcher: Matcher[FeedReader] = Matcher()
+        self.matcher.add(self.reader, TopicSubscription("t", 1))
+        self.feed = Feed(topic.name, self.matcher, lambda _key: b"t", bench.env.spawn)
         self.feed.attach(topic)
         self.feed.join(self.reader)
 
@@ -83,6 +89,27 @@ async def test_more_than_one_turn_and_what_is_not_in_memory(desk: Desk) -> None:
     desk.bench.cache.bytes_max = 200
     await desk.publish(*values)
     assert desk.reader.got == values
+
+
+@pytest.mark.parametrize("cache", [0, 1_000_000])
+async def test_other_tasks_run_between_offers_to_many(desk: Desk, cache: int) -> None:
+    """A burst is offered in turns of as many offers as there may be, whoever has stored it."""
+    readers = [Reader() for _ in range(OFFERS_PER_TURN // 4)]
+    for reader in readers:
+        desk.matcher.add(reader, TopicSubscription("t", 1))
+        desk.feed.join(reader)
+    desk.feed.detach()
+    desk.topic.unwatch(desk.feed.advance)
+    desk.bench.cache.bytes_max = cache
+    values = [b"%d" % number for number in range(12)]
+    await desk.publish(*values)
+    desk.feed.attach(desk.topic)
+    seen = [len(desk.reader.got)]
+    while seen[-1] < len(values):
+        await trio.lowlevel.checkpoint()
+        seen.append(len(desk.reader.got))
+    assert max(after - before for before, after in pairwise([0, *seen])) == 4
+    assert all(reader.got == values for reader in readers)
 
 
 async def test_an_entry_that_cannot_be_read_is_passed(
