@@ -15,6 +15,7 @@ of a resumed session has its whole state, also the one that is stored before CON
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.authentication import Authentication
     from magnetar.wire.mqtt.wire import MqttWire
+
+log = logging.getLogger(__name__)
 
 WINDOW_MAX: Final = 65_535
 """The Receive Maximum of a client that names none (3.1.2.11.3)."""
@@ -201,30 +204,19 @@ class Connecting:
             raise
 
     async def _enter(self, client: ConnectedClient, enter: Enter) -> ConnectedClient:
-        """Take the session, and send CONNACK."""
-        packet, services, client_id = self._packet, self._services, client.client_id
-        found = await services.sessions.take(client_id, clean=packet.clean_start)
+        """Take the session, and send CONNACK. If that fails, the session sleeps again."""
+        found = await self._services.sessions.take(client.client_id, clean=self._packet.clean_start)
         record = found.record if found is not None else SessionRecord(client.expiry_seconds)
-        client.publisher = Publisher(services, client, record.received)
+        client.publisher = Publisher(self._services, client, record.received)
         client.subscriber = self._subscriber(client, durable=client.lasts or found is not None)
-        resuming = await self._resumed(client, found)
-        if not enter(client):
-            await self._give_back(client, found)
-            raise ConnectRefused(ReasonCode.UNSPECIFIED_ERROR, "the client is gone")
-        services.sessions.enter(client_id, client)
-        if found is not None:
-            self._restore(client, *resuming, found)
         try:
-            if client.lasts or client.will is not None or found is not None:
-                await services.sessions.records.prepare()
-                await client.saved()
-        except BrokerError:
-            client.leave()
-            services.sessions.leave_at_once(client_id, client)
+            await self._resume(client, found, enter)
+        except BaseException:
+            await self._give_back(client, found)
             raise
         client.send(
             encode.connack(
-                packet.version,
+                self._packet.version,
                 ReasonCode.SUCCESS,
                 session_present=found is not None,
                 properties=self._capabilities(client),
@@ -233,6 +225,19 @@ class Connecting:
         if not client.gone:
             client.subscriber.start()
         return client
+
+    async def _resume(self, client: ConnectedClient, found: Found | None, enter: Enter) -> None:
+        """Have the client take part, with its session, which is stored when this returns."""
+        services = self._services
+        resuming = await self._resumed(client, found)
+        if not enter(client):
+            raise ConnectRefused(ReasonCode.UNSPECIFIED_ERROR, "the client is gone")
+        services.sessions.enter(client.client_id, client)
+        if found is not None:
+            self._restore(client, *resuming, found)
+        if client.lasts or client.will is not None or found is not None:
+            await services.sessions.records.prepare()
+            await client.saved()
 
     def _check_room_for(self, client: ConnectedClient) -> None:
         """Refuse a session that would be kept, if there is no room for its record."""
@@ -258,9 +263,18 @@ class Connecting:
             raise ConnectRefused(ReasonCode.PACKET_TOO_LARGE, "Maximum Packet Size is too small")
 
     async def _give_back(self, client: ConnectedClient, found: Found | None) -> None:
+        """CONNECT fails: its session, if it has one, is kept as it was before."""
+        sessions = self._services.sessions
+        client.lasts = found is not None  # it keeps its place in shared subscriptions
         client.leave()
-        if found is not None:
-            await self._services.sessions.give_back(client.client_id, found.record)
+        sessions.leave_at_once(client.client_id, client)
+        try:
+            if found is not None:
+                await sessions.give_back(client.client_id, found.record)
+            elif client.has_record:
+                await sessions.records.remove(client.client_id)
+        except BrokerError as error:
+            log.warning("the session of %r is as it was last stored: %s", client.client_id, error)
 
     def _expiry_seconds(self) -> int:
         """How long the session lasts after the connection; 0 for not at all."""

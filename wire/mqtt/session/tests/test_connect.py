@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
+from magnetar.core.kernel.errors import BrokerError, NotReady
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.session.connect import IN_FLIGHT_BYTES
@@ -297,3 +300,69 @@ async def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:
         await stage.connected("c0", **lasts)
         await stage.forward(101)  # sessions without a connection have expired
         await stage.connected("new", **lasts)
+
+
+def refuse_logs_of(stage: Stage, filter: str, error: BrokerError) -> None:
+    """Have the logs of one filter not be found."""
+    logs: Any = stage.services.logs
+    sources_of = logs.sources_of
+
+    async def found(asked: str) -> Any:
+        if asked == filter:
+            raise error
+        return await sources_of(asked)
+
+    logs.sources_of = found
+
+
+async def test_a_session_that_cannot_be_resumed_leaves_no_subscriber(stage: Stage) -> None:
+    asleep = await stage.subscribed("d", ("t", 1), ("$share/g/s", 1), ("u", 1), clean=False)
+    await asleep.leaves()
+    logs: Any = stage.services.logs
+    sources_of = logs.sources_of
+    refuse_logs_of(stage, "u", NotReady("it moves"))
+    _, (connack,) = await stage.connects("d", clean=False)
+    assert connack.reasons == (3,)
+    assert stage.services.statistics().subscriptions == 0
+    assert stage.services.groups.names() == ["$share/g/s"], "its session still has it"
+    logs.sources_of = sources_of
+    _, (connack,) = await stage.connects("d", clean=False)
+    assert (connack.number, connack.reasons) == (1, (0,))
+    assert stage.services.statistics().subscriptions == 3
+
+
+async def test_a_session_that_was_taken_over_in_vain_expires() -> None:
+    async with serving(session_expiry_seconds_max=100) as stage:
+        former = await stage.subscribed("d", ("t", 1), clean=False)
+        refuse_logs_of(stage, "t", NotReady("it moves"))
+        _, (connack,) = await stage.connects("d", clean=False)
+        assert connack.reasons == (3,)
+        assert former.line.ending is not None
+        assert stage.services.statistics().asleep == 1
+        await stage.forward(101)
+        await stage.forward(1)
+        assert stage.services.sessions.records.count == 0
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_session_that_cannot_be_stored(is_new: bool) -> None:
+    async with serving(session_expiry_seconds_max=100) as stage:
+        if not is_new:
+            asleep = await stage.subscribed("d", ("t", 1), clean=False)
+            await asleep.leaves()
+        await (await stage.connected("other", clean=False)).leaves()
+        records: Any = stage.services.sessions.records
+        put = records.put
+
+        def fails(client_id: str, data: bytes, done: Any) -> None:
+            put(client_id, data, lambda _: done(NotReady("it moves")))
+
+        records.put = fails
+        _, (connack,) = await stage.connects("d", clean=False)
+        assert connack.reasons == (3,)
+        records.put = put
+        statistics = stage.services.statistics()
+        assert (statistics.connected, statistics.subscriptions) == (0, 0)
+        assert statistics.asleep == (1 if is_new else 2)
+        _, (connack,) = await stage.connects("d", clean=False)
+        assert connack.number == (not is_new), "as it was before"
