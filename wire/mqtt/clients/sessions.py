@@ -187,9 +187,9 @@ class Sessions:
         self.connected[client_id] = session
         self.connected_max = max(self.connected_max, len(self.connected))
 
-    async def give_back(self, client_id: str, record: SessionRecord) -> None:
-        """The client has gone while it connected: the session sleeps again."""
-        await self._fall_asleep(client_id, record)
+    async def give_back(self, client_id: str, record: SessionRecord | None) -> None:
+        """A client that has the turn of its id cannot connect: the session sleeps again."""
+        await self._keep_or_forget(client_id, record)
 
     async def _forget(self, client_id: str, record: SessionRecord | None) -> None:
         """Delete the record, which is this one, if there is one; stored when this returns."""
@@ -211,14 +211,18 @@ class Sessions:
                 return  # another connection has taken it over, and its record
             record = await session.last_record()
             del self.connected[client_id]
-            try:
-                if record is None:
-                    await self._forget(client_id, await self.records.read(client_id))
-                else:
-                    await self._fall_asleep(client_id, record)
-            except BrokerError as error:
-                self._failed[client_id] = None
-                log.warning("the session of %r is kept as it was last stored: %s", client_id, error)
+            await self._keep_or_forget(client_id, record)
+
+    async def _keep_or_forget(self, client_id: str, record: SessionRecord | None) -> None:
+        """Nobody is connected: this is the session, or there is none."""
+        try:
+            if record is None:
+                await self._forget(client_id, await self.records.read(client_id))
+            else:
+                await self._fall_asleep(client_id, record)
+        except BrokerError as error:
+            self._failed[client_id] = None
+            log.warning("the session of %r is kept as it was last stored: %s", client_id, error)
 
     async def _fall_asleep(self, client_id: str, record: SessionRecord) -> None:
         record = replace(record, ended_ms=self._clock.wall_ms())

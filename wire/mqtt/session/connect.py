@@ -15,7 +15,6 @@ of a resumed session has its whole state, also the one that is stored before CON
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.authentication import Authentication
     from magnetar.wire.mqtt.wire import MqttWire
-
-log = logging.getLogger(__name__)
 
 WINDOW_MAX: Final = 65_535
 """The Receive Maximum of a client that names none (3.1.2.11.3)."""
@@ -268,13 +265,7 @@ class Connecting:
         client.lasts = found is not None  # it keeps its place in shared subscriptions
         client.leave()
         sessions.leave_at_once(client.client_id, client)
-        try:
-            if found is not None:
-                await sessions.give_back(client.client_id, found.record)
-            elif client.has_record:
-                await sessions.records.remove(client.client_id)
-        except BrokerError as error:
-            log.warning("the session of %r is as it was last stored: %s", client.client_id, error)
+        await sessions.give_back(client.client_id, None if found is None else found.record)
 
     def _expiry_seconds(self) -> int:
         """How long the session lasts after the connection; 0 for not at all."""

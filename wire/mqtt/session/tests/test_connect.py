@@ -366,3 +366,19 @@ async def test_a_session_that_cannot_be_stored(is_new: bool) -> None:
         assert statistics.asleep == (1 if is_new else 2)
         _, (connack,) = await stage.connects("d", clean=False)
         assert connack.number == (not is_new), "as it was before"
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_session_expires_that_could_not_be_stored_for_a_while(is_new: bool) -> None:
+    async with serving(session_expiry_seconds_max=100) as stage:
+        if not is_new:
+            asleep = await stage.subscribed("d", ("t", 1), clean=False)
+            await asleep.leaves()
+        await (await stage.connected("other", clean=True)).leaves()
+        stage.stores.ledgers.full = True
+        _, (connack,) = await stage.connects("d", clean=False)
+        assert connack.reasons == (3,)
+        stage.stores.ledgers.full = False
+        for _ in range(4):
+            await stage.forward(101)
+        assert stage.services.sessions.records.count == 0
