@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.errors import BrokerError, Corrupted, NamespaceNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt import topics
@@ -223,7 +223,10 @@ class SharedGroups:
         for full, at in group.places().items():
             if full in present:
                 continue
-            former = await self._logs.get(TopicName.parse(full))
+            try:
+                former = await self._logs.get(TopicName.parse(full))
+            except NamespaceNotFound:
+                continue
             if at.position < former.feed.end or full in unacknowledged:
                 logs.append(former)
             elif full not in group.feeds:
@@ -236,7 +239,10 @@ class SharedGroups:
         """
         kept: dict[MqttLog, None] = {}
         for group in list(self._groups.values()):
-            logs = await self.logs_of(group.name)
+            try:
+                logs = await self.logs_of(group.name)
+            except NamespaceNotFound:
+                continue  # that of its filter is deleted
             begins = {each.name.full for each in logs if whole or self._logs.is_single(each)}
             if not group.read({each.name.full: each.feed for each in logs}, whole=begins):
                 continue

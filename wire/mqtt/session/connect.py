@@ -15,11 +15,13 @@ of a resumed session has its whole state, also the one that is stored before CON
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.errors import BrokerError, InvalidName
+from magnetar.core.kernel.errors import BrokerError, InvalidName, NamespaceNotFound
 from magnetar.core.ledger.log.chain import START
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
@@ -31,7 +33,7 @@ from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
-from magnetar.wire.mqtt.delivery.sent_messages import Resumed, Sent
+from magnetar.wire.mqtt.delivery.sent_messages import MessageSource, Resumed, Sent
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Subscriber
 from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
 from magnetar.wire.mqtt.reason_codes import ReasonCode
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.authentication import Authentication
     from magnetar.wire.mqtt.wire import MqttWire
+
+log = logging.getLogger(__name__)
 
 WINDOW_MAX: Final = 65_535
 """The Receive Maximum of a client that names none (3.1.2.11.3)."""
@@ -337,23 +341,8 @@ class Connecting:
         if found is None:
             return {}, []
         services, record = self._services, found.record
-        logs: dict[str, MqttLog] = {}
-        for one in record.subscriptions:
-            subscription = TopicSubscription(
-                one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
-            )
-            client.subscriber.subscribe(subscription)
-            shared = topics.shared(one.filter)
-            if shared is not None:
-                self._shared.append((subscription, await services.groups.logs_of(one.filter)))
-                continue
-            services.matcher.add(client.subscriber, subscription)
-            client.feeds[one.filter] = found_logs = await services.logs.sources_of(one.filter)
-            logs.update((log.name.full, log) for log in found_logs)
-        sources = [
-            logs[one.log].feed if one.log in logs else await services.source_named(one.log)
-            for one in record.places
-        ]
+        logs = await self._logs_of(client, record)
+        sources = [await self._source_named(one.log, logs) for one in record.places]
         places = {
             source: MessagePlace((one.ledger_id, one.entry_id), one.place)
             for source, one in zip(sources, record.places, strict=True)
@@ -363,17 +352,49 @@ class Connecting:
         in_flight = [
             Resumed(
                 one.packet_id,
-                Sent(sources[one.log], MessagePlace((one.ledger_id, one.entry_id), one.place)),
+                Sent(source, MessagePlace((one.ledger_id, one.entry_id), one.place)),
                 one.qos,
                 one.released,
             )
             for one in record.in_flight
+            if (source := sources[one.log]) is not None
         ]
         if found.crashed:
             for mark in record.marks:
-                for number in await services.received_since(client.client_id, mark):
-                    client.publisher.received.add(number)
+                with _skipped(mark.log):
+                    for number in await services.received_since(client.client_id, mark):
+                        client.publisher.received.add(number)
         return places, in_flight
+
+    async def _logs_of(self, client: ConnectedClient, record: SessionRecord) -> dict[str, MqttLog]:
+        """Restore subscriptions; returns the logs of those that are not shared, by full name."""
+        services = self._services
+        logs: dict[str, MqttLog] = {}
+        for one in record.subscriptions:
+            subscription = TopicSubscription(
+                one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
+            )
+            client.subscriber.subscribe(subscription)
+            found: list[MqttLog] = []
+            if topics.shared(one.filter) is not None:
+                with _skipped(one.filter):
+                    found = await services.groups.logs_of(one.filter)
+                self._shared.append((subscription, found))
+                continue
+            services.matcher.add(client.subscriber, subscription)
+            with _skipped(one.filter):
+                found = await services.logs.sources_of(one.filter)
+            client.feeds[one.filter] = found
+            logs.update((log.name.full, log) for log in found)
+        return logs
+
+    async def _source_named(self, name: str, logs: Mapping[str, MqttLog]) -> MessageSource | None:
+        """Where messages of a record are stored; None if that is gone."""
+        if name in logs:
+            return logs[name].feed
+        with _skipped(name):
+            return await self._services.source_named(name)
+        return None
 
     async def _also_read(
         self,
@@ -391,11 +412,11 @@ class Connecting:
             if former is not None and START < position < former.feed.end:
                 client.feeds.setdefault(FORMER, []).append(former)
         keeps = any(one.qos for one in record.subscriptions)
-        for log in logs.values():
-            if log.feed not in places:
-                places[log.feed] = MessagePlace(log.feed.beginning, 0)
+        for each in logs.values():
+            if each.feed not in places:
+                places[each.feed] = MessagePlace(each.feed.beginning, 0)
                 if keeps:
-                    await self._services.hold.keep(log, whole=True)
+                    await self._services.hold.keep(each, whole=True)
 
     def _restore(
         self,
@@ -419,6 +440,17 @@ class Connecting:
         client.subscriber.restore(lagging, in_flight, doubts)
         for subscription, logs in self._shared:
             self._services.groups.enter(client.client_id, client.subscriber, subscription, logs)
+
+
+@contextmanager
+def _skipped(name: str) -> Iterator[None]:
+    """Resume a session without a filter or a log whose namespace is deleted: it would never connect
+    again.
+    """
+    try:
+        yield
+    except NamespaceNotFound as error:
+        log.warning("a session is resumed without %s: %s", name, error)
 
 
 def _stored_will(will: Will | None) -> StoredWill | None:

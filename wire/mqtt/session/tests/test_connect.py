@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from magnetar.core.broker import administration
+from magnetar.core.broker.catalog import Tenant
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.kernel.errors import BrokerError, NotReady
+from magnetar.core.kernel.names import NamespaceName
+from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.session.connect import IN_FLIGHT_BYTES
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V3, V5, publish, subscribe
@@ -382,3 +387,28 @@ async def test_a_session_expires_that_could_not_be_stored_for_a_while(is_new: bo
         for _ in range(4):
             await stage.forward(101)
         assert stage.services.sessions.records.count == 0
+
+
+async def test_a_session_of_a_deleted_namespace_is_resumed_without_it(stage: Stage) -> None:
+    broker, devices = stage.broker, NamespaceName.parse("acme/devices")
+    tenant = Tenant(allowed_clusters=["standalone"])
+    await broker.catalog.put_tenant("acme", tenant, create=True)
+    await broker.catalog.create_namespace(devices, NamespacePolicies())
+    theirs = "persistent://acme/devices/x"
+    asleep = await stage.subscribed(
+        "d", (theirs, 1), ("t", 1), (f"$share/g/{theirs}", 1), clean=False
+    )
+    writer = await stage.connected("w")
+    await writer.says(publish(theirs, b"lost", qos=1, number=1))
+    await asleep.receive()
+    await asleep.leaves()
+    await administration.delete_namespace(broker, devices, force=True)
+    for _ in range(2):
+        again, (connack, *_) = await stage.connects("d", clean=False)
+        assert (connack.number, connack.reasons) == (1, (0,))
+    await writer.says(publish("t", b"x", qos=1, number=1))
+    assert [one.payload for one in await again.receive()] == [b"x"]
+    new_rules = (MappingRule("t/#", "other"),)
+    await stage.services.rule_changes.change(new_rules, None)  # the others do not wait for it
+    await again.leaves()
+    await stage.services.rule_changes.change(None, None)
