@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 
+from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.kernel.names import NamespaceName
 from magnetar.operator_error import OperatorError
 from magnetar.settings.mount_points import TLS_KINDS, MountListener, mount_listeners
 from magnetar.settings.registry import SETTINGS, Settings
 from magnetar.settings.server import PORT_MAX, PORTS, TLS_PORTS
+from magnetar.wire.mqtt.mapping.rules import MappingRule, Rules
 
 PARTS = ("magnetar", "core", "bookie", "wire", "hypercorn")
 """First components of logger names."""
@@ -16,6 +19,7 @@ def check(settings: Settings, origins: Mapping[str, str]) -> None:
     _check_tls(settings, origins)
     _check_client_auth(settings, origins)
     _check_ports(settings, origins)
+    _check_mqtt(settings, origins)
     _check_order(settings)
     _check_memory(settings)
     _check_advertised(settings, origins)
@@ -75,6 +79,26 @@ def _mounts(settings: Settings, origins: Mapping[str, str]) -> list[MountListene
         origin = origins.get("mqtt.mount_points", "")
         raise OperatorError(f"{origin}: mqtt.mount_points: {error}") from None
     return listeners
+
+
+def _check_mqtt(settings: Settings, origins: Mapping[str, str]) -> None:
+    mqtt = settings.mqtt
+    try:
+        namespace = NamespaceName.parse(mqtt.namespace)
+    except InvalidName as error:
+        origin = origins.get("mqtt.namespace", "")
+        raise OperatorError(f"{origin}: mqtt.namespace: {error}") from None
+    try:
+        Rules(namespace, [MappingRule(filter, topic) for filter, topic in mqtt.rules.items()])
+    except InvalidName as error:
+        origin = origins.get("mqtt.rules", "")
+        raise OperatorError(f"{origin}: mqtt.rules: {error}") from None
+    for page in mqtt.websocket_origins:
+        if page != "*" and not page.startswith(("http://", "https://")):
+            origin = origins.get("mqtt.websocket_origins", "")
+            raise OperatorError(
+                f"{origin}: mqtt.websocket_origins: {page!r} does not begin with http:// or https://"
+            )
 
 
 def _check_advertised(settings: Settings, origins: Mapping[str, str]) -> None:

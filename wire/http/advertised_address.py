@@ -20,6 +20,7 @@ from magnetar.wire.http.options import HttpOptions
 _URLS: Final = (
     *("broker_url", "broker_url_tls", "http_url", "http_url_tls"),
     *("kafka_address", "kafka_address_tls"),
+    *("mqtt_address", "mqtt_address_tls", "mqtt_ws_url", "mqtt_ws_url_tls"),
 )
 _ALL: Final = re.compile(r"(://|^)(?:0\.0\.0\.0|\[::\])(:[0-9]+)$")
 """A URL whose host means all addresses."""

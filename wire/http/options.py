@@ -95,6 +95,10 @@ class HttpOptions(Struct, frozen=True):
     kafka_address: str = ""
     """`host:port`, for people: Kafka clients learn it through their own protocol."""
     kafka_address_tls: str = ""
+    mqtt_address: str = ""
+    mqtt_address_tls: str = ""
+    mqtt_ws_url: str = ""
+    mqtt_ws_url_tls: str = ""
     http_url: str = ""
     http_url_tls: str = ""
     hosts: HostNames = HostNames()

@@ -6,6 +6,7 @@ sessions, retained messages and rules of each are its own.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -13,6 +14,7 @@ from typing import Final, NamedTuple
 import trio
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
 from magnetar.core.link.layers.websocket import Permits, WebSocketOptions, WebSocketWire
@@ -21,6 +23,8 @@ from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.services import MqttServices
 from magnetar.wire.mqtt.session.session import MqttSession
 from magnetar.wire.mqtt.wire import MqttWire
+
+log = logging.getLogger(__name__)
 
 PATH: Final = "/mqtt"
 """As EMQX, HiveMQ and the examples of most clients have it."""
@@ -84,7 +88,9 @@ class MqttFront:
         return WebSocketWire(self._websocket, wire), session
 
     async def open(self) -> None:
-        for services in self.services_by_namespace.values():
+        for namespace, services in self.services_by_namespace.items():
+            if not await services.broker.catalog.has_namespace(NamespaceName.parse(namespace)):
+                log.warning("MQTT's clients are refused until the namespace %s exists", namespace)
             await services.open()
             services.broker.env.held.add(SessionHolder(services))
 

@@ -31,6 +31,28 @@ from magnetar.settings import load
             "[listen]\nkafka_tls_port = 1",
             "m.toml: listen.kafka_tls_port needs tls.certificate to be set",
         ),
+        ("[mqtt]\nnamespace = 'public'", "m.toml: mqtt.namespace: 'public' is not a namespace"),
+        (
+            "[mqtt.rules]\n'orders/#/x' = 'orders'",
+            "m.toml: mqtt.rules: 'orders/#/x' is no topic filter",
+        ),
+        (
+            "[mqtt]\nwebsocket_origins = ['app.example.org']",
+            "m.toml: mqtt.websocket_origins: 'app.example.org' does not begin with http:// or "
+            "https://",
+        ),
+        (
+            "[mqtt.mount_points]\n'acme/devices' = '1883'",
+            "mqtt.mount_points (acme/devices) and listen.mqtt_port are both 1883",
+        ),
+        (
+            "[mqtt.mount_points]\n'acme/devices' = 'tls:1'",
+            "m.toml: mqtt.mount_points: tls and wss need tls.certificate to be set",
+        ),
+        (
+            "[tls]\ncertificate = 'c.pem'\nmqtt_client_auth = 'requested'",
+            "m.toml: tls.mqtt_client_auth needs tls.client_ca to be set",
+        ),
         (
             "[kafka.advertised_listeners]\nplain = 'h:1'",
             "m.toml: kafka.advertised_listeners: there is no listener plain, "

@@ -65,6 +65,10 @@ def _facts(request: AdminRequest) -> dict[str, Any]:
         "pulsar_tls": options.broker_url_tls,
         "kafka": options.kafka_address,
         "kafka_tls": options.kafka_address_tls,
+        "mqtt": options.mqtt_address,
+        "mqtt_tls": options.mqtt_address_tls,
+        "mqtt_ws": options.mqtt_ws_url,
+        "mqtt_wss": options.mqtt_ws_url_tls,
         "http": options.http_url,
         "https": options.http_url_tls,
     }
