@@ -250,7 +250,7 @@ class MqttServices:
             await kept.result()
         first = runs.PUBLISH | will.qos << 1 | will.retain
         packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
-        head = runs.head(client_id.encode(), has_properties=True)
+        head = runs.head(log.publisher(client_id), has_properties=True)
         stored = Completion[Position]()
         topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
         await stored.result()
@@ -260,8 +260,8 @@ class MqttServices:
         which its record does not know (`session/publish.py`).
         """
         found: list[int] = []
-        wanted = client_id.encode()
-        topic = (await self.logs.get(TopicName.parse(mark.log))).topic
+        log = await self.logs.get(TopicName.parse(mark.log))
+        topic, wanted = log.topic, log.publisher(client_id)
         assert topic is not None
         ledger = topic.ledger
         position = ledger.chain.normal((mark.ledger_id, mark.entry_id))
@@ -279,13 +279,13 @@ def _named(topic: TopicName, suffix: str) -> TopicName:
     return TopicName.parse(topic.full + suffix)
 
 
-def _received(sent: bytes, client_id: bytes) -> list[int]:
-    """The packet identifiers of QoS 2 in an entry of that client."""
+def _received(sent: bytes, publisher: bytes) -> list[int]:
+    """The packet identifiers of QoS 2 in an entry of that publisher."""
     if form_of(sent) is not form:
         return []
     try:
         run = form.run_of(sent)
-        if run.client_id != client_id:
+        if run.client_id != publisher:
             return []
         return [runs.packet_id_of(run, packet) for packet in run if packet.qos == 2]
     except Corrupted:

@@ -31,7 +31,10 @@ from magnetar.settings import load
             "[listen]\nkafka_tls_port = 1",
             "m.toml: listen.kafka_tls_port needs tls.certificate to be set",
         ),
-        ("[mqtt]\nnamespace = 'public'", "m.toml: mqtt.namespace: 'public' is not a namespace"),
+        (
+            "[mqtt]\nnamespace = 'public'",
+            "m.toml: mqtt.namespace: 'public' is not a namespace: expected tenant/namespace",
+        ),
         (
             "[mqtt.rules]\n'orders/#/x' = 'orders'",
             "m.toml: mqtt.rules: 'orders/#/x' is no topic filter",

@@ -108,8 +108,11 @@ class Feed:
         matcher: Matcher[FeedReader],
         topic_of: TopicOf,
         spawn: Callable[..., None],
+        publisher_prefix: bytes = b"",
     ) -> None:
         self.name = name
+        self.publisher_prefix = publisher_prefix
+        """What comes before the client ids of these subscribers' listeners (`mapping/names.py`)."""
         self.packet_id_offset = crc32(name.full.encode())
         """Where the packet identifiers of messages for durable subscribers begin."""
         self._topic: PersistentTopic | None = None
@@ -289,7 +292,7 @@ class Feed:
                 mark = form_of(sent).transaction_mark(sent)
                 if mark is not None and transactions.hides(mark.key, index):
                     return NO_MESSAGES
-            return messages_of(sent, self._topic_of, index)
+            return messages_of(sent, self._topic_of, index, self.publisher_prefix)
         except Corrupted as error:
             entry_id = part.first_entry + place
             log.error(

@@ -67,6 +67,10 @@ class MqttLog:
         """None while it is not loaded."""
         self._ended = ended
 
+    def publisher(self, client_id: str) -> bytes:
+        """A client as the publisher of runs in this log."""
+        return names.publisher(self.feed.publisher_prefix, client_id)
+
     async def open(self, topic: PersistentTopic) -> None:
         """The topic is loaded; mark its log before the first entry."""
         if not topic.ledger.mixed:
@@ -324,7 +328,8 @@ class MqttLogs:
 
     def _made(self, name: TopicName) -> MqttLog:
         base = name.base
-        feed = Feed(name, self._matcher, self._topics_of(base), self._broker.spawn)
+        prefix = names.publisher_prefix(name, self.rules.namespace)
+        feed = Feed(name, self._matcher, self._topics_of(base), self._broker.spawn, prefix)
         return MqttLog(name, feed, self._closed)
 
     async def _take(self, found: MqttLog, topic: Topic) -> None:

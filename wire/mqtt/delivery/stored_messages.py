@@ -41,7 +41,9 @@ class Messages:
     ) -> None:
         """`packets` is None if they are those of the run. Raises `Corrupted`."""
         self.client_id = client_id
-        """The client id of the publisher; empty for other protocols."""
+        """The client id of the publisher; empty for other protocols, and for clients of listeners
+        with other client ids.
+        """
         self.published_ms = published_ms
         self.first_index = first_index
         """The index of the entry's first message (PIP-70), which is that of place 0."""
@@ -90,13 +92,21 @@ class KeyedMessage(NamedTuple):
     """Its topic is the key, its payload the value."""
 
 
-def messages_of(sent: bytes, topic_of: TopicOf, first_index: int = 0) -> Messages:
-    """The messages of an entry without the broker's header. Raises `Corrupted`."""
+def messages_of(
+    sent: bytes, topic_of: TopicOf, first_index: int = 0, publisher_prefix: bytes = b""
+) -> Messages:
+    """The messages of an entry without the broker's header. `publisher_prefix` comes before the
+    client ids of these listeners in its log (`mapping/names.py`). Raises `Corrupted`.
+    """
     its_form = form_of(sent)
     published_ms = its_form.publish_time(sent)
     if its_form is form:
         run = form.run_of(sent)
-        return Messages(run.client_id, published_ms, None, first_index, run)
+        client_id = run.client_id
+        if publisher_prefix:
+            is_ours = client_id.startswith(publisher_prefix)
+            client_id = client_id[len(publisher_prefix) :] if is_ours else b""
+        return Messages(client_id, published_ms, None, first_index, run)
     packets = []
     for record in conversion.records_of(sent):
         topic = topic_of(record.key)

@@ -19,6 +19,8 @@ from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import DOMAINS, NamespaceName, TopicName
 
 _PREFIXES: Final = tuple(f"{domain}://" for domain in DOMAINS)
+PUBLISHER_BYTES_MAX: Final = 65_535
+"""What a run has room for; a client id alone may be as long (1.5.4)."""
 
 
 def encoded(text: str) -> str:
@@ -55,6 +57,19 @@ def mqtt_topic(name: TopicName, namespace: NamespaceName) -> str | None:
 def full_topic(name: TopicName) -> str:
     """The MQTT topic that names the namespace, for a topic that `mqtt_topic` can address."""
     return f"{name.domain}://{name.namespace}/{unquote_plus(name.local)}"
+
+
+def publisher_prefix(log: TopicName, namespace: NamespaceName) -> bytes:
+    """What comes before the client ids of a listener's clients in the runs of a log: nothing in
+    their own namespace, whose listener has client ids of its own. No client id holds the NUL
+    [MQTT-1.5.4-2], so the clients of two listeners cannot be confused.
+    """
+    return b"" if log.namespace == namespace else f"{namespace}\0".encode()
+
+
+def publisher(prefix: bytes, client_id: str) -> bytes:
+    """The publisher of a run, as the run names it."""
+    return (prefix + client_id.encode())[:PUBLISHER_BYTES_MAX]
 
 
 def is_explicit(topic: str) -> bool:

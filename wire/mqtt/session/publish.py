@@ -294,7 +294,7 @@ class Publisher:
             return
         now_ms = self._services.broker.clock.wall_ms()
         count = messages if kept is packets else count_of(kept)
-        pieces = form.head(count, now_ms), self._head, *self._pieces(data, kept, packets)
+        pieces = form.head(count, now_ms), self._head_in(log), *self._pieces(data, kept, packets)
         entry = b"".join(pieces)
         throttle = topic.publish_throttle, self._services.broker.publish_throttle
         if throttle != (None, None):
@@ -311,6 +311,14 @@ class Publisher:
         self._appends.append(run)
         for packet in retained:
             self._retain(packet, data, now_ms, partial(self._retained, run))
+
+    def _head_in(self, log: MqttLog) -> bytes:
+        """The bytes before the packets of a run."""
+        if not log.feed.publisher_prefix:
+            return self._head
+        client = self._client
+        has_properties = client.version == Version.V5
+        return runs.head(log.publisher(client.client_id), has_properties=has_properties)
 
     def _await(self, run: PendingRun) -> None:
         if self._pending is None:

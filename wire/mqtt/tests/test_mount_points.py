@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -10,30 +11,38 @@ from magnetar.core.broker.catalog import Tenant
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.testing.broker import Stores, running
+from magnetar.wire.mqtt.clients.record import StoredWill
 from magnetar.wire.mqtt.conftest import Stage
 from magnetar.wire.mqtt.front import MountPoint, MqttFront
 from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.tests.peer import V5, publish, subscribe
 
+NO_LOCAL = 4
 RULES = (MappingRule("orders/#", "orders"),)
 OPTIONS = (MqttOptions(rules=RULES), MqttOptions("acme/devices", RULES, confined=True))
 
 
-@pytest.fixture
-async def stages() -> AsyncIterator[tuple[Stage, Stage]]:
+@asynccontextmanager
+async def mounting(stores: Stores) -> AsyncIterator[tuple[Stage, Stage]]:
     """The listeners that everybody uses, and those of a mount point."""
-    stores = Stores()
     async with running(stores) as broker:
-        tenant = Tenant(allowed_clusters=["standalone"])
-        await broker.catalog.put_tenant("acme", tenant, create=True)
         namespace = NamespaceName.parse("acme/devices")
-        await broker.catalog.create_namespace(namespace, NamespacePolicies())
+        if "acme" not in await broker.catalog.tenants():
+            tenant = Tenant(allowed_clusters=["standalone"])
+            await broker.catalog.put_tenant("acme", tenant, create=True)
+            await broker.catalog.create_namespace(namespace, NamespacePolicies())
         front = MqttFront(broker, [MountPoint(each) for each in OPTIONS])
         await front.open()
         everybody, mounted = (Stage(stores, broker, front) for _ in OPTIONS)
         mounted.services = front.services_by_namespace["acme/devices"]
         yield everybody, mounted
+
+
+@pytest.fixture
+async def stages() -> AsyncIterator[tuple[Stage, Stage]]:
+    async with mounting(Stores()) as made:
+        yield made
 
 
 async def test_nothing_is_shared(stages: tuple[Stage, Stage]) -> None:
@@ -106,3 +115,46 @@ async def test_each_holds_what_its_own_sessions_need(stages: tuple[Stage, Stage]
     assert sorted(topic.subscriptions) == ["mqtt-sessions", "mqtt-sessions-acme%2Fdevices"]
     _, (_, message) = await mounted.connects("s", clean=False)
     assert message.payload == b"1"
+
+
+TOPIC = "persistent://acme/devices/x"
+
+
+async def test_a_crash_does_not_confuse_clients_of_the_same_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each finds its own messages of QoS 2 in the log that both write to, and only these."""
+    stores = Stores()
+    async with mounting(stores) as stages:
+        clients = [await stage.connected("c", clean=False) for stage in stages]
+        for number, (stage, client) in enumerate(zip(stages, clients, strict=True), 7):
+            await client.completes(*await client.says(publish(TOPIC, b"1", qos=2, number=1)))
+            monkeypatch.setattr(stage.services.sessions.records, "put", lambda *_: None)
+            assert await client.says(publish(TOPIC, b"2", qos=2, number=number)) == []
+    async with mounting(stores) as stages:
+        reader = await stages[1].subscribed("r", (TOPIC, 0))
+        for stage in stages:
+            client, _ = await stage.connects("c", clean=False)
+            for number in (7, 8):
+                await client.says(publish(TOPIC, b"again", qos=2, number=number, dup=True))
+        assert [one.payload for one in await reader.receive()] == [b"again"] * 2
+
+
+async def test_no_local_is_about_clients_of_the_same_listeners(
+    stages: tuple[Stage, Stage],
+) -> None:
+    """[MQTT-3.8.3-3]"""
+    clients = [await stage.subscribed("c", (TOPIC, NO_LOCAL), version=V5) for stage in stages]
+    for payload, client in zip((b"0", b"1"), clients, strict=True):
+        client.feed(publish(TOPIC, payload, version=V5))
+    for payload, client in zip((b"1", b"0"), clients, strict=True):
+        assert [one.payload for one in await client.receive()] == [payload]
+
+
+async def test_no_local_and_a_will(stages: tuple[Stage, Stage]) -> None:
+    everybody, _ = stages
+    readers = [await stage.subscribed("c", (TOPIC, NO_LOCAL), version=V5) for stage in stages]
+    await everybody.services.publish_will("c", StoredWill(TOPIC, b"gone", 0, False))
+    assert [[one.payload for one in await reader.receive()] for reader in readers] == [
+        [], [b"gone"]
+    ]  # fmt: skip

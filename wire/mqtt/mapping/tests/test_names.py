@@ -13,6 +13,8 @@ from magnetar.wire.mqtt.mapping.names import (
     is_explicit,
     mqtt_topic,
     namespace_of,
+    publisher,
+    publisher_prefix,
     topic_name,
 )
 
@@ -66,3 +68,11 @@ def test_the_namespace_of_a_filter() -> None:
     assert namespace_of("persistent://t/n/#", HOME) == OTHER
     with pytest.raises(InvalidName):
         namespace_of("persistent://t/+/#", HOME)
+
+
+def test_publishers_of_two_listeners() -> None:
+    log = TopicName.parse("persistent://t/n/x")
+    foreign = publisher_prefix(log, HOME)
+    assert publisher(publisher_prefix(log, OTHER), "c") == b"c"
+    assert publisher(foreign, "c") == b"public/default\0c"
+    assert len(publisher(foreign, "c" * 65_535)) == 65_535
