@@ -12,6 +12,11 @@ have equal indexes; an identifier in use by another message delays the next one.
 nobody knows what was sent last, so DUP is set in all messages that were stored before ("might be
 re-delivery of an earlier attempt", 3.3.1.1).
 
+Retained messages have no such index, and who resumes a session is not sent them anew. A client that
+has received one with QoS 2 drops whatever comes with its identifier until PUBREL, so a durable
+subscriber has the identifier recorded before it sends one. Other messages of QoS 1 and 2 wait
+meanwhile, so that a newer message of its topic does not overtake it.
+
     held        CONNACK is not sent yet: its state is restored, and nothing is sent
     resending   messages in flight are sent again, in order and with DUP [MQTT-4.4.0-1]
     catching up messages that were stored since are sent
@@ -26,6 +31,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
@@ -96,9 +102,11 @@ class Subscriber(LaggingReader):
         "_outlet",
         "_packed",
         "_packed_count",
+        "_recording",
         "_resending",
         "_resends",
         "_room",
+        "_window",
         "addressee",
         "aliases",
         "dropped",
@@ -109,6 +117,7 @@ class Subscriber(LaggingReader):
         "replays",
         "sent",
         "subscriptions",
+        "when_saved",
     )
 
     def __init__(
@@ -138,6 +147,8 @@ class Subscriber(LaggingReader):
         """Subscriptions whose retained messages are due, the first of which is being served."""
         self.gone = False
         """Its connection is closed: nothing more is sent."""
+        self.when_saved: Callable[[Callable[[], None]], None] = at_once
+        """Calls when the session is stored as it is now. The client gives it; `close` drops it."""
         self._durable = durable
         self._outlet = outlet
         self._clock = clock
@@ -156,6 +167,10 @@ class Subscriber(LaggingReader):
         self._congested = self._held = False
         self._room: trio.lowlevel.ParkingLot | None = None
         """Replays of retained messages that wait for room; None for none."""
+        self._recording = 0
+        """Retained messages whose identifiers are being recorded; the window is closed then."""
+        self._window = window
+        """The window that opens again after that."""
 
     # -- subscriptions ----------------------------------------------------------------------------
 
@@ -322,17 +337,42 @@ class Subscriber(LaggingReader):
         number = 0
         if qos:
             number = self.ids.begin(Sent(source, MessagePlace(message.position, 0)), qos)
-        if not self._pack(packet, message.published_ms, grant, qos, number) and number:
+        pack = partial(self._pack_retained, message, grant, qos, number)
+        if qos == 2 and self._durable:
+            self._record_before(number, pack)
+        else:
+            pack()
+
+    def _pack_retained(self, message: KeyedMessage, grant: Grant, qos: int, number: int) -> None:
+        if not self._pack(message.packet, message.published_ms, grant, qos, number) and number:
             self.ids.forget(number)
+
+    def _record_before(self, number: int, pack: Callable[[], None]) -> None:
+        """Have the identifier of a message recorded before that is sent."""
+        if not self._recording:
+            self._window, self.ids.window = self.ids.window, 0
+        self._recording += 1
+        self.when_saved(partial(self._recorded, number, pack))
+
+    def _recorded(self, number: int, pack: Callable[[], None]) -> None:
+        if self.ids.get(number) is not None:  # else the client acknowledged what it did not get
+            pack()
+        self._recording -= 1
+        if not self._recording:
+            self.ids.window = self._window
+            self.flush()
+            self.has_room()
 
     def _has_room_for(self, qos: int) -> bool:
         if self.gone or self._congested:
             return False
-        return not qos or not (self._resending or self.ids.is_full)
+        window = self._window if self._recording else self.ids.window
+        return not qos or not (self._resending or len(self.ids) >= window)
 
     def close(self) -> None:
         """Its connection is closed."""
         self.gone = True
+        self.when_saved = at_once
         self._wake_replays()
 
     def _wake_replays(self) -> None:
@@ -491,6 +531,11 @@ class Subscriber(LaggingReader):
             return None, None
         found = target(self, matching)
         return found.others, found.own
+
+
+def at_once(call: Callable[[], None]) -> None:
+    """Call now: nothing of the session is stored."""
+    call()
 
 
 def packet_id_of(feed: Feed, index: int) -> int:

@@ -224,6 +224,7 @@ class Connecting:
             )
         )
         if not client.gone:
+            client.subscriber.when_saved = client.when_saved
             client.subscriber.start()
         return client
 

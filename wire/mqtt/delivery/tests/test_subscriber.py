@@ -19,7 +19,7 @@ from magnetar.wire.mqtt.conftest import serving
 from magnetar.wire.mqtt.delivery.feed import Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher, TopicSubscription
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
-from magnetar.wire.mqtt.tests.peer import publish
+from magnetar.wire.mqtt.tests.peer import acknowledge, publish, subscribe
 
 
 class Outlet:
@@ -231,3 +231,49 @@ async def test_a_session_goes_on_behind_what_is_lost(in_flight: bool, whole_ledg
             await client.acknowledges(*got)
             got = await client.receive()
         assert got
+
+
+async def test_a_retained_message_of_qos_2_keeps_its_identifier_in_a_crash() -> None:
+    """PUBREC is lost with the server, so the client drops what comes with that identifier until
+    PUBREL [MQTT-4.3.3-10], and no other message may have it.
+    """
+    stores = Stores()
+    async with serving(stores) as stage:
+        writer = await stage.connected("w")
+        for number, topic in enumerate(("a", "b", "c"), 1):
+            await writer.says(publish(topic, topic.encode(), qos=2, number=number, retain=True))
+            await writer.says(acknowledge("PUBREL", number))
+        client = await stage.connected("c", clean=False)
+        _, *sent = await client.says(subscribe(("a", 2), ("b", 2)))
+        assert {one.payload for one in sent} == {b"a", b"b"}
+    async with serving(stores) as stage:
+        client, (_, *again) = await stage.connects("c", clean=False)
+        numbers = {one.number: one.payload for one in sent}
+        assert {one.number: one.payload for one in again} == numbers
+        (third,) = [one for one in await client.says(subscribe(("c", 2))) if one.payload == b"c"]
+        assert third.number not in numbers
+        await client.acknowledges(*again, third)
+        assert len(client.session.client.subscriber.ids) == 0
+
+
+async def test_a_retained_message_of_qos_2_is_sent_once_it_is_recorded() -> None:
+    """And not overtaken by a newer message of its topic."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        writer = await stage.connected("w")
+        await writer.says(publish("t", b"old", qos=2, number=1, retain=True))
+        client = await stage.connected("c", clean=False)
+        topic = (await stage.services.logs.open_for("t")).topic
+        assert topic is not None
+        stores.ledgers.sync_at_once = False
+        answers = await client.says(subscribe(("t", 2)))
+        while not answers:
+            stores.ledgers.sync()
+            answers = await client.receive()
+        assert [one.kind for one in answers] == ["SUBACK"]
+        writer.feed(publish("t", b"new", qos=2, number=2))
+        await settled()
+        stores.ledgers.ledgers[topic.ledger.chain.confirmed[0]].sync()
+        assert await client.receive() == []
+        stores.ledgers.sync()
+        assert [one.payload for one in await client.receive()] == [b"old", b"new"]
