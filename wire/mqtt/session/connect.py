@@ -31,7 +31,7 @@ from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES, Connect, Version, Wi
 from magnetar.wire.mqtt.codec.properties import Property, packed
 from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog
-from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
+from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
 from magnetar.wire.mqtt.delivery.sent_messages import MessageSource, Resumed, Sent
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Subscriber
@@ -207,8 +207,7 @@ class Connecting:
     async def _enter(self, client: ConnectedClient, enter: Enter) -> ConnectedClient:
         """Take the session, and send CONNACK. If that fails, the session sleeps again."""
         found = await self._services.sessions.take(client.client_id, clean=self._packet.clean_start)
-        record = found.record if found is not None else SessionRecord(client.expiry_seconds)
-        client.publisher = Publisher(self._services, client, record.received)
+        client.publisher = Publisher(self._services, client)
         client.subscriber = self._subscriber(client, durable=client.lasts or found is not None)
         try:
             await self._resume(client, found, enter)
@@ -342,7 +341,9 @@ class Connecting:
         if found is None:
             return {}, []
         services, record = self._services, found.record
-        logs = await self._logs_of(client, record)
+        self._subscribe(client, record)
+        self._resume_received(client, record.received)
+        logs = await self._logs_of(client)
         sources = [await self._source_named(one.log, logs) for one in record.places]
         places = {
             source: MessagePlace((one.ledger_id, one.entry_id), one.place)
@@ -363,29 +364,49 @@ class Connecting:
         if found.crashed:
             for mark in record.marks:
                 with _skipped(mark.log):
-                    for number in await services.received_since(client.client_id, mark):
-                        client.publisher.received.add(number)
+                    later = await services.received_since(client.client_id, mark)
+                    self._resume_received(client, later)
         return places, in_flight
 
-    async def _logs_of(self, client: ConnectedClient, record: SessionRecord) -> dict[str, MqttLog]:
-        """Restore subscriptions; returns the logs of those that are not shared, by full name."""
+    def _subscribe(self, client: ConnectedClient, record: SessionRecord) -> None:
+        """Restore subscriptions, if there is memory for them."""
         services = self._services
-        logs: dict[str, MqttLog] = {}
+        size = sum(weight(one.filter) for one in record.subscriptions)
+        if size and not self._has_room_for(size):
+            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, "no memory for its subscriptions")
         for one in record.subscriptions:
             subscription = TopicSubscription(
                 one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
             )
             client.subscriber.subscribe(subscription)
+            if not one.filter.startswith(topics.SHARE):
+                services.matcher.add(client.subscriber, subscription)
+
+    def _has_room_for(self, size: int) -> bool:
+        """Whether there is memory for subscriptions of that size."""
+        taken = self._services.matcher.bytes + self._services.groups.bytes
+        return taken + size <= self._services.options.subscriptions_bytes_max
+
+    def _resume_received(self, client: ConnectedClient, numbers: Sequence[int]) -> None:
+        if not client.publisher.resume(numbers):
+            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
+
+    async def _logs_of(self, client: ConnectedClient) -> dict[str, MqttLog]:
+        """Find the logs of all filters; returns those of filters that are not shared, by full
+        name.
+        """
+        services = self._services
+        logs: dict[str, MqttLog] = {}
+        for filter, subscription in client.subscriber.subscriptions.items():
             found: list[MqttLog] = []
-            if topics.shared(one.filter) is not None:
-                with _skipped(one.filter):
-                    found = await services.groups.logs_of(one.filter)
+            if filter.startswith(topics.SHARE):
+                with _skipped(filter):
+                    found = await services.groups.logs_of(filter)
                 self._shared.append((subscription, found))
                 continue
-            services.matcher.add(client.subscriber, subscription)
-            with _skipped(one.filter):
-                found = await services.logs.sources_of(one.filter)
-            client.feeds[one.filter] = found
+            with _skipped(filter):
+                found = await services.logs.sources_of(filter)
+            client.feeds[filter] = found
             logs.update((log.name.full, log) for log in found)
         return logs
 

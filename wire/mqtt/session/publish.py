@@ -123,12 +123,10 @@ class Publisher:
         "received",
     )
 
-    def __init__(
-        self, services: MqttServices, client: ConnectedClient, received: Sequence[int]
-    ) -> None:
+    def __init__(self, services: MqttServices, client: ConnectedClient) -> None:
         self._services = services
         self._client = client
-        self.received = ReceivedIds(received)
+        self.received = ReceivedIds(())
         """Identifiers of stored messages of QoS 2 that wait for PUBREL."""
         self._storing_ids: dict[int, None] = {}  # a set takes more memory, and most are empty
         """Those of messages that are being stored."""
@@ -137,7 +135,7 @@ class Publisher:
         self._aliases: dict[int, str] = {}
         self._alias_bytes = 0
         self._unreleased_bytes = 0
-        """Of identifiers that this connection has sent."""
+        """Of identifiers that wait for PUBREL."""
         self._head = runs.head(
             client.client_id.encode(), has_properties=client.version == Version.V5
         )
@@ -394,6 +392,18 @@ class Publisher:
         size = min(size, self._unreleased_bytes)
         self._unreleased_bytes -= size
         self._services.unreleased_memory.give_back(size)
+
+    def resume(self, numbers: Sequence[int]) -> bool:
+        """Messages of QoS 2 that a former connection has sent wait for PUBREL; False if there is no
+        memory for them.
+        """
+        new = [number for number in numbers if number not in self.received]
+        if not self._services.unreleased_memory.take(ID_BYTES * len(new)):
+            return False
+        self._unreleased_bytes += ID_BYTES * len(new)
+        for number in new:
+            self.received.add(number)
+        return True
 
     def _pieces(
         self, data: bytes, kept: Sequence[Publish], packets: Sequence[Publish]

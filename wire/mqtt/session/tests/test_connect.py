@@ -412,3 +412,48 @@ async def test_a_session_of_a_deleted_namespace_is_resumed_without_it(stage: Sta
     await stage.services.rule_changes.change(new_rules, None)  # the others do not wait for it
     await again.leaves()
     await stage.services.rule_changes.change(None, None)
+
+
+async def asleep_with_all(stage: Stage, count: int, *packets: bytes) -> None:
+    """So many sessions, whose clients have sent the same and left."""
+    for number in range(count):
+        client = await stage.connected(f"d{number}", clean=False)
+        await client.says(*packets)
+        await client.is_cut()
+
+
+@pytest.mark.parametrize(("version", "reason"), [(4, 3), (V5, 0x97)])
+async def test_subscriptions_of_resumed_sessions_have_a_budget(version: int, reason: int) -> None:
+    async with serving(subscriptions_bytes_max=20_000) as stage:
+        filters = [(f"f/{number}", 0) for number in range(10)]
+        await asleep_with_all(stage, 4, subscribe(*filters))
+        lasts = {"version": version, "clean": False, "properties": EXPIRY if version == 5 else b""}
+        clients = [await stage.connects(f"d{number}", **lasts) for number in range(4)]
+        assert [connack.reasons for _, (connack, *_) in clients] == [
+            (0,),
+            (0,),
+            (reason,),
+            (reason,),
+        ]
+        assert stage.services.statistics().subscriptions == 20
+        await clients[0][0].is_cut()
+        _, (connack,) = await stage.connects("d2", **lasts)
+        assert (connack.number, connack.reasons) == (1, (0,))
+        assert stage.services.statistics().subscriptions == 20
+
+
+async def test_identifiers_of_resumed_sessions_have_a_budget() -> None:
+    async with serving(unreleased_bytes_max=400) as stage:
+        await asleep_with_all(
+            stage, 3, *(publish("t", qos=2, number=number) for number in range(1, 51))
+        )
+        memory = stage.services.unreleased_memory
+        assert memory.bytes == 0
+        clients = [await stage.connects(f"d{number}", clean=False) for number in range(3)]
+        assert [connack.reasons for _, (connack, *_) in clients] == [(0,), (0,), (3,)]
+        assert memory.bytes == 400
+        await clients[0][0].says(*(peer.acknowledge("PUBREL", number) for number in range(1, 51)))
+        assert memory.bytes == 200
+        await stage.connected("d2", clean=False)
+        await clients[1][0].is_cut()
+        assert memory.bytes == 200
