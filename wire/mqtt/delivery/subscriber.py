@@ -43,7 +43,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.codec.fields import u16
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, MessagePlace
-from magnetar.wire.mqtt.delivery.lagging_reader import LaggingReader
+from magnetar.wire.mqtt.delivery.lagging_reader import NOWHERE, LaggingReader
 from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
 from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
@@ -211,7 +211,8 @@ class Subscriber(LaggingReader):
         for one in in_flight:
             self.ids.resume(one.packet_id, one.sent, one.qos, released=one.released)
         self._resending.extend(one.packet_id for one in reversed(in_flight))
-        self._lagging.update(places)
+        behind = ((feed, place) for feed, place in places.items() if place != NOWHERE)
+        self._lagging.update(behind)  # of the others, it only gets messages of QoS 0
         self._doubtful = dict(doubts)
 
     def doubts(self) -> Iterator[tuple[Feed, Position]]:

@@ -238,12 +238,18 @@ class ConnectedClient:
 
     def _places(self) -> tuple[Sequence[StoredPlace], dict[str, int]]:
         """The places in all logs that it reads, and in those from which messages are in flight;
-        and the number of each log among them.
+        and the number of each log among them. A log that only filters of QoS 0 read has the place
+        `NOWHERE`: nothing of it is caught up with, so a sleeping session must not hold it.
         """
         found: dict[str, MessagePlace] = {}
-        for logs in self.feeds.values():
+        subscriptions = self.subscriber.subscriptions
+        for filter, logs in self.feeds.items():
+            subscription = subscriptions.get(filter)
             for log in logs:
-                found[log.name.full] = self.subscriber.place_in(log.feed)
+                if subscription is None or subscription.qos:
+                    found[log.name.full] = self.subscriber.place_in(log.feed)
+                else:
+                    found.setdefault(log.name.full, NOWHERE)
         for _, each in self.subscriber.ids:
             found.setdefault(each.message.source.full_name, NOWHERE)
         places = [StoredPlace(name, *at.position, at.place) for name, at in found.items()]

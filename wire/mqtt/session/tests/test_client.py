@@ -125,3 +125,33 @@ async def test_nothing_is_kept_of_clients_that_came_and_went(stage: Stage, clean
         assert [one.client_id for one in present if one.client_id.startswith("gone")] == []
     finally:
         gc.enable()
+
+
+async def test_a_sleeping_session_of_qos_0_holds_no_log() -> None:
+    """It gets only what comes after its return, while another session reads the log on."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        sleeper = await stage.subscribed("sleeper", ("t", 0), clean=False)
+        await sleeper.leaves()
+        reader = await stage.subscribed("reader", ("t", 1), clean=False)
+        writer = await stage.connected("w")
+        for number in range(1, 21):
+            await writer.says(publish("t", b"%d" % number, qos=1, number=number))
+            await reader.acknowledges(*await reader.receive())
+        await stage.forward(1)
+        await stage.services.hold.advance()
+        topic = (await stage.services.logs.open_for("t")).topic
+        assert topic is not None
+        cursor = topic.subscriptions["mqtt-sessions"].cursor
+        assert cursor.mark_delete == topic.ledger.chain.confirmed
+    async with serving(stores) as stage:
+        sleeper, (connack, *packets) = await stage.connects("sleeper", clean=False)
+        assert (connack.number, packets) == (1, [])
+        assert not sleeper.session.client.subscriber.lags
+        (suback,) = await sleeper.says(subscribe(("t", 1)))
+        assert suback.kind == "SUBACK"
+        await sleeper.is_cut()
+        writer = await stage.connected("w")
+        await writer.says(publish("t", b"new", qos=1, number=1))
+        sleeper, (_, *packets) = await stage.connects("sleeper", clean=False)
+        assert [one.payload for one in packets] == [b"new"]
