@@ -388,7 +388,7 @@ class Publisher:
             self._unreleased_bytes += size
 
     def _forget_ids(self, size: int) -> None:
-        """Give back the memory of identifiers, in bytes; none for those of connections before."""
+        """Give back the memory of identifiers, in bytes."""
         size = min(size, self._unreleased_bytes)
         self._unreleased_bytes -= size
         self._services.unreleased_memory.give_back(size)
