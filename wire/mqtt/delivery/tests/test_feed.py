@@ -108,7 +108,9 @@ async def test_other_tasks_run_between_offers_to_many(desk: Desk, cache: int) ->
     while seen[-1] < len(values):
         await trio.lowlevel.checkpoint()
         seen.append(len(desk.reader.got))
-    assert max(after - before for before, after in pairwise([0, *seen])) == 4
+    # between two turns of this task, another one has two at most
+    assert max(after - before for before, after in pairwise([0, *seen])) <= 2 * 4
+    assert len(seen) >= 2
     assert all(reader.got == values for reader in readers)
 
 
