@@ -230,6 +230,7 @@ class Connecting:
     async def _resume(self, client: ConnectedClient, found: Found | None, enter: Enter) -> None:
         """Have the client take part, with its session, which is stored when this returns."""
         services = self._services
+        generation = services.logs.generation
         resuming = await self._resumed(client, found)
         if not enter(client):
             raise ConnectRefused(ReasonCode.UNSPECIFIED_ERROR, "the client is gone")
@@ -238,6 +239,9 @@ class Connecting:
             self._restore(client, *resuming, found)
         if client.lasts or client.will is not None or found is not None:
             await services.sessions.records.prepare()
+            if services.logs.generation != generation:  # the rules have changed meanwhile
+                await client.read_new_logs()
+                await services.groups.read_new_logs()
             await client.saved()
 
     def _check_room_for(self, client: ConnectedClient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from magnetar.core.broker import administration
 from magnetar.core.broker.catalog import Tenant
@@ -457,3 +458,30 @@ async def test_identifiers_of_resumed_sessions_have_a_budget() -> None:
         await stage.connected("d2", clean=False)
         await clients[1][0].is_cut()
         assert memory.bytes == 200
+
+
+async def test_the_rules_change_while_a_session_is_resumed(stage: Stage) -> None:
+    """It has taken another connection over, and is neither connected nor asleep."""
+    await stage.subscribed("d", ("t/#", 1), ("u/#", 1), clean=False)
+    logs: Any = stage.services.logs
+    sources_of, change_is_made = logs.sources_of, trio.Event()
+
+    async def slow(filter: str) -> Any:
+        found = await sources_of(filter)
+        if filter == "u/#":
+            await change_is_made.wait()
+        return found
+
+    logs.sources_of = slow
+    client = stage.stranger()
+    assert await client.says(peer.connect("d", clean=False)) == []
+    await stage.services.rule_changes.change((MappingRule("t/#", "other"),), None)
+    change_is_made.set()
+    (connack,) = await client.receive()
+    assert (connack.number, connack.reasons) == (1, (0,))
+    writer = await stage.connected("w")
+    await writer.says(publish("t/1", b"x", qos=1, number=1))
+    assert [one.payload for one in await client.receive()] == [b"x"]
+    await client.is_cut()
+    _, (_, *again) = await stage.connects("d", clean=False)
+    assert [one.payload for one in again] == [b"x"], "its place is stored"
