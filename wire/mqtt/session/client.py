@@ -227,10 +227,7 @@ class ConnectedClient:
             in_flight=tuple(in_flight),
             received=tuple(self.publisher.received.all()),
             will=self.will,
-            marks=tuple(
-                StoredPlace(log.name.full, *mark.position, mark.place)
-                for log, mark in self._marks.items()
-            ),
+            marks=tuple(StoredPlace(log.name.full, *self._mark_in(log), 0) for log in self._marks),
             doubts=tuple(
                 StoredPlace(feed.full_name, *before, 0) for feed, before in subscriber.doubts()
             ),
@@ -270,6 +267,14 @@ class ConnectedClient:
             except BaseException:
                 del self._marks[log]
                 raise
+
+    def _mark_in(self, log: MqttLog) -> Position:
+        """Up to where `received` covers a log: all of it, unless messages are on their way there.
+        So the mark of a client that publishes no more does not hold the log back.
+        """
+        if log.feed.is_attached and not self.publisher.waits_to_store_in(log):
+            self._marks[log] = MessagePlace(log.feed.end, 0)
+        return self._marks[log].position
 
     def set_mark(self, log: MqttLog, position: Position) -> None:
         """`received` covers the messages of QoS 2 up to that entry of the log."""

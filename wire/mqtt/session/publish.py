@@ -393,6 +393,10 @@ class Publisher:
         self._unreleased_bytes -= size
         self._services.unreleased_memory.give_back(size)
 
+    def waits_to_store_in(self, log: MqttLog) -> bool:
+        """Whether a message of QoS 2 is on its way to a log, and not in `received` yet."""
+        return any(run.log is log and run.twos for run in self._pending or ())
+
     def resume(self, numbers: Sequence[int]) -> bool:
         """Messages of QoS 2 that a former connection has sent wait for PUBREL; False if there is no
         memory for them.

@@ -100,3 +100,14 @@ async def test_a_client_that_is_slow_keeps_what_it_has_not_read(stage: Stage) ->
 async def test_messages_of_qos_0_hold_nothing(stage: Stage) -> None:
     await stage.subscribed("s", ("t", 0), clean=False)
     assert SUBSCRIPTION not in (await topic_of(stage)).subscriptions
+
+
+async def test_one_that_has_published_with_qos_2_holds_nothing(stage: Stage) -> None:
+    """Its mark, from which on a crash would have its messages searched, moves on."""
+    reader = await stage.subscribed("d", ("t", 1), clean=False)
+    publisher = await stage.connected("p", clean=False)
+    await publisher.completes(*await publisher.says(publish("t", b"x", qos=2, number=1)))
+    await write(stage, 5)
+    for _ in range(6):
+        await reader.acknowledges(*await reader.receive())
+    assert await backlog(stage) == 0
