@@ -167,11 +167,34 @@ class SharedGroups:
             self._matcher.add(group, TopicSubscription(group.filter, QOS_MAX))
         group.attach(member, subscription, {each.name.full: each.feed for each in logs})
 
-    async def keep(self, name: str) -> None:
-        """A member lasts: store the group, if it is not."""
-        if name not in self._records:
+    async def keep(self, client_id: str, name: str, logs: Logs) -> None:
+        """A session that lasts is about to enter a group: store that, if it is not. If this fails,
+        the session does not have it.
+        """
+        if name in self._records:
+            return
+        is_new = client_id not in self._sessions.get(name, ())
+        self._add(client_id, name)
+        group = self._group(name)
+        group.read({each.name.full: each.feed for each in logs})
+        try:
+            await self._stored.store(name.encode(), _encoded(group))
+        except BaseException:
+            if is_new:
+                self.give_up(client_id, name)
+            raise
+        if self._groups.get(name) is group:
             self._records.add(name)
-            await self._stored.store(name.encode(), _encoded(self._group(name)))
+            self._dirty[group] = None
+        else:
+            self._spawn(self._forget, name)
+
+    def give_up(self, client_id: str, name: str) -> None:
+        """A session does not enter a group after all."""
+        group = self._groups.get(name)
+        members = () if group is None else group.members
+        if all(member.client_id != client_id.encode() for member in members):
+            self.ended(client_id, (name,))
 
     def unsubscribe(self, client_id: str, member: Subscriber, name: str) -> None:
         """A session ends its subscription."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from magnetar.core.broker.access import Action, ResourceType
-from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError, NotReady
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import (
@@ -32,6 +32,7 @@ from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
+    from magnetar.wire.mqtt.delivery.logs import MqttLog
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
 
@@ -46,6 +47,8 @@ class _Granted(NamedTuple):
 
 FILTER_BYTES: Final = 300
 """Memory of a filter of a packet while that is handled."""
+TRIES_MAX: Final = 5
+"""How often the logs of a filter are opened, if they are unloaded or the rules change meanwhile."""
 FILTERS_PER_TURN: Final = 100
 """Filters that are handled in one turn, after which other tasks run."""
 
@@ -78,7 +81,10 @@ async def _on_subscribe(services: MqttServices, client: ConnectedClient, packet:
         try:
             reason = _refusal(services, client, filter)
             if reason is None:
-                granted.append(await _subscribe(services, client, filter, options, identifier))
+                one = await _subscribe(services, client, filter, options, identifier)
+                if one is None:
+                    return
+                granted.append(one)
                 reason = ReasonCode(options.qos)
         except BrokerError as error:
             reason, problem = reason_of(error), str(error)
@@ -88,6 +94,11 @@ async def _on_subscribe(services: MqttServices, client: ConnectedClient, packet:
     if granted and client.lasts:
         await client.saved()
     client.answer(partial(encode.suback, client.version, packet.packet_id, reasons), problem)
+    _replay(services, client, granted)
+
+
+def _replay(services: MqttServices, client: ConnectedClient, granted: Sequence[_Granted]) -> None:
+    """Have retained messages sent to new subscriptions (3.8.3.1)."""
     for one in granted:
         if one.subscription.filter.startswith(topics.SHARE):
             continue  # no retained messages are sent to a shared subscription (4.8.2)
@@ -128,34 +139,51 @@ async def _subscribe(
     filter: str,
     options: SubscriptionOptions,
     identifier: int,
-) -> _Granted:
+) -> _Granted | None:
+    """Subscribe, after all that can fail; None if the client is gone."""
     subscription = TopicSubscription(
         filter, options.qos, options.no_local, options.retain_as_published, identifier
     )
-    shared = topics.shared(filter)
-    generation = services.logs.generation
-    logs = await (
-        services.logs.sources_of(filter) if shared is None else services.groups.logs_of(filter)
-    )
-    for log in logs:
-        services.broker.access.check(
-            client.principal, Action.READ, ResourceType.TOPIC, log.name.full
-        )
-        if options.qos:
-            await services.hold.keep(log)
+    shared = topics.shared(filter) is not None
+    logs = await _open_logs(services, client, subscription)
+    if shared and client.lasts and not client.gone:
+        await services.groups.keep(client.client_id, filter, logs)
+    if client.gone:
+        if shared and client.lasts and filter not in client.subscriber.subscriptions:
+            services.groups.give_up(client.client_id, filter)
+        return None
     is_new = client.subscriber.subscribe(subscription)
-    if shared is not None:
-        if not client.gone:
-            services.groups.enter(client.client_id, client.subscriber, subscription, logs)
-        if client.lasts:
-            await services.groups.keep(filter)
-    elif not client.gone:
+    if shared:
+        services.groups.enter(client.client_id, client.subscriber, subscription, logs)
+    else:
         services.matcher.add(client.subscriber, subscription)
         services.join(client.subscriber, client.feeds, filter, logs)
-    if services.logs.generation != generation:  # the rules have changed meanwhile
-        await client.read_new_logs()
-        await services.groups.read_new_logs()
     return _Granted(subscription, is_new, options.retain_handling)
+
+
+async def _open_logs(
+    services: MqttServices, client: ConnectedClient, subscription: TopicSubscription
+) -> list[MqttLog]:
+    """The logs of a filter, which keep what the session needs. When this returns, all are loaded,
+    and they are those of the present rules.
+    """
+    filter = subscription.filter
+    for _ in range(TRIES_MAX):
+        generation = services.logs.generation
+        logs = await (
+            services.groups.logs_of(filter)
+            if filter.startswith(topics.SHARE)
+            else services.logs.sources_of(filter)
+        )
+        for log in logs:
+            services.broker.access.check(
+                client.principal, Action.READ, ResourceType.TOPIC, log.name.full
+            )
+            if subscription.qos:
+                await services.hold.keep(log)
+        if services.logs.generation == generation and all(log.feed.is_attached for log in logs):
+            return logs
+    raise NotReady(f"the logs of {filter} are being unloaded")
 
 
 async def on_unsubscribe(
@@ -166,6 +194,8 @@ async def on_unsubscribe(
         for count, filter in enumerate(packet.filters, 1):
             if count % FILTERS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
+                if client.gone:
+                    return  # its subscriptions are those of another connection now
             reasons.append(_unsubscribe(services, client, filter))
     if client.lasts:
         await client.saved()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from magnetar.core.kernel.errors import NotReady
+from magnetar.core.testing.bench import settled
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.tests import peer
@@ -198,3 +202,58 @@ async def test_the_server_is_told_by_a_peer_that_speaks_in_pieces(stage: Stage) 
             client.session.handle(event)
     answers = await client.receive()
     assert [one.kind for one in answers] == ["CONNACK", "SUBACK", "PUBLISH"]
+
+
+async def test_a_subscription_that_fails_is_none(stage: Stage) -> None:
+    """[MQTT-3.9.3-2]"""
+    client = await stage.connected("d", clean=False)
+    stored: Any = stage.services.groups
+    store = stored._stored.store
+
+    async def fails(*_: Any) -> None:
+        raise NotReady("it moves")
+
+    stored._stored.store = fails
+    (suback,) = await client.says(subscribe(("$share/g/t", 1)))
+    assert suback.reasons == (0x80,)
+    stored._stored.store = store
+    assert stage.services.groups.names() == []
+    assert stage.services.statistics().subscriptions == 0
+    (suback,) = await client.says(subscribe(("$share/g/t", 1)))
+    assert suback.reasons == (1,)
+
+
+async def test_a_client_that_is_gone_joins_no_group(stage: Stage) -> None:
+    for number in range(3):
+        client = await stage.connected(f"c{number}", clean=False)
+        client.feed(subscribe((f"$share/g{number}/x", 1)))
+        await client.is_cut()
+    await settled()
+    assert stage.services.groups.names() == []
+    assert stage.services.groups.lasting() == []
+
+
+async def test_a_log_that_is_unloaded_while_a_client_subscribes(stage: Stage) -> None:
+    hold: Any = stage.services.hold
+    keep = hold.keep
+
+    async def unloads(log: Any, **options: Any) -> None:
+        hold.keep = keep
+        await keep(log, **options)
+        await stage.broker.unload(log.name)
+
+    hold.keep = unloads
+    client = await stage.subscribed("c", ("t", 1))
+    writer = await stage.connected("w")
+    await writer.says(publish("t", b"x", qos=1, number=1))
+    assert [one.payload for one in await client.receive()] == [b"x"]
+
+
+async def test_unsubscribe_of_a_connection_that_is_taken_over(stage: Stage) -> None:
+    former = await stage.subscribed("d", ("$share/g/t", 1), clean=False)
+    former.feed(unsubscribe(*(f"f{number}" for number in range(150)), "$share/g/t"))
+    client, _ = await stage.connects("d", clean=False)
+    writer = await stage.connected("w")
+    await writer.says(publish("t", b"x", qos=1, number=1))
+    assert [one.payload for one in await client.receive()] == [b"x"]
+    assert stage.services.groups.find("$share/g/t") is not None
