@@ -62,6 +62,9 @@ class Hold:
         self._groups = groups
         self._fresh: set[str] = set()
         """Logs that were kept since the last round began."""
+        self._releasing: set[str] = set()
+        """Logs whose subscription is being deleted."""
+        self._advancing = trio.Lock()
         self._counts: Counter[str] | None = None
         """The sessions that needed each log in the last round."""
 
@@ -73,8 +76,17 @@ class Hold:
         """Have the log keep what comes from now on, or all that it has."""
         topic = kept.topic
         self._fresh.add(kept.name.full)
-        if topic is not None and self.subscription not in topic.subscriptions:
+        if topic is not None and not self.holds(kept):
             await topic.hold(self.subscription, START if whole else None)
+
+    def holds(self, kept: MqttLog) -> bool:
+        """Whether the log keeps something, and is not about to stop."""
+        topic = kept.topic
+        return (
+            topic is not None
+            and self.subscription in topic.subscriptions
+            and kept.name.full not in self._releasing
+        )
 
     async def run(self) -> None:
         """Advance the cursors, until cancelled."""
@@ -83,7 +95,11 @@ class Hold:
             await self.advance()
 
     async def advance(self) -> None:
-        """One round over all sessions."""
+        """One round over all sessions, after those that have begun."""
+        async with self._advancing:
+            await self._advance()
+
+    async def _advance(self) -> None:
         held = dict(self._held())
         if not held:
             return
@@ -101,9 +117,16 @@ class Hold:
                 if name in needed:
                     self._move(topic, needed[name], ends[name])
                 elif name not in fresh and name not in self._fresh:
-                    await topic.release(self.subscription)
+                    await self._release(name, topic)
             except BrokerError as error:
                 log.warning("%s: keeps more than sessions need: %s", name, error)
+
+    async def _release(self, name: str, topic: PersistentTopic) -> None:
+        self._releasing.add(name)
+        try:
+            await topic.release(self.subscription)
+        finally:
+            self._releasing.discard(name)
 
     def _held(self) -> Iterator[tuple[str, PersistentTopic]]:
         for name, topic in list(self._broker.topics.items()):

@@ -181,7 +181,9 @@ async def _open_logs(
             )
             if subscription.qos:
                 await services.hold.keep(log)
-        if services.logs.generation == generation and all(log.feed.is_attached for log in logs):
+        are_kept = not subscription.qos or all(map(services.hold.holds, logs))
+        are_loaded = all(log.feed.is_attached for log in logs)
+        if services.logs.generation == generation and are_loaded and are_kept:
             return logs
     raise NotReady(f"the logs of {filter} are being unloaded")
 

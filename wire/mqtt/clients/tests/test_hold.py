@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import trio
+
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.mqtt.clients.hold import SUBSCRIPTION
 from magnetar.wire.mqtt.conftest import Stage, serving
-from magnetar.wire.mqtt.tests.peer import publish, unsubscribe
+from magnetar.wire.mqtt.tests.peer import publish, subscribe, unsubscribe
 
 FUNNEL = TopicName.parse("public/default/mqtt")
 
@@ -111,3 +115,42 @@ async def test_one_that_has_published_with_qos_2_holds_nothing(stage: Stage) -> 
     for _ in range(6):
         await reader.acknowledges(*await reader.receive())
     assert await backlog(stage) == 0
+
+
+async def test_a_client_subscribes_while_the_log_is_released(stage: Stage) -> None:
+    client = await stage.subscribed("d", ("t", 1), clean=False)
+    topic = await topic_of(stage)
+    held: Any = topic.subscriptions[SUBSCRIPTION]
+    delete, go = held.delete, trio.Event()
+
+    async def slow() -> None:
+        await go.wait()
+        await delete()
+
+    held.delete = slow
+    await client.says(unsubscribe("t"))
+    await stage.services.hold.advance()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stage.services.hold.advance)
+        nursery.start_soon(stage.services.hold.advance)
+        await settled()
+        assert await client.says(subscribe(("t", 1))) == [], "it waits"
+        go.set()
+    (suback,) = await client.receive()
+    assert suback.reasons == (1,)
+    assert SUBSCRIPTION in topic.subscriptions
+
+
+async def test_rounds_pass_while_a_client_subscribes(stage: Stage) -> None:
+    keep: Any = stage.services.hold.keep
+
+    async def slow(kept: Any, **options: Any) -> None:
+        await keep(kept, **options)
+        hold.keep = keep
+        await hold.advance()
+        await hold.advance()
+
+    hold: Any = stage.services.hold
+    hold.keep = slow
+    await stage.subscribed("d", ("t", 1), clean=False)
+    assert SUBSCRIPTION in (await topic_of(stage)).subscriptions
