@@ -55,6 +55,7 @@ def test_clients_of_a_mount_point_see_its_namespace_only(mounted, kind):
     assert here.received.empty()
     for client in (there, here):
         client.disconnect()
+        client.cut()
     consumer = Consumer({
         "bootstrap.servers": server.bootstrap_servers, "group.id": "g",
         "auto.offset.reset": "earliest",
