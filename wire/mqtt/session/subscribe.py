@@ -196,8 +196,8 @@ async def on_unsubscribe(
         for count, filter in enumerate(packet.filters, 1):
             if count % FILTERS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
-                if client.gone:
-                    return  # its subscriptions are those of another connection now
+            if client.gone:
+                return  # its subscriptions may be those of another connection now
             reasons.append(_unsubscribe(services, client, filter))
     if client.lasts:
         await client.saved()

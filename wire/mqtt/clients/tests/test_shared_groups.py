@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import trio
 
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.clients.shared_groups import SESSION_BYTES
@@ -240,3 +243,21 @@ async def test_the_logs_keep_what_a_group_needs(stage: Stage) -> None:
     await first.acknowledges(a)
     assert min(position for _, position in stage.services.groups.positions()) > before
     assert name.startswith("persistent://")
+
+
+async def test_a_second_member_waits_for_the_record_too(stage: Stage) -> None:
+    first, second = [await stage.connected(name, clean=False) for name in "ab"]
+    stored: Any = stage.services.groups
+    store, go = stored._stored.store, trio.Event()
+
+    async def slow(*arguments: Any) -> Any:
+        await go.wait()
+        return await store(*arguments)
+
+    stored._stored.store = slow
+    assert await first.says(subscribe(("$share/g/t", 1))) == []
+    assert await second.says(subscribe(("$share/g/t", 1))) == []
+    go.set()
+    for client in (first, second):
+        (suback,) = await client.receive()
+        assert suback.reasons == (1,)
