@@ -42,9 +42,9 @@ async def test_other_tasks_run_while_a_long_list_is_searched() -> None:
     async def watch() -> None:
         nonlocal longest
         while True:
-            begun = time.perf_counter()
+            begun = time.process_time()
             await trio.lowlevel.checkpoint()
-            longest = max(longest, time.perf_counter() - begun)
+            longest = max(longest, time.process_time() - begun)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch)
@@ -52,4 +52,4 @@ async def test_other_tasks_run_while_a_long_list_is_searched() -> None:
         nursery.cancel_scope.cancel()
     assert page == [f"device-{number:05}" for number in range(50_000, 51_000)]
     assert following == "device-50999"
-    assert longest < 0.1, "a turn takes a millisecond or two, on a machine that is not loaded"
+    assert longest < 0.1, "a turn takes a millisecond or two"
