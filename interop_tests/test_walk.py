@@ -41,5 +41,8 @@ def test_the_documented_way_of_a_message() -> None:
     passed = set(walked(idle_seconds=0))
     documented = listed()
     assert not documented - passed, "the message does not pass these"
-    assert not passed - documented - BY_THE_CLOCK, "the message passes these too"
+    others = passed - documented - BY_THE_CLOCK
+    # MQTT's front has its own clock, and no part in a message from Kafka to Pulsar.
+    others = {name for name in others if not name.startswith("wire/mqtt/")}
+    assert sorted(others) == [], "the message passes these too"
     assert len(documented) <= FILES_MAX
