@@ -68,7 +68,6 @@ class ConnectedClient:
         "expiry_seconds",
         "feeds",
         "gone",
-        "has_record",
         "keep_alive",
         "lasts",
         "principal",
@@ -102,13 +101,11 @@ class ConnectedClient:
         self.expiry_seconds = 0
         self.will: StoredWill | None = None
         self.will_bytes = self.window_bytes = 0
-        """Taken from the memory of all clients' wills."""
+        """Taken from the memory of all clients' wills, and of their messages in flight."""
         self.wants_problems = True
         """Whether reason strings and user properties may be sent in all packets (3.1.2.11.7)."""
         self.feeds: dict[str, list[MqttLog]] = {}
         """The logs that each of its filters reads."""
-        self.has_record = False
-        """Whether a record of it is stored, or on its way."""
         self.dirty = False
         """Whether its record is to be stored soon."""
         self._marks: dict[MqttLog, MessagePlace] = {}
@@ -180,7 +177,6 @@ class ConnectedClient:
         """
         if self.gone:
             return
-        self.has_record = True
         waiting = Completion[None]()
         self._put(self._encoded(), lambda error: waiting.done(error))
         await waiting.result()
