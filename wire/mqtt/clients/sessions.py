@@ -42,7 +42,7 @@ from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 
 log = logging.getLogger(__name__)
 
-PERMANENT: Final = (errors.NotFound, errors.NotAllowed, errors.Invalid, errors.Refused)
+PERMANENT: Final = (errors.NotFound, errors.Refused)
 """Errors for which a will is given up, as it would fail again."""
 CHECK_SECONDS: Final = 0.5
 DUE_PER_TURN: Final = 100
