@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from typing import Final
 
+from magnetar.core.entry.header import EntryHeader
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.read.readable_log import ReadableLog
@@ -78,8 +79,22 @@ class IndexLookup:
         return ids[low] if low < len(ids) else segment.entries
 
     async def _last_index(self, position: Position) -> int:
-        cached = self._ledger.cached(position)
-        if cached is not None:
-            part, at = cached
-            return part.header(at).index
-        return (await self._ledger.read(position, 1, 1)).header(0).index
+        return (await _header_at(self._ledger, position)).index
+
+
+async def first_index_at(ledger: ReadableLog, position: Position) -> int:
+    """The index of the first message of an entry that exists, also of one that is lost."""
+    try:
+        return (await _header_at(ledger, position)).first_index
+    except Corrupted:
+        if ledger.losses.at(position) is None:
+            raise
+        return ledger.losses.index_at(position)
+
+
+async def _header_at(ledger: ReadableLog, position: Position) -> EntryHeader:
+    cached = ledger.cached(position)
+    if cached is not None:
+        part, at = cached
+        return part.header(at)
+    return (await ledger.read(position, 1, 1)).header(0)

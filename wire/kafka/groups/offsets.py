@@ -31,7 +31,6 @@ from msgspec import Struct
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import (
     BrokerError,
-    Corrupted,
     Fenced,
     InvalidName,
     NotOwned,
@@ -45,6 +44,7 @@ from magnetar.core.kernel.names import check_subscription
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.index_lookup import first_index_at
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.kafka.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -320,16 +320,7 @@ async def _offset_behind(log: PartitionLog, mark: Position) -> int:
     position = ledger.chain.after(mark)
     if not ledger.chain.has(position):
         return log.end
-    cached = ledger.cached(position)
-    if cached is not None:
-        part, at = cached
-        return part.header(at).first_index
-    try:
-        return (await ledger.read(position, 1, 1)).header(0).first_index
-    except Corrupted:
-        if ledger.losses.at(position) is None:
-            raise
-        return ledger.losses.index_at(position)
+    return await first_index_at(ledger, position)
 
 
 def commit_code(error: BrokerError | KafkaRefusal) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from magnetar.core.broker.broker import Broker
-from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.index_lookup import first_index_at
 from magnetar.core.ports.client_administration import PlaceDetails
 
 
@@ -27,18 +28,4 @@ async def messages_from(ledger: ManagedLedger, position: Position, place: int = 
         position, place = normal, 0  # it was trimmed
     if not ledger.chain.has(position):
         return 0
-    return max(ledger.confirmed_index - await _index_of(ledger, position) - place, 0)
-
-
-async def _index_of(ledger: ManagedLedger, position: Position) -> int:
-    """The index of an entry's first message."""
-    cached = ledger.cached(position)
-    if cached is not None:
-        part, at = cached
-        return part.header(at).first_index
-    try:
-        return (await ledger.read(position, 1, 1)).header(0).first_index
-    except Corrupted:
-        if ledger.losses.at(position) is None:
-            raise
-        return ledger.losses.index_at(position)
+    return max(ledger.confirmed_index - await first_index_at(ledger, position) - place, 0)
