@@ -21,7 +21,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import trio
 from msgspec.structs import replace
@@ -96,14 +96,6 @@ class ConnectedSession(Protocol):
         ...
 
 
-class Found(NamedTuple):
-    """A session to be resumed."""
-
-    record: SessionRecord
-    crashed: bool
-    """Whether its connection was open when a former process of the server ended."""
-
-
 class Sessions:
     """See the module's docstring."""
 
@@ -152,7 +144,7 @@ class Sessions:
             if not lock.locked():
                 self._turns.pop(client_id, None)
 
-    async def take(self, client_id: str, *, clean: bool) -> Found | None:
+    async def take(self, client_id: str, *, clean: bool) -> SessionRecord | None:
         """End the session's other connection, if there is one, and return what to resume.
 
         Its will is published now if the session ends, or without a delay (3.1.3.2.2).
@@ -173,7 +165,7 @@ class Sessions:
         if resumed is None:
             await self._forget(client_id, record)
             return None
-        return Found(replace(resumed, will=None, crashed=crashed), crashed)
+        return replace(resumed, will=None, crashed=crashed)
 
     async def _unexpired(self, client_id: str) -> SessionRecord | None:
         """The record, unless it has expired; then its session ends now."""

@@ -25,7 +25,6 @@ from magnetar.core.kernel.errors import BrokerError, InvalidName, NamespaceNotFo
 from magnetar.core.ledger.log.chain import START
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
-from magnetar.wire.mqtt.clients.sessions import Found
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES, Connect, Version, Will
 from magnetar.wire.mqtt.codec.properties import Property, packed
@@ -227,7 +226,9 @@ class Connecting:
             client.subscriber.start()
         return client
 
-    async def _resume(self, client: ConnectedClient, found: Found | None, enter: Enter) -> None:
+    async def _resume(
+        self, client: ConnectedClient, found: SessionRecord | None, enter: Enter
+    ) -> None:
         """Have the client take part, with its session, which is stored when this returns."""
         services = self._services
         generation = services.logs.generation
@@ -267,13 +268,13 @@ class Connecting:
         if len(connack) > self._packet_bytes_max:
             raise ConnectRefused(ReasonCode.PACKET_TOO_LARGE, "Maximum Packet Size is too small")
 
-    async def _give_back(self, client: ConnectedClient, found: Found | None) -> None:
+    async def _give_back(self, client: ConnectedClient, found: SessionRecord | None) -> None:
         """CONNECT fails: its session, if it has one, is kept as it was before."""
         sessions = self._services.sessions
         client.lasts = found is not None  # it keeps its place in shared subscriptions
         client.leave()
         sessions.leave_at_once(client.client_id, client)
-        await sessions.give_back(client.client_id, None if found is None else found.record)
+        await sessions.give_back(client.client_id, found)
 
     def _expiry_seconds(self) -> int:
         """How long the session lasts after the connection; 0 for not at all."""
@@ -339,12 +340,12 @@ class Connecting:
     # -- resuming -----------------------------------------------------------------------------
 
     async def _resumed(
-        self, client: ConnectedClient, found: Found | None
+        self, client: ConnectedClient, found: SessionRecord | None
     ) -> tuple[dict[Feed, MessagePlace], list[Resumed]]:
         """Restore subscriptions; returns the places to continue from, and messages in flight."""
         if found is None:
             return {}, []
-        services, record = self._services, found.record
+        services, record = self._services, found
         self._subscribe(client, record)
         self._resume_received(client, record.received)
         logs = await self._logs_of(client)
@@ -449,7 +450,7 @@ class Connecting:
         client: ConnectedClient,
         places: dict[Feed, MessagePlace],
         in_flight: list[Resumed],
-        found: Found,
+        found: SessionRecord,
     ) -> None:
         """Give the subscriber its places and messages in flight, and join its feeds and groups."""
         read = {log.feed: None for logs in client.feeds.values() for log in logs}
@@ -461,7 +462,7 @@ class Connecting:
         lagging = {feed: place for feed, place in places.items() if feed in read}
         doubts = {feed: feed.at for feed in lagging}
         if not found.crashed:
-            stored = {one.log: (one.ledger_id, one.entry_id) for one in found.record.doubts}
+            stored = {one.log: (one.ledger_id, one.entry_id) for one in found.doubts}
             doubts = {one: stored[one.full_name] for one in lagging if one.full_name in stored}
         client.subscriber.restore(lagging, in_flight, doubts)
         for subscription, logs in self._shared:
