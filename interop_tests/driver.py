@@ -3,8 +3,8 @@
 A test writes a line of JSON that names a scene, `{"id": 1, "family": "records.codec", "url": ...,
 "topic": ..., "args": {...}}`, and reads one with what was seen, `{"id": 1, "result": ...}`, or with
 what went wrong, `{"id": 1, "error": ..., "trace": ...}`. On the way a scene may tell `{"id": 1,
-"told": name, "value": ...}`, and wait to be told `{"id": 1, "tell": name}`. Main.java, stage.go and
-stage.js speak so.
+"told": name, "value": ...}`, and wait to be told `{"id": 1, "tell": name}`. Stage.java, stage.go
+and stage.js in `stage/` speak so.
 """
 
 import itertools

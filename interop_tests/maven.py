@@ -4,6 +4,9 @@ from pathlib import Path
 
 from interop_tests import builds
 
+STAGE = Path(__file__).parent / "stage" / "java"
+"""What the projects share; each `pom.xml` adds it to its sources."""
+
 
 def build(folder: Path) -> Path:
     """Compile what is in `folder` and gather its jars; where Maven put all that."""
@@ -11,7 +14,8 @@ def build(folder: Path) -> Path:
     def make(_: Path) -> None:
         builds.run([found("mvn"), "-q", "-B", "clean", "package"], folder)
 
-    return builds.once(folder, [folder / "pom.xml", *folder.glob("src/**/*.java")], make)
+    sources = [folder / "pom.xml", *folder.glob("src/**/*.java"), *STAGE.glob("**/*.java")]
+    return builds.once(folder, sources, make)
 
 
 def found(program: str) -> str:

@@ -10,12 +10,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.ProducerAccessMode;
 
 /** Who may write: the access modes of producers. */
 final class Access {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("access.exclusive", Access::exclusive);
         families.put("access.queue", Access::queue);
         families.put("access.fencing", Access::fencing);

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.DeadLetterPolicy;
@@ -24,7 +25,7 @@ import org.apache.pulsar.client.impl.MultiplierRedeliveryBackoff;
 
 /** Acknowledgements of every kind, and what comes again without one. */
 final class Acking {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("acks.individual", Acking::individual);
         families.put("acks.cumulative", Acking::cumulative);
         families.put("acks.negative", Acking::negative);

@@ -11,6 +11,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Producer;
@@ -26,7 +27,7 @@ final class Crashing {
     private static final int ACKS_MAX = 1_000;
     private static final int DRAIN_SECONDS = 45;
 
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("crash.work", scene -> new Crashing(scene).work());
     }
 

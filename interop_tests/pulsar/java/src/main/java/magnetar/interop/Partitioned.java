@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
@@ -22,7 +23,7 @@ import org.apache.pulsar.client.api.SubscriptionType;
 
 /** Topics of several partitions, which the test or the server's settings have made. */
 final class Partitioned {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("partitions.all", Partitioned::all);
         families.put("partitions.keys", Partitioned::keys);
         families.put("partitions.single", Partitioned::single);

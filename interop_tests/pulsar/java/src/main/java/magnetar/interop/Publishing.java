@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.pulsar.client.api.CompressionType;
 import org.apache.pulsar.client.api.CryptoKeyReader;
 import org.apache.pulsar.client.api.EncryptionKeyInfo;
@@ -26,7 +27,7 @@ import org.apache.pulsar.client.api.TypedMessageBuilder;
 
 /** Publishing in every way the client has, and what arrives. */
 final class Publishing {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("publish.sync", Publishing::sync);
         families.put("publish.async", Publishing::async);
         families.put("publish.carries", Publishing::carries);

@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.MessageIdAdv;
@@ -24,7 +25,7 @@ import org.apache.pulsar.client.api.ReaderBuilder;
 
 /** Readers, table views, seeking, and the questions about where one is. */
 final class Reading {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("read.from", Reading::from);
         families.put("read.time", Reading::time);
         families.put("read.seek", Reading::seek);

@@ -17,6 +17,7 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.pulsar.client.api.CompressionType;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
@@ -36,7 +37,7 @@ import org.apache.pulsar.client.impl.MultiplierRedeliveryBackoff;
 final class Returning {
     private static final int MIDWAY_SECONDS = 60;
 
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("again.sync", scene -> goesOn(scene, scene.consumer().subscribe(), scene.producer().create()));
         families.put("again.batches", scene -> goesOn(scene, scene.consumer().subscribe(), batching(scene)));
         families.put("again.in_flight", Returning::inFlight);

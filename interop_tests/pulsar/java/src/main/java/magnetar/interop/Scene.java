@@ -1,16 +1,14 @@
 package magnetar.interop;
 
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import magnetar.interop.stage.Dialogue;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.Message;
@@ -23,68 +21,21 @@ import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionType;
 
 /** What a family plays with: a client of its own, a fresh topic, and words for what all of them do. */
-final class Scene implements AutoCloseable {
+final class Scene extends Dialogue {
     static final int DEADLINE_SECONDS = 20;
     private static final Map<String, PulsarClient> SHARED = new HashMap<>();
 
-    final long id;
-    final String topic;
-    private final String url;
-    private final JsonObject args;
-    private final BlockingQueue<String> heard = new LinkedBlockingQueue<>();
     private PulsarClient client;
     private boolean own;
 
     Scene(long id, JsonObject request) {
-        this.id = id;
-        this.url = request.get("url").getAsString();
-        this.topic = request.get("topic").getAsString();
-        this.args = request.getAsJsonObject("args");
+        super(id, request);
     }
 
-    // -- arguments and conversation
-
-    boolean flag(String name) {
-        JsonElement found = args.get(name);
-        return found != null && found.getAsBoolean();
-    }
-
-    int number(String name, int otherwise) {
-        JsonElement found = args.get(name);
-        return found == null ? otherwise : found.getAsInt();
-    }
-
-    String text(String name, String otherwise) {
-        JsonElement found = args.get(name);
-        return found == null ? otherwise : found.getAsString();
-    }
+    // -- arguments
 
     SubscriptionType type(String otherwise) {
         return SubscriptionType.valueOf(text("type", otherwise));
-    }
-
-    void tell(String name, Object value) {
-        Map<String, Object> told = new HashMap<>();
-        told.put("id", id);
-        told.put("told", name);
-        told.put("value", value);
-        Main.say(told);
-    }
-
-    void hear(String name) {
-        heard.add(name);
-    }
-
-    /** Waits until the test says so. */
-    void await(String name) throws Exception {
-        String next = heard.poll(60, TimeUnit.SECONDS);
-        if (!name.equals(next)) {
-            throw new IllegalStateException("waited for " + name + ", heard " + next);
-        }
-    }
-
-    boolean isTold(String name) {
-        return heard.remove(name);
     }
 
     // -- the client
@@ -238,13 +189,5 @@ final class Scene implements AutoCloseable {
 
     interface Action {
         void run() throws Exception;
-    }
-
-    static Map<String, Object> map(Object... pairs) {
-        Map<String, Object> made = new HashMap<>();
-        for (int at = 0; at < pairs.length; at += 2) {
-            made.put((String) pairs[at], pairs[at + 1]);
-        }
-        return made;
     }
 }

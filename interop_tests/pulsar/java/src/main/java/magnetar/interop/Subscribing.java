@@ -21,8 +21,9 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
-import org.apache.pulsar.client.api.BatcherBuilder;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.pulsar.client.api.BatchReceivePolicy;
+import org.apache.pulsar.client.api.BatcherBuilder;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerEventListener;
 import org.apache.pulsar.client.api.KeySharedPolicy;
@@ -35,7 +36,7 @@ import org.apache.pulsar.client.api.SubscriptionType;
 
 /** Who gets what: the four types, several topics at once, coming and leaving. */
 final class Subscribing {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("subscribe.busy", Subscribing::busy);
         families.put("subscribe.spread", Subscribing::spread);
         families.put("subscribe.failover", Subscribing::failover);

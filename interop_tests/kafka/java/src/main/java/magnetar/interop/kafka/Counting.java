@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -21,7 +22,7 @@ import org.apache.kafka.streams.kstream.Produced;
  * repartition topic and a store with a changelog. It counts until it is told to end; then it tells what it said.
  */
 final class Counting {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("streams.count", Counting::count);
         families.put("streams.counts", Counting::counts);
     }

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -30,7 +31,7 @@ final class Crashing {
     private static final int AHEAD_MAX = 500;
     private static final int DRAIN_SECONDS = 45;
 
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("crash.work", scene -> new Crashing(scene).work());
     }
 

@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.Future;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -24,7 +25,7 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 
 /** Records in and out, and groups that share them. */
 final class Records {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("records.codec", Records::codec);
         families.put("records.nothing", Records::nothing);
         families.put("records.offsets", Records::offsets);

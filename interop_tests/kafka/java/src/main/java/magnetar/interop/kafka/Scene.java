@@ -1,17 +1,14 @@
 package magnetar.interop.kafka;
 
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Future;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import magnetar.interop.stage.Dialogue;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -21,53 +18,12 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** What a family plays with: a server, a fresh topic, and words for what all of them do. */
-final class Scene {
+final class Scene extends Dialogue {
     static final int DEADLINE_SECONDS = 30;
     static final Duration DEADLINE = Duration.ofSeconds(DEADLINE_SECONDS);
 
-    final long id;
-    final String url;
-    final String topic;
-    private final JsonObject args;
-    private final BlockingQueue<String> heard = new LinkedBlockingQueue<>();
-
     Scene(long id, JsonObject request) {
-        this.id = id;
-        this.url = request.get("url").getAsString();
-        this.topic = request.get("topic").getAsString();
-        this.args = request.getAsJsonObject("args");
-    }
-
-    // -- arguments and conversation
-
-    int number(String name, int otherwise) {
-        JsonElement found = args.get(name);
-        return found == null ? otherwise : found.getAsInt();
-    }
-
-    String text(String name, String otherwise) {
-        JsonElement found = args.get(name);
-        return found == null ? otherwise : found.getAsString();
-    }
-
-    void tell(String name, Object value) {
-        Main.say(map("id", id, "told", name, "value", value));
-    }
-
-    void hear(String name) {
-        heard.add(name);
-    }
-
-    /** Waits until the test says so. */
-    void await(String name) throws Exception {
-        String next = heard.poll(120, TimeUnit.SECONDS);
-        if (!name.equals(next)) {
-            throw new IllegalStateException("waited for " + name + ", heard " + next);
-        }
-    }
-
-    boolean isTold(String name) {
-        return heard.remove(name);
+        super(id, request);
     }
 
     // -- clients; `pairs` are settings, name after name with its value
@@ -147,13 +103,5 @@ final class Scene {
 
     interface Action {
         void run() throws Exception;
-    }
-
-    static Map<String, Object> map(Object... pairs) {
-        Map<String, Object> made = new HashMap<>();
-        for (int at = 0; at < pairs.length; at += 2) {
-            made.put((String) pairs[at], pairs[at + 1]);
-        }
-        return made;
     }
 }

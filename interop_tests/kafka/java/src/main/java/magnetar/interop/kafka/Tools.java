@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -25,7 +26,7 @@ import org.apache.kafka.common.config.ConfigResource;
 
 /** The admin client: everything that it can ask of this server. */
 final class Tools {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("tools.topics", Tools::topics);
         families.put("tools.offsets", Tools::offsets);
         families.put("tools.groups", Tools::groups);

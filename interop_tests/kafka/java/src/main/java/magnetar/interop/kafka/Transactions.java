@@ -11,13 +11,14 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import magnetar.interop.stage.Stage.Family;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /** Transactions of producers, alone and with the offsets of a group. */
 final class Transactions {
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("transactions.ends", Transactions::ends);
         families.put("transactions.fenced", Transactions::fenced);
         families.put("transactions.offsets", Transactions::offsets);

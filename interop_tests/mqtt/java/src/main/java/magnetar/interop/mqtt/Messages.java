@@ -3,6 +3,7 @@ package magnetar.interop.mqtt;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import magnetar.interop.stage.Stage.Family;
 import org.eclipse.paho.mqttv5.common.MqttMessage;
 import org.eclipse.paho.mqttv5.common.packet.MqttProperties;
 import org.eclipse.paho.mqttv5.common.packet.UserProperty;
@@ -12,7 +13,7 @@ final class Messages {
     private static final int COUNT = 200;
     private static final int LARGE_BYTES = 4_000_000;
 
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("messages", Messages::messages);
         families.put("retained", Messages::retained);
         families.put("shared", Messages::shared);

@@ -1,39 +1,27 @@
 package magnetar.interop.mqtt;
 
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.io.FileInputStream;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLSocketFactory;
 import javax.net.ssl.TrustManagerFactory;
+import magnetar.interop.stage.Dialogue;
 
 /** What a family plays with: a server, a fresh topic, and words for what all of them do. */
-final class Scene implements AutoCloseable {
+final class Scene extends Dialogue {
     static final int DEADLINE_SECONDS = 50;
 
-    final long id;
-    final String url;
-    final String topic;
-    private final JsonObject args;
-    private final BlockingQueue<String> heard = new LinkedBlockingQueue<>();
     private final List<Device> made = new ArrayList<>();
 
     Scene(long id, JsonObject request) {
-        this.id = id;
-        this.url = request.get("url").getAsString().replace("mqtts://", "ssl://").replace("mqtt://", "tcp://");
-        this.topic = request.get("topic").getAsString();
-        this.args = request.getAsJsonObject("args");
+        super(id, request);
     }
 
     @Override
@@ -41,32 +29,10 @@ final class Scene implements AutoCloseable {
         made.forEach(Device::close);
     }
 
-    // -- arguments and conversation
-
-    int number(String name, int otherwise) {
-        JsonElement found = args.get(name);
-        return found == null ? otherwise : found.getAsInt();
-    }
-
-    boolean is(String name) {
-        JsonElement found = args.get(name);
-        return found != null && found.getAsBoolean();
-    }
+    // -- arguments
 
     int version() {
         return number("version", 4);
-    }
-
-    void tell(String name, Object value) {
-        Main.say(map("id", id, "told", name, "value", value));
-    }
-
-    void hear(String name) {
-        heard.add(name);
-    }
-
-    boolean isTold(String name) {
-        return heard.remove(name);
     }
 
     // -- clients
@@ -74,7 +40,8 @@ final class Scene implements AutoCloseable {
     /** A client that is closed after the scene. */
     Device device(String name) throws Exception {
         String clientId = topic + "-" + name;
-        Device device = version() == 5 ? new Paho5(url, clientId) : new Paho3(url, clientId);
+        String address = url.replace("mqtts://", "ssl://").replace("mqtt://", "tcp://");
+        Device device = version() == 5 ? new Paho5(address, clientId) : new Paho3(address, clientId);
         made.add(device);
         return device;
     }
@@ -132,13 +99,5 @@ final class Scene implements AutoCloseable {
             found.add(device.take().payload());
         }
         return found;
-    }
-
-    static Map<String, Object> map(Object... pairs) {
-        Map<String, Object> made = new HashMap<>();
-        for (int at = 0; at < pairs.length; at += 2) {
-            made.put((String) pairs[at], pairs[at + 1]);
-        }
-        return made;
     }
 }

@@ -4,13 +4,14 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import magnetar.interop.stage.Stage.Family;
 import org.eclipse.paho.client.mqttv3.MqttException;
 
 /** Sessions that last, wills, and servers that are killed. */
 final class Sessions {
     private static final int AWAY = 50;
 
-    static void register(Map<String, Main.Family> families) {
+    static void register(Map<String, Family<Scene>> families) {
         families.put("session", Sessions::session);
         families.put("will", Sessions::will);
         families.put("crash", Sessions::crash);
@@ -22,7 +23,7 @@ final class Sessions {
         Device first = scene.device("r");
         boolean before = first.connect(scene.lasting());
         first.subscribe(scene.topic, qos);
-        if (scene.is("cut")) {
+        if (scene.flag("cut")) {
             first.cut();
         } else {
             first.disconnect();
