@@ -1,1 +1,1 @@
-"""Protocol buffers of the storage tier; `storage_pb2` is generated from `storage.proto`."""
+"""Protocol buffers of the storage tier, generated from the `.proto` files beside them."""

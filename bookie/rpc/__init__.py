@@ -1,0 +1,1 @@
+"""BookKeeper's protocol between clients and bookies."""
