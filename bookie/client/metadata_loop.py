@@ -13,15 +13,20 @@ from collections.abc import Callable
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.errors import BadVersion, Corrupted, LedgerNotFound, NotFound
-from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.ports.metadata_store import MetadataStore, Versioned
 
 
-async def read(store: MetadataStore, ledger_id: int) -> tuple[LedgerMetadata, int]:
-    """The metadata of a ledger and its version; `LedgerNotFound` if there is none."""
+async def read(store: MetadataStore, ledger_id: int) -> LedgerMetadata:
+    """The metadata of a ledger; `LedgerNotFound` if there is none."""
+    ledger, _ = ledger_metadata.decode((await _read(store, ledger_id)).value)
+    return ledger
+
+
+async def _read(store: MetadataStore, ledger_id: int) -> Versioned:
     found = await store.get(ledger_metadata.path_of(ledger_id))
     if found is None:
         raise LedgerNotFound(f"there is no ledger {ledger_id}")
-    return ledger_metadata.decode(found.value), found.version
+    return found
 
 
 async def last_entries(store: MetadataStore) -> dict[int, int]:
@@ -42,7 +47,7 @@ async def last_entries(store: MetadataStore) -> dict[int, int]:
 
 async def _last_entry(store: MetadataStore, ledger_id: int) -> int:
     try:
-        ledger, _ = await read(store, ledger_id)
+        ledger = await read(store, ledger_id)
     except (LedgerNotFound, Corrupted):
         return -1
     return int(ledger.lastEntryId) if ledger.state == ledger_metadata.CLOSED else -1
@@ -64,13 +69,13 @@ async def change(
 ) -> LedgerMetadata:
     """Apply `transform` in place; it returns False if nothing must be written, or raises."""
     while True:
-        current, version = await read(store, ledger_id)
+        found = await _read(store, ledger_id)
+        current, form = ledger_metadata.decode(found.value)
         if not transform(current):
             return current
+        changed = ledger_metadata.encode(current, form)
         try:
-            await store.put(
-                ledger_metadata.path_of(ledger_id), ledger_metadata.encode(current), version
-            )
+            await store.put(ledger_metadata.path_of(ledger_id), changed, found.version)
         except BadVersion:
             continue
         return current

@@ -80,7 +80,7 @@ class LedgerClient:
         self._link.release(ledger_id)
 
     async def open(self, ledger_id: int, *, recover: bool) -> LedgerReader:
-        ledger, _ = await metadata_loop.read(self._store, ledger_id)
+        ledger = await metadata_loop.read(self._store, ledger_id)
         if ledger.state != ledger_metadata.CLOSED and recover:
             ledger = await self._recover(ledger_id)
         if ledger.state == ledger_metadata.CLOSED:
@@ -119,7 +119,7 @@ class LedgerClient:
         return ledger
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        ledger, _ = await metadata_loop.read(self._store, ledger_id)
+        ledger = await metadata_loop.read(self._store, ledger_id)
         return ledger_metadata.info(ledger_id, ledger)
 
     async def delete(self, ledger_id: int) -> None:

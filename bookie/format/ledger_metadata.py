@@ -2,16 +2,20 @@ r"""A ledger's metadata in the metadata store: Apache's bytes at Apache's paths.
 
     "BookieMetadataFormatVersion\t3\n" | varint length | protobuf LedgerMetadata
 
-Invariant: metadata that is decoded, changed and encoded again keeps fields that we do not know.
+Versions 2 and 1 are in `old_ledger_metadata.py`.
+
+Invariant: metadata that is decoded, changed and encoded again keeps its version, since an older
+client may have to read it, and the fields that we do not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from magnetar.bookie.format import old_ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.errors import Corrupted, Unsupported
 from magnetar.core.kernel.varints import varint
@@ -24,9 +28,9 @@ LAYOUT: Final = f"{ROOT}/LAYOUT"
 LAYOUT_VALUE: Final = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 COOKIES: Final = f"{ROOT}/cookies"
 MAGIC: Final = b"BookieMetadataFormatVersion\t"
-VERSION: Final = b"3"
-"""Binary protobuf, since BookKeeper 4.9; 2 is protobuf's text format, and 1 plain text
-(`LedgerMetadataSerDe.java` of 4.18). Only 3 is read here.
+VERSION: Final = 3
+"""What new ledgers get: binary protobuf, since BookKeeper 4.9; 2 is protobuf's text format, and 1
+plain text (`LedgerMetadataSerDe.java` of 4.18).
 """
 SHORT_ID_MAX: Final = 2**31 - 2
 
@@ -87,17 +91,26 @@ def fresh(
     return metadata
 
 
-def encode(metadata: LedgerMetadata) -> bytes:
-    body = metadata.SerializeToString()
-    return MAGIC + VERSION + b"\n" + varint(len(body)) + body
+def encode(metadata: LedgerMetadata, version: int = VERSION) -> bytes:
+    return MAGIC + b"%d\n" % version + _PACK[version](metadata)
 
 
-def decode(data: bytes) -> LedgerMetadata:
+def decode(data: bytes) -> tuple[LedgerMetadata, int]:
+    """The metadata, and the version of its format."""
     if not data.startswith(MAGIC):
         raise Corrupted("ledger metadata does not begin as it should")
     version, _, rest = data[len(MAGIC) :].partition(b"\n")
-    if version != VERSION:
-        raise Unsupported(f"ledger metadata of version {version.decode(errors='replace')}")
+    if version not in (b"1", b"2", b"3"):
+        raise Unsupported(f"ledger metadata of version {version[:10].decode(errors='replace')}")
+    return _PARSE[int(version)](rest), int(version)
+
+
+def _pack_binary(metadata: LedgerMetadata) -> bytes:
+    body = metadata.SerializeToString()
+    return varint(len(body)) + body
+
+
+def _parse_binary(rest: bytes) -> LedgerMetadata:
     size, start = _read_varint(rest)
     if start + size != len(rest):
         raise Corrupted("ledger metadata is cut short")
@@ -125,3 +138,15 @@ def _read_varint(data: bytes) -> tuple[int, int]:
             return value, position + 1
         shift += 7
     raise Corrupted("ledger metadata is cut short")
+
+
+_PACK: Final[Mapping[int, Callable[[LedgerMetadata], bytes]]] = {
+    1: old_ledger_metadata.pack_lines,
+    2: old_ledger_metadata.pack_text,
+    3: _pack_binary,
+}
+_PARSE: Final[Mapping[int, Callable[[bytes], LedgerMetadata]]] = {
+    1: old_ledger_metadata.parse_lines,
+    2: old_ledger_metadata.parse_text,
+    3: _parse_binary,
+}

@@ -181,7 +181,7 @@ class Scrubber:
             if one in self._reported:
                 continue
             try:
-                about, _ = await metadata_loop.read(self._metadata, ledger_id)
+                about = await metadata_loop.read(self._metadata, ledger_id)
             except (LedgerNotFound, Corrupted):
                 continue  # the ledger is deleted
             self._reported.add(one)

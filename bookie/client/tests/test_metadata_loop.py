@@ -32,15 +32,27 @@ async def test_a_change_is_written_over_the_version_that_was_read():
     await stored(store, 4)
     changed = await metadata_loop.change(store, 4, close(7))
     assert (changed.state, changed.lastEntryId) == (ledger_metadata.CLOSED, 7)
-    found, version = await metadata_loop.read(store, 4)
-    assert (found, version) == (changed, 1)
+    assert await metadata_loop.read(store, 4) == changed
+    assert (await store.get(ledger_metadata.path_of(4))).version == 1
 
 
 async def test_nothing_to_change_writes_nothing():
     store = DictMetadata()
     await stored(store, 4, state=ledger_metadata.CLOSED, lastEntryId=3)
     assert (await metadata_loop.change(store, 4, close(7))).lastEntryId == 3
-    assert (await metadata_loop.read(store, 4))[1] == 0
+    assert (await store.get(ledger_metadata.path_of(4))).version == 0
+
+
+@pytest.mark.parametrize("form", [1, 2, 3])
+async def test_a_change_keeps_the_version_of_the_format(form):
+    """A client that knows no newer one may have to read the ledger."""
+    store = DictMetadata()
+    path = ledger_metadata.path_of(4)
+    fresh = ledger_metadata.fresh(("a", "b"), (2, 1), {}, 0, 0)
+    await store.put(path, ledger_metadata.encode(fresh, form), ABSENT)
+    await metadata_loop.change(store, 4, close(7))
+    found, kept = ledger_metadata.decode((await store.get(path)).value)
+    assert (kept, found.state, found.lastEntryId) == (form, ledger_metadata.CLOSED, 7)
 
 
 async def test_of_two_who_change_at_once_the_second_decides_again():
@@ -74,7 +86,7 @@ async def test_a_change_that_refuses_leaves_what_is_there():
 
     with pytest.raises(Corrupted):
         await metadata_loop.change(store, 4, refuse)
-    assert (await metadata_loop.read(store, 4))[0].state == ledger_metadata.OPEN
+    assert (await metadata_loop.read(store, 4)).state == ledger_metadata.OPEN
 
 
 async def test_a_ledger_that_is_not_named_is_not_found():

@@ -81,7 +81,7 @@ async def test_of_two_who_recover_one_closes_and_the_other_sees_it():
     path = ledger_metadata.path_of(writer.ledger_id)
 
     async def another_closes():
-        taken = ledger_metadata.decode((await store.get(path)).value)
+        taken, _ = ledger_metadata.decode((await store.get(path)).value)
         assert taken.state == ledger_metadata.IN_RECOVERY
         taken.state, taken.lastEntryId, taken.length = ledger_metadata.CLOSED, 6, 700
         await overwrite(store, path, ledger_metadata.encode(taken))

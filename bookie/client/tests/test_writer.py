@@ -182,7 +182,7 @@ async def test_close_again_is_the_same_and_after_a_recovery_is_refused(bench):
     other.append(b"a")
     other.link.ack()
     found = await other.store.get(ledger_metadata.path_of(4))
-    taken = ledger_metadata.decode(found.value)
+    taken, _ = ledger_metadata.decode(found.value)
     taken.state = ledger_metadata.IN_RECOVERY
     await overwrite(other.store, ledger_metadata.path_of(4), ledger_metadata.encode(taken))
     with pytest.raises(Fenced):
