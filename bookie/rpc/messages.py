@@ -201,14 +201,14 @@ class EntryList(BookieMessage, frozen=True, gc=False):
 
 
 class Unanswerable(BookieMessage, frozen=True, gc=False):
-    """A request of version 3 that is well-formed as protobuf, and has no meaning; `status` says why
-    (bad request, bad protocol version).
+    """A frame that is no request: in a version that is not spoken, or well-formed as protobuf
+    without a meaning; `status` says which.
     """
 
     status: Status
 
 
 class StatusOnly(BookieMessage, frozen=True, gc=False):
-    """A response of version 3 without anything but a status, to any request."""
+    """A response without anything but a status, to any request."""
 
     status: Status

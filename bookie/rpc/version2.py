@@ -39,15 +39,21 @@ from magnetar.bookie.rpc.messages import (
     ReadEntries,
     ReadEntry,
     Status,
+    StatusOnly,
+    Unanswerable,
 )
 from magnetar.core.kernel.errors import WireError
 
 VERSION: Final = 2
-"""The highest; bookies accept 0 and 1 as well (`LOWEST_COMPAT_PROTOCOL_VERSION`)."""
+VERSION_MIN: Final = 1
+"""Without keys in fencing reads. Apache's bookies accept 0 as well, whose header is an opcode and
+nothing else (`BookieProtocol.LOWEST_COMPAT_PROTOCOL_VERSION`); no client has spoken it since 4.0.
+"""
 ADD: Final = 1
 READ: Final = 2
 AUTH: Final = 3
 BATCH_READ: Final = 7
+OPCODES: Final = (ADD, READ, AUTH, BATCH_READ)
 DO_FENCING: Final = 1
 RECOVERY_ADD: Final = 2
 HIGH_PRIORITY: Final = 4
@@ -56,6 +62,8 @@ ENTRY_AT: Final = 4 + KEY_BYTES
 """Where the entry begins in the frame of an add."""
 ENTRY_BYTES_MIN: Final = 32
 """An entry without digest and payload."""
+NOWHERE: Final = -1
+"""The ids in a response to a request in another version."""
 
 CODES: Final[Mapping[Status, int]] = {
     Status.OK: 0,
@@ -125,6 +133,8 @@ def parse_request(frame: bytes) -> tuple[int, BookieMessage]:
     """The header, to be kept for the response, and the request."""
     try:
         (head,) = _header.unpack_from(frame)
+        if opcode_of(head) in OPCODES and not VERSION_MIN <= head >> 24 <= VERSION:
+            return head, Unanswerable(Status.BAD_VERSION)
         return head, _parse_request(head, frame)
     except struct.error as error:
         raise WireError(f"a request of {len(frame)} bytes is too short") from error
@@ -194,6 +204,8 @@ def pack_response(head: int, response: BookieMessage) -> bytes:
             return b"".join(parts)
         case Authenticate():
             return _pack_auth(head, response)
+        case StatusOnly(status):
+            return _response.pack(head, CODES[status], NOWHERE, NOWHERE)
         case _:
             raise WireError(f"version 2 has no {type(response).__name__}")
 

@@ -19,6 +19,8 @@ from magnetar.bookie.rpc.messages import (
     ReadEntries,
     ReadEntry,
     Status,
+    StatusOnly,
+    Unanswerable,
 )
 from magnetar.core.kernel.errors import WireError
 
@@ -161,6 +163,15 @@ def test_what_version_2_does_not_have() -> None:
 def test_a_fencing_read_of_a_version_without_a_key() -> None:
     frame = bytes.fromhex("01020001 000000000000000b 0000000000000003")
     assert version2.parse_request(frame) == (0x01020001, Read(11, 3, None, fence=True))
+
+
+@pytest.mark.parametrize("version", [0, 3, 255])
+def test_a_version_that_is_not_spoken(version: int) -> None:
+    head = version2.header(1, version=version)
+    frame = head.to_bytes(4, "big") + KEY + FIRST
+    assert version2.parse_request(frame) == (head, Unanswerable(Status.BAD_VERSION))
+    answer = version2.pack_response(head, StatusOnly(Status.BAD_VERSION))
+    assert answer == head.to_bytes(4, "big") + b"\0\0\0\x67" + b"\xff" * 16
 
 
 def test_an_error_brings_no_entry() -> None:
