@@ -141,6 +141,7 @@ class Writing(RuleBasedStateMachine):
         self.answers: list[tuple[PendingAdd, int, str]] = []
         self.next = 0
         self.made = len(names)
+        self.plan: tuple[int, dict[int, str]] | None = None
         self.done: list[int] = []
 
     @rule()
@@ -165,21 +166,34 @@ class Writing(RuleBasedStateMachine):
         index = data.draw(st.integers(0, len(self.answers) - 1))
         self.adds.acknowledge(*self.answers.pop(index))
 
+    @rule()
+    def store_and_answer_all(self) -> None:
+        while self.on_their_way:
+            pending, position, bookie = self.on_their_way.pop(0)
+            self.stored.setdefault(bookie, set()).add(pending.run.first)
+            self.answers.append((pending, position, bookie))
+        while self.answers:
+            self.adds.acknowledge(*self.answers.pop(0))
+
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
         position = data.draw(st.integers(0, self.striping.ensemble - 1))
         self.adds.report_failure(position, self.adds.ensemble[position])
 
-    @precondition(lambda self: self.adds.failed)
-    @rule(data=st.data())
-    def change(self, data: st.DataObject) -> None:
-        """Some of the failed are replaced, as those that failed later are not known yet."""
-        positions = data.draw(st.sets(st.sampled_from(sorted(self.adds.failed)), min_size=1))
-        bookies = {}
-        for position in positions:
-            bookies[position] = f"bookie-{self.made}"
-            self.made += 1
-        first, members = self.adds.first_affected, list(self.segments[-1][1])
+    @precondition(lambda self: self.adds.failed and self.plan is None)
+    @rule()
+    def begin_change(self) -> None:
+        """As the caller begins it: bookies that fail from now on are not in it."""
+        bookies = {position: f"bookie-{self.made + position}" for position in self.adds.failed}
+        self.made += self.striping.ensemble
+        self.plan = self.adds.first_affected, bookies
+
+    @precondition(lambda self: self.plan is not None)
+    @rule()
+    def end_change(self) -> None:
+        assert self.plan is not None
+        (first, bookies), self.plan = self.plan, None
+        members = list(self.segments[-1][1])
         for position, bookie in bookies.items():
             members[position] = bookie
         if self.segments[-1][0] == first:
@@ -204,6 +218,8 @@ class Writing(RuleBasedStateMachine):
         """When nothing fails any more, everything is done."""
         if not hasattr(self, "done"):
             return
+        if self.plan is not None:
+            self.end_change()
         while self.adds.failed or self.on_their_way or self.answers:
             if failed := dict(self.adds.failed):
                 bookies = {position: f"last-{position}" for position in failed}
@@ -218,4 +234,4 @@ class Writing(RuleBasedStateMachine):
 
 
 TestWriting = Writing.TestCase
-TestWriting.settings = settings(max_examples=60, stateful_step_count=40)
+TestWriting.settings = settings(max_examples=200, stateful_step_count=50)
