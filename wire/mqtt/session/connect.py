@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.errors import BrokerError, InvalidName, NamespaceNotFound
+from magnetar.core.kernel.errors import BrokerError, InvalidName, NamespaceNotFound, Unauthorized
 from magnetar.core.ledger.log.chain import START
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
@@ -153,7 +153,10 @@ class Connecting:
         if refusal:
             raise ConnectRefused(ReasonCode.SERVER_BUSY, refusal)
         if packet.will is not None:
-            self._services.logs.rules.topic_for(packet.will.topic)
+            try:
+                self._services.check_may_publish(self.authentication.principal, packet.will.topic)
+            except Unauthorized as error:
+                raise ConnectRefused(ReasonCode.NOT_AUTHORIZED, str(error)) from error
 
     async def _check_owner(self) -> None:
         """Send the client to the broker that owns the sessions, if this one does not (4.11)."""
@@ -191,7 +194,7 @@ class Connecting:
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
         client.principal = self.authentication.principal
-        client.will = _stored_will(packet.will)
+        client.will = _stored_will(packet.will, client.principal)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
         self._check_room_for(client)
@@ -480,7 +483,7 @@ def _skipped(name: str) -> Iterator[None]:
         log.warning("a session is resumed without %s: %s", name, error)
 
 
-def _stored_will(will: Will | None) -> StoredWill | None:
+def _stored_will(will: Will | None, principal: str) -> StoredWill | None:
     if will is None:
         return None
     properties = dict(will.properties)
@@ -488,7 +491,7 @@ def _stored_will(will: Will | None) -> StoredWill | None:
     encoded = packed(properties)
     size = len(encoded)
     body = encoded[size - _body_size(encoded) :]
-    return StoredWill(will.topic, will.payload, will.qos, will.retain, body, delay)
+    return StoredWill(will.topic, will.payload, will.qos, will.retain, body, delay, principal)
 
 
 def _body_size(encoded: bytes) -> int:
