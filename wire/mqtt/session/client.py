@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from magnetar.core.broker.access import ANYBODY
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import BrokerError, NamespaceNotFound
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.clients import record as records
 from magnetar.wire.mqtt.clients.record import (
@@ -321,11 +321,7 @@ class ConnectedClient:
             subscription = self.subscriber.subscriptions.get(filter)
             if subscription is None:
                 continue
-            try:
-                logs = await self._services.logs.sources_of(filter)
-            except NamespaceNotFound:
-                continue  # it is deleted, and others do not wait for it
-            for log in logs:
+            for log in await self._services.logs.sources_of(filter, is_granted=True):
                 begins = whole or self._services.logs.is_single(log)
                 if subscription.qos:
                     await self._services.hold.keep(log, whole=begins)

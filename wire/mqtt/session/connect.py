@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.errors import BrokerError, InvalidName, NamespaceNotFound, Unauthorized
+from magnetar.core.kernel.errors import BrokerError, InvalidName, Unauthorized
 from magnetar.core.ledger.log.chain import START
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
@@ -32,6 +32,7 @@ from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
+from magnetar.wire.mqtt.delivery.partitions import ABSENT
 from magnetar.wire.mqtt.delivery.sent_messages import MessageSource, Resumed, Sent
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Subscriber
 from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
@@ -406,14 +407,11 @@ class Connecting:
         services = self._services
         logs: dict[str, MqttLog] = {}
         for filter, subscription in client.subscriber.subscriptions.items():
-            found: list[MqttLog] = []
             if filter.startswith(topics.SHARE):
-                with _skipped(filter):
-                    found = await services.groups.logs_of(filter)
+                found = await services.groups.logs_of(filter, is_granted=True)
                 self._shared.append((subscription, found))
                 continue
-            with _skipped(filter):
-                found = await services.logs.sources_of(filter)
+            found = await services.logs.sources_of(filter, is_granted=True)
             client.feeds[filter] = found
             logs.update((log.name.full, log) for log in found)
         return logs
@@ -474,12 +472,10 @@ class Connecting:
 
 @contextmanager
 def _skipped(name: str) -> Iterator[None]:
-    """Resume a session without a filter or a log whose namespace is deleted: it would never connect
-    again.
-    """
+    """Resume a session without a log that is not there: it would never connect again."""
     try:
         yield
-    except NamespaceNotFound as error:
+    except ABSENT as error:
         log.warning("a session is resumed without %s: %s", name, error)
 
 
