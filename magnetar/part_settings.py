@@ -131,6 +131,7 @@ def mqtt_options(settings: Settings) -> MqttOptions:
         keep_alive_seconds_max=mqtt.max_keepalive_seconds,
         session_expiry_seconds_max=mqtt.session_expiry_seconds,
         subscriptions_max=mqtt.max_subscriptions_per_session,
+        subscriptions_size_max=mqtt.max_subscription_kb_per_session * 1024,
         pending_messages_max=settings.limits.pending_messages_per_connection,
         sys_interval_seconds=mqtt.sys_interval,
         version=f"Magnetar version {__version__}",

@@ -21,7 +21,9 @@ from magnetar.core.kernel.errors import (
     NotOwned,
     TopicNotFound,
 )
-from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.kernel.names import SYSTEM_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.policy.policies import TopicPolicies
+from magnetar.core.topic.restrictions import check_changeable
 from magnetar.core.topic.topic import Topic
 
 LOADS_AT_ONCE: Final = 100
@@ -30,6 +32,7 @@ LOADS_AT_ONCE: Final = 100
 
 async def create_topic(broker: Broker, name: TopicName) -> Topic:
     """Create a topic without partitions, whether or not auto-creation is allowed."""
+    check_changeable(name)
     if name.partitioned:
         raise Invalid(f"{name} is the name of a partition: create the partitioned topic instead")
     if await broker.catalog.partitions(name) or await broker.exists(name):
@@ -39,6 +42,7 @@ async def create_topic(broker: Broker, name: TopicName) -> Topic:
 
 async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
     """Create a partitioned topic with all its partitions."""
+    check_changeable(name)
     if await broker.exists(name):
         raise AlreadyExists(f"topic {name} exists, without partitions")
     if await broker.catalog.partitions(name):
@@ -50,6 +54,7 @@ async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -
 
 async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
     """Add partitions; consumers create their subscriptions when they attach."""
+    check_changeable(name)
     await broker.check_room(name, partitions - await broker.catalog.partitions(name))
     await broker.catalog.grow_partitioned(name, partitions)
     await create_missing_partitions(broker, name)
@@ -101,6 +106,7 @@ async def loaded(broker: Broker, name: TopicName) -> list[Topic]:
 
 async def delete_topic(broker: Broker, name: TopicName, *, force: bool) -> None:
     """Delete one topic, or one partition, with its policies."""
+    check_changeable(name)
     if not name.partitioned and await broker.catalog.partitions(name):
         raise NotAllowed(f"{name} is partitioned: delete it as such")
     await broker.delete(name, force=force)
@@ -114,6 +120,7 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
     The topic's id goes after the partitions: a partition that another broker owns ends the deletion
     (`Fenced`), and the topic stays known by its id.
     """
+    check_changeable(name)
     present = [each for each in await partitions_of(broker, name) if await broker.exists(each)]
     if not force:
         for each in present:
@@ -128,6 +135,7 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
 
 async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: bool) -> None:
     """Delete an empty namespace, or with `force` one with everything in it."""
+    _check_deletable(namespace)
     await broker.catalog.policies(namespace)
     with broker.going.one_more(str(namespace)):
         topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
@@ -148,8 +156,21 @@ async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:
     """Delete an empty tenant, or with `force` one with everything in it."""
     if force:
         for namespace in await broker.catalog.namespaces(tenant):
+            _check_deletable(NamespaceName.parse(namespace))
+        for namespace in await broker.catalog.namespaces(tenant):
             await delete_namespace(broker, NamespaceName.parse(namespace), force=True)
     await broker.catalog.delete_tenant(tenant)
+
+
+def _check_deletable(namespace: NamespaceName) -> None:
+    if str(namespace) == SYSTEM_NAMESPACE:
+        raise NotAllowed(f"{namespace} has the topics of this server itself, which stay")
+
+
+async def set_topic_policies(broker: Broker, name: TopicName, policies: TopicPolicies) -> None:
+    """Store the policies of a topic; its namespace is being changed (`Catalog.changing`)."""
+    check_changeable(name)
+    await broker.catalog.set_topic_policies(name, policies)
 
 
 async def unload_namespace(broker: Broker, namespace: NamespaceName) -> None:

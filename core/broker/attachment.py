@@ -57,8 +57,10 @@ async def attach(
     take_place: Callable[[Topic], Awaitable[None]],
     *,
     create: bool = True,
+    by_order: bool = False,
 ) -> None:
-    """Attach to a topic, which is not deleted as idle meanwhile.
+    """Attach to a topic, which is not deleted as idle meanwhile. `create` and `by_order` are those
+    of `Broker.topic`.
 
     `take_place` is called again, with another topic, if its topic was fenced meanwhile. It changes
     nothing if it fails.
@@ -66,7 +68,7 @@ async def attach(
     deadline = trio.current_time() + ATTACH_SECONDS
     with broker.attaching.one_more(name.full):
         while True:
-            topic = await broker.topic(name, create=create, deadline=deadline)
+            topic = await broker.topic(name, create=create, by_order=by_order, deadline=deadline)
             try:
                 await take_place(topic)
                 return

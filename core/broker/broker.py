@@ -267,7 +267,8 @@ class Broker:
         if name.persistent and await self.exists(name):
             return
         policies = await self.catalog.effective(name)
-        if not create or not (by_order or policies.auto_topic_creation.allowed):
+        allowed = policies.auto_topic_creation.allowed and not name.internal
+        if not create or not (by_order or allowed):
             raise TopicNotFound(f"topic {name} does not exist")
         await self.check_room(name, 1)
 
@@ -309,7 +310,7 @@ class Broker:
         if count or await self.exists(name):
             return count
         creation = (await self.catalog.effective(name)).auto_topic_creation
-        if not create or not creation.allowed or self._is_going(name):
+        if not create or not creation.allowed or name.internal or self._is_going(name):
             raise TopicNotFound(f"topic {name} does not exist")
         if creation.partitions:
             await self.check_room(name, creation.partitions)

@@ -27,7 +27,12 @@ from magnetar.core.kernel.errors import (
     NotAllowed,
     NotFound,
 )
-from magnetar.core.kernel.names import NamespaceName, TopicName, check_entity
+from magnetar.core.kernel.names import (
+    SYSTEM_NAMESPACE,
+    NamespaceName,
+    TopicName,
+    check_entity,
+)
 from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import (
     Effective,
@@ -41,8 +46,7 @@ from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 
 CLUSTERS = "/admin/clusters"
 TENANTS = "/admin/policies"
-SYSTEM = "pulsar"
-"""The tenant of the broker's own topics, with one namespace `system`."""
+SYSTEM_TENANT = NamespaceName.parse(SYSTEM_NAMESPACE).tenant
 PARTITIONED = "/admin/partitioned-topics"
 TOPIC_POLICIES = "/magnetar/topic-policies"
 """Pulsar stores these in a system topic (PIP-39); here they are records like all others."""
@@ -104,9 +108,9 @@ class Catalog:
             ),
             # A client that uses transactions requests a topic in there before it requests a
             # coordinator: without the namespace it never learns that transactions are off.
-            (f"{TENANTS}/{SYSTEM}", encode(Tenant(allowed_clusters=[self.cluster]))),
+            (f"{TENANTS}/{SYSTEM_TENANT}", encode(Tenant(allowed_clusters=[self.cluster]))),
             (
-                f"{TENANTS}/{SYSTEM}/system",
+                f"{TENANTS}/{SYSTEM_NAMESPACE}",
                 encode(NamespacePolicies(replication=[self.cluster])),
             ),
         ):

@@ -23,6 +23,8 @@ PERSISTENT: Final = "persistent"
 NON_PERSISTENT: Final = "non-persistent"
 DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE: Final = "public/default"
+SYSTEM_NAMESPACE: Final = "pulsar/system"
+"""The namespace of the server's own topics."""
 
 NAME_BYTES_MAX: Final = 4096
 """Longer names are refused, because names are stored, listed and sent whole."""
@@ -112,6 +114,15 @@ class TopicName(Struct, frozen=True, cache_hash=True):
     def system(self) -> bool:
         """Whether it is reserved for the broker, and not listed."""
         return self.local.startswith("__")
+
+    @property
+    def internal(self) -> bool:
+        """Whether this server stores its own state there, so that others may only read it.
+
+        Pulsar's brokers have topics with reserved names in namespaces of users, too; those are not
+        of this server.
+        """
+        return self.system and self.persistent and str(self.namespace) == SYSTEM_NAMESPACE
 
     @property
     def encoded_local(self) -> str:

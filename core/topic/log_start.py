@@ -8,9 +8,11 @@ after that is before the start when it is loaded again, and continues at the sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.topic.restrictions import check_changeable
 
 if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 async def begin_at(topic: PersistentTopic, index: int, position: Position) -> None:
     """Have the topic begin with that message, which is in the entry at `position`."""
+    check_changeable(topic.name)
     await topic.ledger.cut(index, position)
     pass_over(topic, (position[0], position[1] - 1))
 
@@ -26,3 +29,30 @@ def pass_over(topic: PersistentTopic, last: Position) -> None:
     """Acknowledge everything up to `last` in all subscriptions."""
     for subscription in topic.subscriptions.values():
         subscription.skip_to(last)
+
+
+async def truncate(topics: Sequence[PersistentTopic]) -> None:
+    """Move all subscriptions to the end, and delete everything before it, retained or not; nothing
+    at all if one of the topics may not be truncated.
+    """
+    for topic in topics:
+        check_changeable(topic.name)
+        await _check_not_needed(topic)
+    for topic in topics:
+        for subscription in list(topic.subscriptions.values()):
+            if subscription.cursor.backlog:
+                subscription.skip_to(topic.ledger.chain.confirmed)
+                await subscription.cursor.saved()
+        await topic.ledger.roll()
+        closed = [segment.ledger_id for segment in topic.ledger.chain.segments if segment.closed_ms]
+        await topic.ledger.trim(closed)
+
+
+async def _check_not_needed(topic: PersistentTopic) -> None:
+    """Raise `NotAllowed` if a subscription that a front holds needs messages of the topic."""
+    held = topic.env.held
+    for name, subscription in list(topic.subscriptions.items()):
+        if subscription.cursor.backlog and held.refusal(name) is not None:
+            await held.advance()
+            if subscription.cursor.backlog:
+                held.check(name)

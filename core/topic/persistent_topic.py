@@ -136,6 +136,7 @@ class PersistentTopic:
 
     async def begin_transactions(self) -> None:
         """Store that the log has transactions, before the first entry of one."""
+        restrictions.check_changeable(self.name)
         async with self._attaching:
             if self.transactions.present:
                 return
@@ -280,6 +281,7 @@ class PersistentTopic:
         Producers are disconnected, as in Pulsar (`PersistentTopic.terminate`): their clients
         reconnect, get the reason, and fail what the application sends.
         """
+        restrictions.check_changeable(self.name)
         last = await self.ledger.terminate()
         self.disconnect_producers()
         for subscription in self.subscriptions.values():
@@ -347,6 +349,7 @@ class PersistentTopic:
 
     def check_producer(self) -> None:
         """Raise unless a producer may attach now."""
+        restrictions.check_changeable(self.name)
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         if self.ledger.terminated:
@@ -383,6 +386,7 @@ class PersistentTopic:
     ) -> PersistentSubscription:
         """The durable subscription of that name; a new one begins after `start`, or at the end."""
         self.env.held.check(name)
+        restrictions.check_changeable(self.name)
         return await self._subscription(name, create=create, start=start, properties=properties)
 
     async def hold(self, name: str, start: Position | None = None) -> PersistentSubscription:

@@ -1,5 +1,10 @@
 """Checks consumers, subscriptions and messages against a topic's policies. Pure.
 
+Internal topics have this server's own state, such as the sessions of MQTT's clients. Everybody may
+read them. Whatever else a protocol offers, for producers, subscriptions or administrators, is
+refused: it would change the state, or lose it, and its service would never hear of that. A service
+uses the parts of core that do not check (`PersistentTopic.publish`, the catalog).
+
 Messages are checked only if a policy needs it (`Effective.checks_messages`): their size, and their
 delay of delivery (PIP-315).
 """
@@ -23,6 +28,12 @@ def check_properties(kind: str, properties: Mapping[str, str]) -> None:
     """Raise if a client's properties are too large; `kind` is for the error's text."""
     if sum(len(key) + len(value) for key, value in properties.items()) > PROPERTIES_BYTES_MAX:
         raise Invalid(f"the properties of a {kind} may have at most {PROPERTIES_BYTES_MAX} bytes")
+
+
+def check_changeable(name: TopicName) -> None:
+    """Raise unless others than this server may change the topic and what it holds."""
+    if name.internal:
+        raise NotAllowed(f"{name} is internal: it can be read, and only this server changes it")
 
 
 class Occupied(Protocol):

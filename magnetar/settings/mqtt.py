@@ -69,6 +69,14 @@ class Mqtt(Struct, frozen=True):
     max_subscriptions_per_session: Annotated[
         int, Meta(description="Maximum number of subscriptions of one session.", ge=1)
     ] = 10_000
+    max_subscription_kb_per_session: Annotated[
+        int,
+        Meta(
+            description="Maximum size of the filters of one session, which are stored together "
+            "when one of them changes.",
+            ge=1,
+        ),
+    ] = 1024
     websocket_origins: Annotated[
         tuple[str, ...],
         Meta(

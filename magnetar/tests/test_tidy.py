@@ -92,13 +92,14 @@ PROTOCOLS = re.compile(r"kafka|pulsar|mqtt", re.IGNORECASE)
 FORMS = ("core/entry/kafka/*", "core/entry/mqtt/*", "core/entry/pulsar/*", "core/entry/forms.py")
 """Who may speak a protocol's words in core."""
 STORED_NAMES = {
-    "core/broker/catalog.py": {"pulsar"},
-    "core/kernel/names.py": {"pulsar.repl.", "pulsar.dedup"},
+    "core/kernel/names.py": {"pulsar.repl.", "pulsar.dedup", "pulsar/system"},
     "core/ledger/cursor/cursor_store.py": {"pulsar", "pulsar/cursor", "pulsar/managed-ledger"},
     "core/ledger/log/managed_ledger.py": {"pulsar", "pulsar/managed-ledger"},
     "core/topic/publishing/deduplication.py": {"pulsar.dedup"},
 }
-"""Names in Pulsar's own stored formats, which its tools read; nothing is decided by them."""
+"""Names in Pulsar's own stored formats, which its tools read; they decide only what is reserved for
+the server.
+"""
 
 
 @cache

@@ -36,6 +36,8 @@ class MqttOptions(Struct, frozen=True):
     clean session. 0 for no limit."""
     subscriptions_max: int = 10_000
     """Subscriptions of one session."""
+    subscriptions_size_max: int = 1024 * 1024
+    """Bytes of the subscriptions of one session in its record."""
     subscriptions_bytes_max: int = 256 * 1024 * 1024
     """Memory for the subscriptions of all connected clients."""
     sleeping_bytes_max: int = 32 * 1024 * 1024

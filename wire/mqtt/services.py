@@ -12,6 +12,7 @@ from urllib.parse import quote_plus
 
 import trio
 
+from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.mqtt import form
@@ -233,8 +234,14 @@ class MqttServices:
 
     # -- messages without a connection ----------------------------------------------------------
 
+    def check_may_publish(self, principal: str, topic: str) -> None:
+        """Raise `InvalidName` or `Unauthorized` unless a client may publish to an MQTT topic."""
+        name = self.logs.rules.topic_for(topic)
+        self.broker.access.check(principal, Action.WRITE, ResourceType.TOPIC, name.full)
+
     async def publish_will(self, client_id: str, will: StoredWill) -> None:
-        """Publish a will; stored when this returns."""
+        """Publish a will; stored when this returns. Rights may have changed since CONNECT."""
+        self.check_may_publish(will.principal, will.topic)
         log = await self.logs.open_for(will.topic)
         topic = log.topic
         assert topic is not None

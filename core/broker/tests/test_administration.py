@@ -21,7 +21,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.policy.policies import Effective
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies
 from magnetar.core.policy.values import AutoTopicCreation
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
@@ -144,3 +144,44 @@ async def test_nobody_creates_anew_what_is_being_deleted_as_a_whole(whole: str) 
         assert len(refused) == 2
         assert broker.topics == {}
         assert await broker.metadata.children("/managed-ledgers") == []
+
+
+INTERNAL = TopicName.parse("persistent://pulsar/system/__state")
+
+
+async def test_internal_topics_are_changed_by_nobody(broker: Broker) -> None:
+    with pytest.raises(TopicNotFound):
+        await broker.topic(INTERNAL)
+    await broker.topic(INTERNAL, by_order=True)  # as its service does
+    for refused in (
+        administration.create_topic(broker, INTERNAL),
+        administration.create_partitioned(broker, INTERNAL, 3),
+        administration.grow_partitioned(broker, INTERNAL, 3),
+        administration.delete_topic(broker, INTERNAL, force=True),
+        administration.delete_partitioned(broker, INTERNAL, force=True),
+        administration.set_topic_policies(broker, INTERNAL, TopicPolicies()),
+    ):
+        with pytest.raises(NotAllowed, match="__state is internal"):
+            await refused
+    assert await broker.exists(INTERNAL)
+
+
+async def test_internal_topics_are_not_created_for_clients() -> None:
+    async with running() as broker:
+        with pytest.raises(TopicNotFound):
+            await broker.topic(INTERNAL)
+        with pytest.raises(TopicNotFound):
+            await broker.partitions_or_create(INTERNAL, create=True)
+
+
+async def test_the_namespace_of_internal_topics_is_not_deleted(broker: Broker) -> None:
+    other = NamespaceName.parse("pulsar/other")
+    await broker.catalog.create_namespace(other, NamespacePolicies())
+    for refused in (
+        administration.delete_namespace(broker, INTERNAL.namespace, force=False),
+        administration.delete_namespace(broker, INTERNAL.namespace, force=True),
+        administration.delete_tenant(broker, "pulsar", force=True),
+    ):
+        with pytest.raises(NotAllowed, match="pulsar/system"):
+            await refused
+    assert await broker.catalog.namespaces("pulsar") == ["pulsar/other", "pulsar/system"]

@@ -147,3 +147,17 @@ def test_reserved_subscription_names_are_refused(name: str) -> None:
 def test_other_subscription_names_are_free() -> None:
     for name in ("s", "my sub/with: everything", "pulsar", "é"):
         check_subscription(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "internal"),
+    [
+        ("persistent://pulsar/system/__mqtt_sessions", True),
+        ("persistent://pulsar/system/__mqtt_sessions-partition-0", True),
+        ("non-persistent://pulsar/system/__x", False),
+        ("persistent://pulsar/system/transaction_coordinator_assign", False),
+        ("persistent://public/default/__change_events", False),
+    ],
+)
+def test_internal_topics_are_those_of_the_server(name: str, internal: bool) -> None:
+    assert TopicName.parse(name).internal is internal

@@ -296,3 +296,17 @@ async def test_a_subscription_of_a_topic_that_is_unloaded_is_not_deleted(desk: B
     with pytest.raises(NotReady):
         await topic.unsubscribe("s", force=True)
     assert list((await desk.topic()).subscriptions) == ["s"]
+
+
+async def test_an_internal_topic_is_read_and_not_changed(desk: Bench) -> None:
+    topic = await desk.topic("pulsar/system/__state")
+    await desk.published(topic, b"a")
+    with pytest.raises(NotAllowed, match="__state is internal"):
+        topic.check_producer()
+    with pytest.raises(NotAllowed, match="internal"):
+        await topic.subscription("s")
+    with pytest.raises(NotAllowed, match="internal"):
+        await topic.terminate()
+    with pytest.raises(NotAllowed, match="internal"):
+        await topic.begin_transactions()
+    assert topic.reader("r", START).cursor.backlog == 1

@@ -9,7 +9,7 @@ from msgspec import Struct
 from magnetar.core.broker import administration
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.policy.values import AuthPolicies
-from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic import log_start
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.policies.namespaces import change
 from magnetar.wire.http.admin.topic_lookup import (
@@ -87,27 +87,7 @@ async def terminate_partitions(request: AdminRequest) -> dict[int, AdminMessageI
 
 async def truncate(request: AdminRequest) -> None:
     """Move all subscriptions to the end and delete everything before it, retained or not."""
-    topics = await each_stored(request)
-    for topic in topics:
-        await check_not_needed(topic)
-    for topic in topics:
-        for subscription in list(topic.subscriptions.values()):
-            if subscription.cursor.backlog:
-                subscription.skip_to(topic.ledger.chain.confirmed)
-                await subscription.cursor.saved()
-        await topic.ledger.roll()
-        closed = [segment.ledger_id for segment in topic.ledger.chain.segments if segment.closed_ms]
-        await topic.ledger.trim(closed)
-
-
-async def check_not_needed(topic: PersistentTopic) -> None:
-    """Raise `NotAllowed` if a subscription that a front holds needs messages of the topic."""
-    held = topic.env.held
-    for name, subscription in list(topic.subscriptions.items()):
-        if subscription.cursor.backlog and held.refusal(name) is not None:
-            await held.advance()
-            if subscription.cursor.backlog:
-                held.check(name)
+    await log_start.truncate(await each_stored(request))
 
 
 async def trim(request: AdminRequest) -> None:

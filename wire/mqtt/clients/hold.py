@@ -151,10 +151,10 @@ class Hold:
         await records.scan_if_due()
         lowest, awake = records.lowest, records.awake()  # no session changes from one to the other
         counts = Counter(records.readers)
-        for count, (_, data) in enumerate(awake):
+        for count, encoded in enumerate(awake):
             if count % RECORDS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
-            lower(lowest, positions(decode(data)))
+            lower(lowest, positions(decode(*encoded)))
         for client in list(self._sessions.connected.values()):
             needs = list(client.positions())
             lower(lowest, needs)

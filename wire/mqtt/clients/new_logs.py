@@ -21,7 +21,7 @@ import trio
 from msgspec.structs import replace
 
 from magnetar.core.broker.broker import Broker
-from magnetar.core.kernel.errors import BrokerError, NamespaceNotFound
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.hold import Hold
@@ -178,10 +178,7 @@ class NewLogs:
         known = {one.log for one in record.places if one.entry_id >= 0}
         found: dict[str, StoredPlace] = {}
         for filter, qos in _filters(record):
-            try:
-                logs = await self._logs.funnels_of(filter)
-            except NamespaceNotFound:
-                continue  # it is deleted, and others do not wait for it
+            logs = await self._logs.funnels_of(filter, is_granted=True)
             for base in list(self._singles_of(filter)):
                 logs += await self._logs.open_all(base)
             for log in logs:

@@ -1,6 +1,12 @@
-"""The stored form of a session: one record per client id. Pure.
+"""The stored form of a session: one record per client id, and what has changed since. Pure.
 
     u8 1 | msgpack array of the fields, in the order of the class
+
+A record is stored whole when subscriptions change, and when a connection begins or ends. In between
+only places and packet identifiers do, at each acknowledgement: then they alone are stored, as the
+session's *progress*, under a key of its own. It replaces those of the record before it in the log,
+and is void once there is a record behind it. Each of the two is one entry, so after a crash at any
+moment the session is as it was at one moment.
 
 The record has what 4.1 calls the state of a session: subscriptions, messages in flight in both
 directions, and the will with the expiry, which belong to the connection. Messages that wait to be
@@ -11,14 +17,19 @@ Invariant: reading raises `Corrupted` and nothing else.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.msgpack import Decoder
+from msgspec.structs import replace
 
+from magnetar.core.broker.access import ANYBODY
 from magnetar.core.kernel.errors import Corrupted
 
 LAYOUT: Final = 1
+
+Decoded = TypeVar("Decoded")
 
 
 class StoredSubscription(Struct, frozen=True, array_like=True):
@@ -61,6 +72,8 @@ class StoredWill(Struct, frozen=True, array_like=True):
     properties: bytes = b""
     """Encoded, without the will delay interval."""
     delay_seconds: int = 0
+    principal: str = ANYBODY
+    """Who publishes it (`core/broker/access.py`)."""
 
 
 class SessionRecord(Struct, frozen=True, array_like=True):
@@ -87,21 +100,50 @@ class SessionRecord(Struct, frozen=True, array_like=True):
     record without `ended_ms`, too, is of a connection that nobody has ended."""
 
 
+class SessionProgress(Struct, frozen=True, array_like=True):
+    """The fields of a record that acknowledgements change."""
+
+    places: tuple[StoredPlace, ...]
+    in_flight: tuple[StoredInFlight, ...]
+    received: tuple[int, ...]
+    marks: tuple[StoredPlace, ...]
+    doubts: tuple[StoredPlace, ...]
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(SessionRecord)
+_progress_decoder = msgspec.msgpack.Decoder(SessionProgress)
 
 
 def encode(record: SessionRecord) -> bytes:
     return bytes((LAYOUT,)) + _encoder.encode(record)
 
 
-def decode(data: bytes) -> SessionRecord:
-    if not data or data[0] != LAYOUT:
-        raise Corrupted(f"a session record has layout {data[0] if data else 'none'}")
-    try:
-        record: SessionRecord = _decoder.decode(data[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Corrupted(f"a session record cannot be decoded: {error}") from None
+def encode_progress(progress: SessionProgress) -> bytes:
+    return bytes((LAYOUT,)) + _encoder.encode(progress)
+
+
+def progress_of(record: SessionRecord) -> SessionProgress:
+    return SessionProgress(
+        record.places, record.in_flight, record.received, record.marks, record.doubts
+    )
+
+
+def decode(data: bytes, progress: bytes = b"") -> SessionRecord:
+    """A record, with the progress that was stored after it, if there is any."""
+    record = _decoded(data, _decoder)
+    if progress:
+        later = _decoded(progress, _progress_decoder)
+        record = replace(record, **{name: getattr(later, name) for name in later.__struct_fields__})
     if any(not 0 <= one.log < len(record.places) for one in record.in_flight):
         raise Corrupted("a session record names a log that it does not have")
     return record
+
+
+def _decoded(data: bytes, decoder: Decoder[Decoded]) -> Decoded:
+    if not data or data[0] != LAYOUT:
+        raise Corrupted(f"a session record has layout {data[0] if data else 'none'}")
+    try:
+        return decoder.decode(data[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Corrupted(f"a session record cannot be decoded: {error}") from None

@@ -16,19 +16,16 @@ from collections.abc import Callable
 from magnetar.core.kernel.errors import BrokerError
 
 Call = Callable[[], None]
-Put = Callable[[bytes, Callable[[BrokerError | None], None]], None]
+Put = Callable[[Callable[[BrokerError | None], None]], None]
 
 
 class Saver:
     """See the module's docstring."""
 
-    __slots__ = ("_failed", "_put", "_record", "_saving", "_stopped", "_waiting")
+    __slots__ = ("_failed", "_put", "_saving", "_stopped", "_waiting")
 
-    def __init__(
-        self, record: Callable[[], bytes], put: Put, failed: Callable[[BrokerError], None]
-    ) -> None:
-        """`record` returns the present record; `put` stores it; `failed` ends the connection."""
-        self._record = record
+    def __init__(self, put: Put, failed: Callable[[BrokerError], None]) -> None:
+        """`put` stores the session as it is now; `failed` ends the connection."""
         self._put = put
         self._failed = failed
         self._saving = self._stopped = False
@@ -47,7 +44,7 @@ class Saver:
         if not self._stopped:
             self._stopped = True
             self._waiting.clear()
-            del self._record, self._put, self._failed
+            del self._put, self._failed
 
     def _save(self) -> None:
         self._saving = True
@@ -67,4 +64,4 @@ class Saver:
             if self._waiting and not self._saving:
                 self._save()
 
-        self._put(self._record(), saved)
+        self._put(saved)

@@ -6,6 +6,10 @@
 
 So sleeping sessions take 24 to 50 bytes of memory each, besides the budget; all else is a file.
 
+The progress of a connected session (`record.py`) is in the same topic, with a key that no client id
+can be. It counts if it is behind the session's last record; it is deleted when the session falls
+asleep or ends, and what a crash leaves of it with the next connection.
+
 The logs of messages have to keep what sleeping sessions have not read. `lowest` has, for each log,
 a position that is not behind that of any of them. It is exact after a scan, which reads the
 topic from its beginning, in small steps; sessions that leave only raise it in the next scan.
@@ -39,6 +43,8 @@ OVERHEAD_BYTES: Final = 250
 """What a record in memory costs besides its own bytes: two objects, and a place in a mapping."""
 INDEX_BYTES: Final = 40
 """What a sleeping session costs in the index, whose slots are two thirds or less full."""
+PROGRESS: Final = b"\0"
+"""Before the client id, in which U+0000 is not allowed, in the key of a session's progress."""
 RECORDS_PER_TURN: Final = 200
 """Records that are read before other tasks run."""
 SCAN_SHARE: Final = 100
@@ -63,7 +69,12 @@ class SessionRecords:
         self._cached: dict[str, bytes] = {}
         """Records of sleeping sessions, those that slept last at the end."""
         self._cached_bytes = 0
+        self._progress: dict[str, bytes] = {}
+        """What counts: that of connected sessions, and of those that were when a server crashed."""
+        self._with_progress: set[str] = set()
+        """Client ids of which there is some in the topic, whether it counts or not."""
         self._awake_bytes = 0
+        """Of records and progress."""
         self._lowest: dict[str, Position] = {}
         self._since_scan: dict[str, Position] = {}
         """The same for the sessions that have fallen asleep since a scan began."""
@@ -97,7 +108,7 @@ class SessionRecords:
     @property
     def bytes_in_memory(self) -> int:
         encoded = self._cached_bytes + self._awake_bytes
-        overhead = OVERHEAD_BYTES * (len(self._cached) + len(self._awake))
+        overhead = OVERHEAD_BYTES * (len(self._cached) + len(self._awake) + len(self._progress))
         return encoded + overhead + INDEX_BYTES * len(self._index)
 
     # -- opening ----------------------------------------------------------------------------------
@@ -111,21 +122,42 @@ class SessionRecords:
 
         def apply(message: KeyedMessage) -> None:
             client_id, data = message.packet.topic.decode(), message.packet.payload
+            if message.packet.topic[:1] == PROGRESS:
+                self._replay_progress(client_id[1:], data)
+                return
             self._woken = self._woken or client_id in self._index
             record = self._decoded(client_id, data) if data else None
             if record is None:
-                self._index.remove(client_id)
-                self._uncache(client_id)
+                self._discard(client_id)
             else:
                 self._set_asleep(client_id, record, data, message.position)
             replayed(client_id, record)
 
         await self._stored.replay(apply)
+        await self._look_at_progress()
+
+    def _replay_progress(self, client_id: str, data: bytes) -> None:
+        self._void_progress(client_id)
+        if data:
+            self._with_progress.add(client_id)
+            self._set_progress(client_id, data)
+        else:
+            self._with_progress.discard(client_id)
+
+    async def _look_at_progress(self) -> None:
+        """Delete what counts no more, and have the logs keep what the rest needs."""
+        for client_id in list(self._with_progress):
+            if client_id in self._index and client_id in self._progress:
+                record = await self.read(client_id)
+                lower(self._lowest, positions(record) if record is not None else ())
+            else:
+                self._void_progress(client_id)
+                self._delete_progress(client_id)
 
     @staticmethod
-    def _decoded(client_id: str, data: bytes) -> SessionRecord | None:
+    def _decoded(client_id: str, data: bytes, progress: bytes = b"") -> SessionRecord | None:
         try:
-            return records.decode(data)
+            return records.decode(data, progress)
         except Corrupted as error:
             log.error("the session of %r is lost: %s", client_id, error)
             return None
@@ -148,7 +180,7 @@ class SessionRecords:
             data = await self._read_at(indexed.position, client_id)
             if data is None:
                 return None
-        record = self._decoded(client_id, data)
+        record = self._decoded(client_id, data, self._progress.get(client_id, b""))
         if record is None:
             self._discard(client_id)
         return record
@@ -177,9 +209,9 @@ class SessionRecords:
             found.append(message.packet.topic.decode())
         return found
 
-    def awake(self) -> list[tuple[str, bytes]]:
-        """The encoded records of connected clients."""
-        return list(self._awake.items())
+    def awake(self) -> list[tuple[bytes, bytes]]:
+        """The encoded records of connected clients, and their progress."""
+        return [(data, self._progress.get(name, b"")) for name, data in self._awake.items()]
 
     async def sleeping(self) -> AsyncGenerator[tuple[str, SessionRecord], None]:
         """The records of sleeping sessions, read from the topic in the order of their storage.
@@ -197,7 +229,8 @@ class SessionRecords:
                 indexed = self._index.get(client_id)
                 if indexed is None or indexed.position != message.position:
                     continue
-                record = self._decoded(client_id, message.packet.payload)
+                progress = self._progress.get(client_id, b"")
+                record = self._decoded(client_id, message.packet.payload, progress)
                 if record is not None:
                     yield client_id, record
 
@@ -217,6 +250,18 @@ class SessionRecords:
 
         self._stored.put(client_id.encode(), data, stored)
 
+    def put_progress(
+        self, client_id: str, data: bytes, done: Callable[[BrokerError | None], None]
+    ) -> None:
+        """Store what has changed of a connected client's record. Plain call, after `put`."""
+        self._set_progress(client_id, data)
+        self._with_progress.add(client_id)
+
+        def stored(result: Position | BrokerError) -> None:
+            done(result if isinstance(result, BrokerError) else None)
+
+        self._stored.put(PROGRESS + client_id.encode(), data, stored)
+
     async def sleep(self, client_id: str, record: SessionRecord) -> None:
         """Store the record of a session without a connection. If that fails, it stays awake."""
         data = records.encode(record)
@@ -224,12 +269,14 @@ class SessionRecords:
         position = await self._stored.store(client_id.encode(), data)
         self._remove_awake(client_id)
         self._set_asleep(client_id, record, data, position)
+        self._delete_progress(client_id)
 
     async def remove(self, client_id: str) -> None:
         """Delete the record; stored when this returns. If that fails, it is still there."""
         if client_id in self:
             await self._stored.store(client_id.encode(), b"")
             self._discard(client_id)
+            self._delete_progress(client_id)
 
     def postpone(self, client_id: str, due_ms: int) -> None:
         """Have a sleeping session be due later."""
@@ -241,6 +288,21 @@ class SessionRecords:
         self._discard(client_id)
         self._awake[client_id] = data
         self._awake_bytes += len(data)
+
+    def _set_progress(self, client_id: str, data: bytes) -> None:
+        self._void_progress(client_id)
+        self._progress[client_id] = data
+        self._awake_bytes += len(data)
+
+    def _void_progress(self, client_id: str) -> None:
+        """The record is newer than the progress."""
+        self._awake_bytes -= len(self._progress.pop(client_id, b""))
+
+    def _delete_progress(self, client_id: str) -> None:
+        """Delete what counts no more. If that fails, the next start does it."""
+        if client_id in self._with_progress:
+            self._with_progress.discard(client_id)
+            self._stored.put(PROGRESS + client_id.encode(), b"", _ignore)
 
     def _remove_awake(self, client_id: str) -> None:
         self._awake_bytes -= len(self._awake.pop(client_id, b""))
@@ -254,6 +316,7 @@ class SessionRecords:
         for lowest in (self._lowest, self._since_scan):
             lower(lowest, needs)
         self.readers.update({name for name, _ in needs})
+        self._void_progress(client_id)
         self._uncache(client_id)
         self._cached[client_id] = data
         self._cached_bytes += len(data)
@@ -266,6 +329,7 @@ class SessionRecords:
     def _discard(self, client_id: str) -> None:
         """Forget what is in memory of a session."""
         self._remove_awake(client_id)
+        self._void_progress(client_id)
         self._uncache(client_id)
         if self._index.remove(client_id):
             self._woken = True
@@ -320,3 +384,7 @@ def lower(lowest: dict[str, Position], found: Iterable[tuple[str, Position]]) ->
         known = lowest.get(name)
         if known is None or position < known:
             lowest[name] = position
+
+
+def _ignore(_result: Position | BrokerError) -> None:
+    """Nobody waits."""

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from magnetar.core.kernel.errors import BrokerError, Corrupted, NamespaceNotFound
+from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt import topics
@@ -24,6 +24,7 @@ from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES
 from magnetar.wire.mqtt.delivery.feed import FeedReader, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog, MqttLogs
 from magnetar.wire.mqtt.delivery.matcher import Matcher, TopicSubscription
+from magnetar.wire.mqtt.delivery.partitions import ABSENT
 from magnetar.wire.mqtt.delivery.shared_group import SharedGroup
 from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
@@ -232,13 +233,13 @@ class SharedGroups:
         except BrokerError as error:
             log.warning("the record of %s stays: %s", name, error)
 
-    async def logs_of(self, name: str) -> list[MqttLog]:
+    async def logs_of(self, name: str, *, is_granted: bool = False) -> list[MqttLog]:
         """The logs that a group reads: the sources of its filter, and others in which it still has
-        a place, with messages behind it or not acknowledged.
+        a place, with messages behind it or not acknowledged. `is_granted` as in `MqttLogs`.
         """
         shared, group = topics.shared(name), self._groups.get(name)
         assert shared is not None
-        logs = await self._logs.sources_of(shared.filter)
+        logs = await self._logs.sources_of(shared.filter, is_granted=is_granted)
         if group is None:
             return logs
         present = {log.name.full for log in logs}
@@ -248,7 +249,7 @@ class SharedGroups:
                 continue
             try:
                 former = await self._logs.get(TopicName.parse(full))
-            except NamespaceNotFound:
+            except ABSENT:
                 continue
             if at.position < former.feed.end or full in unacknowledged:
                 logs.append(former)
@@ -262,10 +263,7 @@ class SharedGroups:
         """
         kept: dict[MqttLog, None] = {}
         for group in list(self._groups.values()):
-            try:
-                logs = await self.logs_of(group.name)
-            except NamespaceNotFound:
-                continue  # that of its filter is deleted
+            logs = await self.logs_of(group.name, is_granted=True)
             begins = {each.name.full for each in logs if whole or self._logs.is_single(each)}
             if not group.read({each.name.full: each.feed for each in logs}, whole=begins):
                 continue

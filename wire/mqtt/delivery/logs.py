@@ -42,6 +42,7 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher
+from magnetar.wire.mqtt.delivery.partitions import ABSENT, PartitionCounts, names_of
 from magnetar.wire.mqtt.delivery.stored_messages import TopicOf
 from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.mapping.rules import Rules
@@ -119,8 +120,7 @@ class MqttLogs:
         self._matcher = matcher
         self._known: dict[str, MqttLog] = {}
         self._opening: dict[str, trio.Lock] = {}
-        self._partitions: dict[TopicName, int] = {}
-        """The numbers of partitions of the rules' topics; 0 for a topic without."""
+        self._partitions = PartitionCounts(broker)
         self._places: dict[str, MqttLog] = {}
         """A cache of the logs of MQTT topics."""
 
@@ -165,7 +165,7 @@ class MqttLogs:
             base = self.rules.topic_for(topic)
         except InvalidName:
             return None  # `open_for` reports it
-        count = self._partitions.get(base)
+        count = self._partitions.known(base)
         if count is None:
             return None
         found = self._known.get(_partition(base, topic, count).full)
@@ -185,7 +185,7 @@ class MqttLogs:
         while True:
             rules = self.rules
             base = rules.topic_for(topic)
-            name = _partition(base, topic, await self._count(base))
+            name = _partition(base, topic, await self._partitions.count(base))
             is_new = name.full not in self._known
             found = await self.get(name)
             if is_new and not rules.is_funnel(base):
@@ -196,25 +196,37 @@ class MqttLogs:
 
     # -- for subscribers --------------------------------------------------------------------------
 
-    async def sources_of(self, filter: str) -> list[MqttLog]:
-        """The logs that may have messages for a filter, which is not shared."""
-        found = dict.fromkeys(await self.funnels_of(filter))
+    async def sources_of(self, filter: str, *, is_granted: bool = False) -> list[MqttLog]:
+        """The logs that may have messages for a filter, which is not shared. Of a subscription that
+        is granted already, topics that are not there are left out, and read once they are.
+        """
+        found = dict.fromkeys(await self.funnels_of(filter, is_granted=is_granted))
         if not is_name(filter) and any(rules.sources(filter).each for rules in self._read_by):
             for base in await self._single_topics(filter):
-                found |= dict.fromkeys(await self.open_all(base))
+                found |= dict.fromkeys(await self._opened(filter, base, is_granted))
         return list(found)
 
-    async def funnels_of(self, filter: str) -> list[MqttLog]:
+    async def funnels_of(self, filter: str, *, is_granted: bool = False) -> list[MqttLog]:
         """The same without topics of their own that only a search by name finds."""
         found: dict[MqttLog, None] = {}
         for rules in self._read_by:
             sources = rules.sources(filter)
-            for base in sources.funnels:
-                found |= dict.fromkeys(await self.open_all(base))
+            bases = list(sources.funnels)
             if sources.each and is_name(filter):
-                base = names.topic_name(filter, rules.namespace)
-                found |= dict.fromkeys(await self.open_all(base))
+                bases.append(names.topic_name(filter, rules.namespace))
+            for base in bases:
+                found |= dict.fromkeys(await self._opened(filter, base, is_granted))
         return list(found)
+
+    async def _opened(self, filter: str, base: TopicName, is_granted: bool) -> list[MqttLog]:
+        try:
+            return await self.open_all(base)
+        except ABSENT as error:
+            if not is_granted:
+                raise
+            if self._partitions.miss(base):
+                log.warning("the subscription %s gets nothing of %s: %s", filter, base, error)
+            return []
 
     def are_known(self, filter: str, full: Container[str]) -> bool:
         """Whether the topics that `funnels_of` finds are among these, by their full names. Plain
@@ -232,11 +244,10 @@ class MqttLogs:
 
     def is_known(self, base: TopicName, full: Container[str]) -> bool:
         """The same for one topic, or all its partitions."""
-        count = self._partitions.get(base)
-        if count is None:
-            return False
-        parts = [base.partition(number) for number in range(count)] or [base]
-        return all(part.full in full for part in parts)
+        count = self._partitions.known(base)
+        if count is None:  # a topic that is there without partitions never gets some
+            return self.rules.is_single(base) and base.full in full
+        return all(part.full in full for part in names_of(base, count))
 
     async def singles(self) -> NameTree[TopicName]:
         """All topics that store one MQTT topic each, by that; before a change, if there is one."""
@@ -268,28 +279,13 @@ class MqttLogs:
 
     async def open_all(self, base: TopicName) -> list[MqttLog]:
         """The logs of a topic's partitions, or its only one."""
-        count = await self._count(base)
-        if not count:
-            return [await self.get(base)]
-        return [await self.get(base.partition(number)) for number in range(count)]
+        return [await self.get(one) for one in names_of(base, await self._partitions.count(base))]
 
     # -- all of them ------------------------------------------------------------------------------
 
-    async def _count(self, base: TopicName) -> int:
-        found = self._partitions.get(base)
-        if found is None:
-            found = await self._broker.partitions_or_create(base, create=True)
-            self._partitions[base] = found
-        return found
-
     async def look_for_partitions(self) -> bool:
-        """Read the numbers of partitions again; returns whether one has changed."""
-        changed = False
-        for base, count in list(self._partitions.items()):
-            found = await self._broker.catalog.partitions(base)
-            if found != count:
-                self._partitions[base] = found
-                changed = True
+        """Look for new partitions, and topics that are back; returns whether there are some."""
+        changed = await self._partitions.look()
         if changed:
             self._places.clear()
         return changed
@@ -342,9 +338,19 @@ class MqttLogs:
         """A topic is unloaded or deleted: load it again if it is read, else forget it."""
         if closed.feed.is_read:
             self._broker.spawn(self._reopen, closed)
-        elif self._known.get(closed.name.full) is closed:
-            del self._known[closed.name.full]
-            self._places.clear()
+        else:
+            self._forget(closed)
+
+    def _forget(self, closed: MqttLog) -> None:
+        """Nobody needs a log, whose topic is not loaded."""
+        if self._known.get(closed.name.full) is not closed:
+            return
+        del self._known[closed.name.full]
+        self._places.clear()
+        base = closed.name.base
+        parts = names_of(base, self._partitions.known(base) or 0)
+        if not any(part.full in self._known for part in parts):
+            self._partitions.forget(base)
 
     async def _reopen(self, closed: MqttLog) -> None:
         wait = RETRY_SECONDS
@@ -355,6 +361,8 @@ class MqttLogs:
                 log.info("%s: not read by MQTT's subscribers: %s", closed.name, error)
                 await trio.sleep(wait)
                 wait = min(2 * wait, RETRY_SECONDS_MAX)
+        if closed.topic is None:
+            self._forget(closed)
 
     # -- names --------------------------------------------------------------------------------
 

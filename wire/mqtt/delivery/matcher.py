@@ -33,6 +33,15 @@ def weight(filter: str) -> int:
     return SUBSCRIPTION_BYTES + LEVEL_BYTES * filter.count("/") + 4 * len(filter)
 
 
+STORED_BYTES: Final = 12
+"""What a subscription costs in its session's record besides its filter."""
+
+
+def stored_size(filter: str) -> int:
+    """The size of a subscription in the record of its session, at most."""
+    return STORED_BYTES + len(filter.encode())
+
+
 class TopicSubscription(Struct, frozen=True):
     """A subscription that is not shared (3.8.3.1)."""
 

@@ -44,7 +44,7 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.codec.fields import u16
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.lagging_reader import NOWHERE, LaggingReader
-from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, target
+from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, stored_size, target
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
 from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
 from magnetar.wire.mqtt.delivery.sent_messages import (
@@ -109,6 +109,7 @@ class Subscriber(LaggingReader):
         "_window",
         "addressee",
         "aliases",
+        "changes",
         "dropped",
         "gone",
         "groups",
@@ -116,6 +117,7 @@ class Subscriber(LaggingReader):
         "packet_bytes_max",
         "replays",
         "sent",
+        "subscription_bytes",
         "subscriptions",
         "when_saved",
     )
@@ -136,6 +138,8 @@ class Subscriber(LaggingReader):
         self.aliases: TopicAliases | None = None
         """None for a client that accepts none [MQTT-3.1.2-27]."""
         self.subscriptions: dict[str, TopicSubscription] = {}
+        self.subscription_bytes = self.changes = 0
+        """Their size in the session's record, and how often they have changed."""
         self.ids: PacketIds[Sent] = PacketIds(window)
         self.dropped = 0
         """The number of messages of QoS 0 without room, and of packets that were too large."""
@@ -177,14 +181,21 @@ class Subscriber(LaggingReader):
     def subscribe(self, subscription: TopicSubscription) -> bool:
         """Add or replace a subscription; returns whether it is new."""
         self._grants.clear()
+        self.changes += 1
         is_new = subscription.filter not in self.subscriptions
+        if is_new:
+            self.subscription_bytes += stored_size(subscription.filter)
         self.subscriptions[subscription.filter] = subscription
         return is_new
 
     def unsubscribe(self, filter: str) -> bool:
         """Remove a subscription; returns whether it existed."""
+        if self.subscriptions.pop(filter, None) is None:
+            return False
         self._grants.clear()
-        return self.subscriptions.pop(filter, None) is not None
+        self.changes += 1
+        self.subscription_bytes -= stored_size(filter)
+        return True
 
     # -- a session that continues -----------------------------------------------------------------
 

@@ -27,14 +27,12 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import InvalidName
-from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.kernel.names import SYSTEM_NAMESPACE, NamespaceName, TopicName
 from magnetar.wire.mqtt.mapping import names
 from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, SYS, is_filter, is_sys
 
 EACH: Final = "{each}"
 """The topic of a rule that maps each MQTT topic to one of its own."""
-SYSTEM: Final = "pulsar/system"
-"""The namespace of sessions and retained messages, to which no client of MQTT has access."""
 CACHED_MAX: Final = 16_384
 
 
@@ -90,7 +88,7 @@ class Rules:
         return name
 
     def _check_namespace(self, namespace: NamespaceName) -> None:
-        if str(namespace) == SYSTEM:
+        if str(namespace) == SYSTEM_NAMESPACE:
             raise InvalidName(f"{namespace} is the server's own")
         if self._confined and namespace != self.namespace:
             raise InvalidName(f"{namespace} is not the namespace of this listener")

@@ -21,10 +21,11 @@ from msgspec.structs import replace
 
 from magnetar.core.broker.access import ANYBODY
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import BrokerError, NamespaceNotFound
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.clients import record as records
 from magnetar.wire.mqtt.clients.record import (
+    SessionProgress,
     SessionRecord,
     StoredInFlight,
     StoredPlace,
@@ -61,6 +62,7 @@ class ConnectedClient:
         "_marks",
         "_saver",
         "_services",
+        "_stored_changes",
         "client_id",
         "connected_ms",
         "connection",
@@ -110,7 +112,9 @@ class ConnectedClient:
         """Whether its record is to be stored soon."""
         self._marks: dict[MqttLog, MessagePlace] = {}
         self._last: SessionRecord | None = None
-        self._saver = Saver(self._encoded, self._put, self._failed)
+        self._stored_changes = -1
+        """How often its subscriptions had changed when they were last stored."""
+        self._saver = Saver(self._store, self._failed)
 
     def is_here(self, _now: float) -> bool:
         return not self.gone
@@ -178,7 +182,7 @@ class ConnectedClient:
         if self.gone:
             return
         waiting = Completion[None]()
-        self._put(self._encoded(), lambda error: waiting.done(error))
+        self._store(lambda error: waiting.done(error))
         await waiting.result()
 
     def save_if_dirty(self) -> None:
@@ -187,17 +191,44 @@ class ConnectedClient:
             self.dirty = False
             self._saver.when_saved(_nothing)
 
-    def _encoded(self) -> bytes:
-        return records.encode(self.record())
+    def _store(self, done: Callable[[BrokerError | None], None]) -> None:
+        """Store the session as it is now: whole, if its subscriptions have changed."""
+        stored, changes = self._services.sessions.records, self.subscriber.changes
+        if self._stored_changes == changes:
+            stored.put_progress(self.client_id, records.encode_progress(self._progress()), done)
+            return
 
-    def _put(self, data: bytes, done: Callable[[BrokerError | None], None]) -> None:
-        self._services.sessions.records.put(self.client_id, data, done)
+        def is_stored(error: BrokerError | None) -> None:
+            if error is not None:
+                self._stored_changes = -1
+            done(error)
+
+        self._stored_changes = changes
+        stored.put(self.client_id, records.encode(self.record()), is_stored)
 
     def _failed(self, error: BrokerError) -> None:
         self.end(f"the session cannot be stored: {error}")
 
     def record(self) -> SessionRecord:
         """The session as it is now."""
+        progress = self._progress()
+        return SessionRecord(
+            expiry_seconds=self.expiry_seconds,
+            subscriptions=tuple(
+                StoredSubscription(
+                    one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
+                )
+                for one in self.subscriber.subscriptions.values()
+            ),
+            places=progress.places,
+            in_flight=progress.in_flight,
+            received=progress.received,
+            will=self.will,
+            marks=progress.marks,
+            doubts=progress.doubts,
+        )
+
+    def _progress(self) -> SessionProgress:
         subscriber = self.subscriber
         places, logs = self._places()
         in_flight = [
@@ -211,18 +242,10 @@ class ConnectedClient:
             )
             for number, found in subscriber.ids
         ]
-        return SessionRecord(
-            expiry_seconds=self.expiry_seconds,
-            subscriptions=tuple(
-                StoredSubscription(
-                    one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
-                )
-                for one in subscriber.subscriptions.values()
-            ),
+        return SessionProgress(
             places=tuple(places),
             in_flight=tuple(in_flight),
             received=tuple(self.publisher.received.all()),
-            will=self.will,
             marks=tuple(StoredPlace(log.name.full, *self._mark_in(log), 0) for log in self._marks),
             doubts=tuple(
                 StoredPlace(feed.full_name, *before, 0) for feed, before in subscriber.doubts()
@@ -298,11 +321,7 @@ class ConnectedClient:
             subscription = self.subscriber.subscriptions.get(filter)
             if subscription is None:
                 continue
-            try:
-                logs = await self._services.logs.sources_of(filter)
-            except NamespaceNotFound:
-                continue  # it is deleted, and others do not wait for it
-            for log in logs:
+            for log in await self._services.logs.sources_of(filter, is_granted=True):
                 begins = whole or self._services.logs.is_single(log)
                 if subscription.qos:
                     await self._services.hold.keep(log, whole=begins)

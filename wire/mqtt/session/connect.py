@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.errors import BrokerError, InvalidName, NamespaceNotFound
+from magnetar.core.kernel.errors import BrokerError, InvalidName, Unauthorized
 from magnetar.core.ledger.log.chain import START
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
@@ -32,6 +32,7 @@ from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
+from magnetar.wire.mqtt.delivery.partitions import ABSENT
 from magnetar.wire.mqtt.delivery.sent_messages import MessageSource, Resumed, Sent
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Subscriber
 from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
@@ -153,7 +154,10 @@ class Connecting:
         if refusal:
             raise ConnectRefused(ReasonCode.SERVER_BUSY, refusal)
         if packet.will is not None:
-            self._services.logs.rules.topic_for(packet.will.topic)
+            try:
+                self._services.check_may_publish(self.authentication.principal, packet.will.topic)
+            except Unauthorized as error:
+                raise ConnectRefused(ReasonCode.NOT_AUTHORIZED, str(error)) from error
 
     async def _check_owner(self) -> None:
         """Send the client to the broker that owns the sessions, if this one does not (4.11)."""
@@ -191,7 +195,7 @@ class Connecting:
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
         client.principal = self.authentication.principal
-        client.will = _stored_will(packet.will)
+        client.will = _stored_will(packet.will, client.principal)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
         self._check_room_for(client)
@@ -403,14 +407,11 @@ class Connecting:
         services = self._services
         logs: dict[str, MqttLog] = {}
         for filter, subscription in client.subscriber.subscriptions.items():
-            found: list[MqttLog] = []
             if filter.startswith(topics.SHARE):
-                with _skipped(filter):
-                    found = await services.groups.logs_of(filter)
+                found = await services.groups.logs_of(filter, is_granted=True)
                 self._shared.append((subscription, found))
                 continue
-            with _skipped(filter):
-                found = await services.logs.sources_of(filter)
+            found = await services.logs.sources_of(filter, is_granted=True)
             client.feeds[filter] = found
             logs.update((log.name.full, log) for log in found)
         return logs
@@ -471,16 +472,14 @@ class Connecting:
 
 @contextmanager
 def _skipped(name: str) -> Iterator[None]:
-    """Resume a session without a filter or a log whose namespace is deleted: it would never connect
-    again.
-    """
+    """Resume a session without a log that is not there: it would never connect again."""
     try:
         yield
-    except NamespaceNotFound as error:
+    except ABSENT as error:
         log.warning("a session is resumed without %s: %s", name, error)
 
 
-def _stored_will(will: Will | None) -> StoredWill | None:
+def _stored_will(will: Will | None, principal: str) -> StoredWill | None:
     if will is None:
         return None
     properties = dict(will.properties)
@@ -488,7 +487,7 @@ def _stored_will(will: Will | None) -> StoredWill | None:
     encoded = packed(properties)
     size = len(encoded)
     body = encoded[size - _body_size(encoded) :]
-    return StoredWill(will.topic, will.payload, will.qos, will.retain, body, delay)
+    return StoredWill(will.topic, will.payload, will.qos, will.retain, body, delay, principal)
 
 
 def _body_size(encoded: bytes) -> int:

@@ -13,9 +13,10 @@ A repeated packet identifier of QoS 2 is not published again until PUBREL, whate
 log a mark: all messages before it are considered. So what was stored in the last moment before a
 crash is found behind the marks, by its client id and packet identifier.
 
-The retained messages of a run are stored before its entry, as those of wills are, and later entries
-of the connection wait for that one. So a message that is found behind a mark is also retained; its
-repeat, a duplicate, would not retain it.
+The retained messages of a run with QoS 2 are stored before its entry, as those of wills are, and
+later entries of the connection wait for that one. So a message that is found behind a mark is also
+retained; its repeat, a duplicate, would not retain it. Those of other runs are written together
+with the entry: a repeat of QoS 1 is stored and retained anew.
 
 Invariants: acknowledged messages are stored; a message of QoS 2 is stored once; entries are written
 in the order of the packets [MQTT-4.6.0-6]; the client never has more unacknowledged messages than
@@ -97,7 +98,7 @@ class PendingRun:
         self.id_bytes = 0
         """What they have taken of the memory for unreleased ones; none if it was refused."""
         self.waits = 1
-        """How many writes it waits for: its retained messages, then the entry."""
+        """How many writes it waits for: its retained messages, and the entry."""
         self.append: Callable[[], None] | None = None
         """Writes the entry, if that waits for retained messages."""
         self.error: BrokerError | None = None
@@ -302,13 +303,17 @@ class Publisher:
         if not retained and not self._appends:
             append()
             return
-        run.append = append
         run.waits += len(retained)
-        if self._appends is None:
-            self._appends = deque()
-        self._appends.append(run)
+        is_at_once = not run.twos and not self._appends
+        if not is_at_once:
+            run.append = append
+            if self._appends is None:
+                self._appends = deque()
+            self._appends.append(run)
         for packet in retained:
             self._retain(packet, data, now_ms, partial(self._retained, run))
+        if is_at_once:
+            append()
 
     def _head_in(self, log: MqttLog) -> bytes:
         """The bytes before the packets of a run."""
@@ -447,6 +452,8 @@ class Publisher:
         run.waits -= 1
         if isinstance(result, BrokerError):
             run.error = run.error or result
+        if not run.waits:  # its entry is stored
+            self._end(run)
         appends = self._appends
         while appends and appends[0].waits == 1:
             first = appends.popleft()
@@ -465,13 +472,18 @@ class Publisher:
     # -- acknowledgements ---------------------------------------------------------------------
 
     def _stored(self, run: PendingRun, result: Position | BrokerError | None) -> None:
-        """The entry of a run, its last write, is stored or has failed; None if there is none."""
+        """The entry of a run is stored or has failed; None if there is none."""
         run.waits -= 1
         run.append = None
         if isinstance(result, BrokerError):
             run.error = result
         else:
             run.position = result
+        if not run.waits:
+            self._end(run)
+
+    def _end(self, run: PendingRun) -> None:
+        """All writes of a run have ended."""
         self._pending_messages -= run.messages
         self._client.connection.stored(run.size)
         self._acknowledge()

@@ -27,7 +27,7 @@ from magnetar.wire.mqtt.codec.packets import (
     Unsubscribe,
 )
 from magnetar.wire.mqtt.codec.properties import Property
-from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
+from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, stored_size, weight
 from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 
@@ -119,12 +119,13 @@ def _refusal(services: MqttServices, client: ConnectedClient, filter: str) -> Re
             return ReasonCode.TOPIC_FILTER_INVALID
     elif not topics.is_filter(filter):
         return ReasonCode.TOPIC_FILTER_INVALID
-    subscriptions = client.subscriber.subscriptions
-    if filter in subscriptions:
+    subscriber = client.subscriber
+    if filter in subscriber.subscriptions:
         return None
     options, sessions = services.options, services.sessions
     if (
-        len(subscriptions) >= options.subscriptions_max
+        len(subscriber.subscriptions) >= options.subscriptions_max
+        or subscriber.subscription_bytes + stored_size(filter) > options.subscriptions_size_max
         or services.matcher.bytes + services.groups.bytes + weight(filter)
         > options.subscriptions_bytes_max
         or (client.lasts and sessions.records.bytes_stored > options.sessions_bytes_max)

@@ -6,6 +6,7 @@ protocols treat it like any other keyed message.
 
     not there   the topic does not exist; the mapping is empty, and `open` creates it
     open        values are appended; `done` is called in the order of the appends
+    unloaded    an administrator has unloaded the topic: the next append loads it again
 
 Who reads the mapping keeps it in memory, or keeps the positions: `replay` gives all entries once.
 
@@ -76,6 +77,8 @@ class KeyedLog:
         self._broker = broker
         self._topic: PersistentTopic | None = None
         self._opening = trio.Lock()
+        self._waiting: list[tuple[bytes, Stored]] = []
+        """Entries that are appended once the topic is loaded again."""
 
     # -- opening ----------------------------------------------------------------------------------
 
@@ -87,7 +90,7 @@ class KeyedLog:
         async with self._opening:
             if self._topic is None or self._topic.fenced:
                 await self._store_policies()
-                await attach(self._broker, self.name, self._take)
+                await attach(self._broker, self.name, self._take, by_order=True)
             assert self._topic is not None
             return self._topic
 
@@ -164,11 +167,29 @@ class KeyedLog:
     # -- writing ----------------------------------------------------------------------------------
 
     def append(self, run: bytes, now_ms: int, done: Stored) -> None:
-        """Append a run of one packet. Plain call; the log has to be open."""
+        """Append a run of one packet. Plain call; the log has to have been opened."""
+        entry = form.head(1, now_ms) + run
         if self._topic is None:
             done(NotReady(f"{self.name} is not loaded"))
+        elif self._topic.fenced or self._waiting:
+            if not self._waiting:
+                self._broker.spawn(self._append_waiting)
+            self._waiting.append((entry, done))
+        else:
+            self._topic.publish([entry], [1], done)
+
+    async def _append_waiting(self) -> None:
+        try:
+            await self.open()
+        except BrokerError as error:
+            waiting, self._waiting = self._waiting, []
+            for _, done in waiting:
+                done(error)
             return
-        self._topic.publish([form.head(1, now_ms) + run], [1], done)
+        assert self._topic is not None
+        waiting, self._waiting = self._waiting, []
+        for entry, done in waiting:
+            self._topic.publish([entry], [1], done)
 
     def put(self, key: bytes, value: bytes, done: Stored) -> None:
         """Append a value; an empty one deletes the key. Plain call; the log has to be open."""

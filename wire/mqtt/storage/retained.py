@@ -1,7 +1,7 @@
 """Retained messages: the last one of each topic, in a compacted topic and in memory.
 
-A message with RETAIN is stored in the retained topic, and then in the log of its topic like any
-other; it is acknowledged when both are stored. An empty payload removes the retained message
+A message with RETAIN is stored in the retained topic, and in the log of its topic like any other;
+it is acknowledged when both are stored. An empty payload removes the retained message
 [MQTT-3.3.1-6].
 
     in memory   the message, up to a budget in bytes
@@ -80,6 +80,10 @@ class RetainedMessages:
         self._tree: NameTree[bytes] = NameTree()
         self.bytes = 0
         """Bytes of the messages in memory."""
+        self._begun = self._ended = 0
+        """Writes, which end in their order."""
+        self._waiting = trio.lowlevel.ParkingLot()
+        """Replays that wait for writes which have begun before them."""
         self._may_expire = False
         """Whether one of them has an expiry interval."""
 
@@ -120,10 +124,13 @@ class RetainedMessages:
         publish = StoredPublish(0, first, topic, message.properties, message.payload, 0, 0)
 
         def stored(result: Position | BrokerError) -> None:
+            self._ended += 1
+            self._waiting.unpark_all()
             if not isinstance(result, BrokerError):
                 self._apply(KeyedMessage(result, now_ms, client_id, publish))
             done(result)
 
+        self._begun += 1
         self._stored.append(head + packet, now_ms, stored)
 
     def is_full_for(self, topic: str) -> bool:
@@ -208,8 +215,10 @@ class RetainedMessages:
         return None if value is None else await self._message(topic, value)
 
     def replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
-        """Send the retained messages that a subscription matches."""
-        if not self._tree.count:
+        """Send the retained messages that a subscription matches, also those that are being stored:
+        who subscribes does not get them from their log.
+        """
+        if not self._tree.count and self._ended == self._begun:
             return
         is_idle = not subscriber.replays
         subscriber.replays[subscription.filter] = subscription
@@ -227,7 +236,9 @@ class RetainedMessages:
         replays.clear()
 
     async def _replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
-        own = subscriber.client_id
+        own, begun = subscriber.client_id, self._begun
+        while self._ended < begun:
+            await self._waiting.park()
         for count, found in enumerate(self._tree.match(subscription.filter)):
             if subscriber.gone or subscription.filter not in subscriber.subscriptions:
                 return

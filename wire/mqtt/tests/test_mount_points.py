@@ -129,7 +129,7 @@ async def test_a_crash_does_not_confuse_clients_of_the_same_id(
         clients = [await stage.connected("c", clean=False) for stage in stages]
         for number, (stage, client) in enumerate(zip(stages, clients, strict=True), 7):
             await client.completes(*await client.says(publish(TOPIC, b"1", qos=2, number=1)))
-            monkeypatch.setattr(stage.services.sessions.records, "put", lambda *_: None)
+            monkeypatch.setattr(stage.services.sessions.records, "put_progress", lambda *_: None)
             assert await client.says(publish(TOPIC, b"2", qos=2, number=number)) == []
     async with mounting(stores) as stages:
         reader = await stages[1].subscribed("r", (TOPIC, 0))

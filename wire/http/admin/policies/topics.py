@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import TopicNotFound
 from magnetar.core.policy.declaration import Levels
 from magnetar.core.policy.policies import TopicPolicies
@@ -35,14 +36,14 @@ async def _policies(request: AdminRequest) -> TopicPolicies:
 async def _change(request: AdminRequest, **fields: Any) -> None:
     policies = msgspec.structs.replace(await _policies(request), **fields)
     check_retention(policies.retention, policies.backlog_quotas)
-    await request.broker.catalog.set_topic_policies(request.topic, policies)
+    await administration.set_topic_policies(request.broker, request.topic, policies)
     request.broker.policies_changed(request.topic.namespace)
 
 
 async def _remove_all(request: AdminRequest) -> None:
     """Remove all policies of the topic."""
     await _policies(request)
-    await request.broker.catalog.set_topic_policies(request.topic, TopicPolicies())
+    await administration.set_topic_policies(request.broker, request.topic, TopicPolicies())
     request.broker.policies_changed(request.topic.namespace)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import TopicPolicies
@@ -117,7 +118,7 @@ class ConfigResources:
             configs.check_together(requested)
             if for_real:
                 applied = configs.applied(decided, requested, self._defaults)
-                await catalog.set_topic_policies(name, applied)
+                await administration.set_topic_policies(self._broker, name, applied)
         self._broker.policies_changed(name.namespace)
 
     async def _of_broker(self, caller: Caller, name: str) -> list[Shown]:

@@ -49,5 +49,6 @@ async def create(
         await broker.catalog.policies(name.namespace)
         decided = configs.applied(TopicPolicies(), requested, defaults)
         inactive = InactiveTopics(delete_while_inactive=False)
-        await broker.catalog.set_topic_policies(name, replace(decided, inactive_topics=inactive))
+        decided = replace(decided, inactive_topics=inactive)
+        await administration.set_topic_policies(broker, name, decided)
     await administration.create_partitioned(broker, name, partitions)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from magnetar.core.kernel.names import TopicName
+import pytest
+
+from magnetar.core.broker import administration
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.policy.values import AutoTopicCreation
 from magnetar.core.testing.bench import stored
 from magnetar.core.testing.broker import Stores
 from magnetar.core.testing.entries import entry
@@ -125,3 +130,50 @@ async def test_a_session_resumes_in_a_partition_that_it_has_never_seen(stage: St
     await grow(stage)
     expected = await write(stage, 20)
     assert set(await resumed(stage, "s")) == expected
+
+
+GONE = TopicName.parse("public/default/gone")
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+async def test_a_session_whose_topic_is_gone_is_resumed_and_reads_it_once_it_is_back(
+    caplog: pytest.LogCaptureFixture, crashes: bool
+) -> None:
+    """Where nobody else may create it. What it gets then begins with the topic."""
+    stores, rules = Stores(), (MappingRule("gone/#", "gone"),)
+    never = NamespacePolicies(auto_topic_creation=AutoTopicCreation(False))
+    async with serving(stores, rules=rules) as stage:
+        device = await stage.subscribed("d", ("gone/1", 1), ("t", 1), clean=False)
+        worker = await stage.subscribed("k", ("$share/g/gone/#", 1), clean=False)
+        writer = await stage.connected("w")
+        await writer.says(publish("gone/1", b"lost", qos=1, number=1))
+        await writer.leaves()
+        if not crashes:
+            await device.leaves()
+            await worker.leaves()
+    async with serving(stores, rules=rules) as stage:
+        await administration.delete_topic(stage.broker, GONE, force=True)
+        await stage.broker.catalog.set_policies(NamespaceName.parse("public/default"), never)
+        for _ in range(2):
+            device, (connack, *_) = await stage.connects("d", clean=False)
+            assert (connack.number, connack.reasons) == (1, (0,))
+            worker, (connack, *_) = await stage.connects("k", clean=False)
+            assert (connack.number, connack.reasons) == (1, (0,))
+        missing = "the subscription gone/1 gets nothing of persistent://public/default/gone: "
+        assert [line.startswith(missing) for line in caplog.messages].count(True) == 1
+        writer = await stage.connected("w")
+        await writer.says(publish("t", b"other", qos=1, number=1))
+        got = await device.receive()
+        assert [one.payload for one in got] == [b"other"]
+        await device.acknowledges(*got)
+        assert not await stage.services.logs.look_for_partitions()
+        topic = await administration.create_topic(stage.broker, GONE)
+        assert topic.stored is not None
+        await stored(topic.stored.ledger, entry(b"back", key=b"gone/1"))
+        assert await stage.services.logs.look_for_partitions()
+        await stage.services.new_logs.read(whole=True)
+        for client in (device, worker):
+            assert [(one.topic, one.payload) for one in await client.receive()] == [
+                ("gone/1", b"back")
+            ]
+        assert not await stage.services.logs.look_for_partitions()

@@ -17,6 +17,8 @@ from magnetar.wire.mqtt.clients.record import (
     StoredWill,
     decode,
     encode,
+    encode_progress,
+    progress_of,
 )
 
 u16, u32, u63 = st.integers(0, 65_535), st.integers(0, 2**32 - 1), st.integers(-1, 2**63 - 1)
@@ -53,6 +55,8 @@ def test_what_is_written_is_read(
         doubts=tuple(places[:1]),
     )  # fmt: skip
     assert decode(encode(record)) == record
+    before = SessionRecord(expiry, ended, record.subscriptions, will=will)
+    assert decode(encode(before), encode_progress(progress_of(record))) == record
 
 
 @given(st.binary())
@@ -60,6 +64,9 @@ def test_any_other_bytes_are_noticed(data: bytes) -> None:
     for one in (data, b"\x01" + data):
         with suppress(Corrupted):
             decode(one)
+        if one:
+            with suppress(Corrupted):
+                decode(encode(SessionRecord(1)), one)
 
 
 def test_a_log_that_the_record_does_not_have() -> None:

@@ -14,10 +14,10 @@ class Store:
         self.written: list[bytes] = []
         self._done: list[Callable[[BrokerError | None], None]] = []
         self.failed: list[BrokerError] = []
-        self.saver = Saver(lambda: b"%d" % self.state, self.put, self.failed.append)
+        self.saver = Saver(self.put, self.failed.append)
 
-    def put(self, data: bytes, done: Callable[[BrokerError | None], None]) -> None:
-        self.written.append(data)
+    def put(self, done: Callable[[BrokerError | None], None]) -> None:
+        self.written.append(b"%d" % self.state)
         self._done.append(done)
 
     def finish(self, error: BrokerError | None = None) -> None:

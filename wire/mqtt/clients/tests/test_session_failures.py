@@ -25,7 +25,8 @@ async def crash_before_pubrec(stores: Stores, will: Any = None) -> None:
         device = await stage.connected("d", clean=False, will=will)
         await device.says(publish("t", b"first", qos=2, number=1))
         await device.says(peer.acknowledge("PUBREL", 1))
-        stage.services.sessions.records.put = lambda *_: None  # type: ignore[method-assign,assignment]
+        records = stage.services.sessions.records
+        records.put_progress = lambda *_: None  # type: ignore[method-assign,assignment]
         assert await device.says(publish("t", b"second", qos=2, number=2)) == []
 
 

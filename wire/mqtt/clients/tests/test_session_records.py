@@ -7,7 +7,7 @@ from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.clients import session_records
 from magnetar.wire.mqtt.clients.session_records import lower
 from magnetar.wire.mqtt.conftest import Stage, serving
-from magnetar.wire.mqtt.tests.peer import V5, publish
+from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe, unsubscribe
 
 LOG = "persistent://public/default/mqtt"
 NOTHING_CACHED = {"sleeping_bytes_max": 0}
@@ -146,6 +146,118 @@ async def test_a_session_whose_record_cannot_be_stored_is_tried_again(stage: Sta
     assert not records.is_awake("d")
     _, (connack,) = await stage.connects("d", clean=False)
     assert connack.number == 1
+
+
+def stored_bytes(stage: Stage) -> int:
+    topic = stage.broker.topics[stage.services.sessions.topic.full].stored
+    assert topic is not None
+    return topic.ledger.size
+
+
+async def test_an_acknowledgement_stores_little_of_a_large_session(stage: Stage) -> None:
+    """Also those of QoS 2 on both ways."""
+    filters = [("x" * 100 + f"/{number}", 1) for number in range(1_000)]
+    client = await stage.subscribed("c", ("t", 2), *filters, clean=False)
+    assert stored_bytes(stage) > 100_000
+    before = stored_bytes(stage)
+    for qos in (1, 2):
+        writer = await stage.connected("w")
+        await writer.completes(*await writer.says(publish("t", b"x", qos=qos, number=1)))
+        await client.acknowledges(*await client.receive())
+        await stage.forward(1)
+        await client.completes(*await client.says(publish("u", b"x", qos=qos, number=1)))
+        assert before < stored_bytes(stage) < before + 2_000, qos
+    await client.says(subscribe(("t", 1)))
+    assert stored_bytes(stage) > 200_000
+
+
+async def progress(stage: Stage) -> list[tuple[str, bool]]:
+    """The progress that is in the topic, after compaction: of whom, and whether it counts."""
+    found: dict[bytes, bytes] = {}
+    places: dict[bytes, int] = {}
+    async for message in stage.services.sessions.records.stored.messages():
+        key = message.packet.topic
+        places[key] = len(places)
+        found.pop(key, None)
+        if message.packet.payload:
+            found[key] = message.packet.payload
+    names = list(found)
+    return [
+        (key[1:].decode(), key[1:] in names[: names.index(key)])
+        for key in names
+        if key[:1] == b"\0"
+    ]
+
+
+async def test_a_crash_leaves_subscriptions_and_progress_of_one_moment() -> None:
+    """At each step: a subscription, an acknowledgement, and one more change of each."""
+    stores = Stores()
+    filters: dict[str, int] = {"t": 1}
+    received = []
+    for step in range(5):
+        async with serving(stores) as stage:
+            client, (connack, *_) = await stage.connects("c", clean=False)
+            assert connack.number == (step > 0)
+            record = stage.services.sessions.connected["c"].record()  # type: ignore[attr-defined]
+            assert {one.filter: one.qos for one in record.subscriptions} == filters or not step
+            assert [one.packet_id for one in record.in_flight] == []
+            assert list(record.received) == received
+            if step in (0, 2):
+                filters = {"t": 1, f"f{step}": 1}
+                await client.says(subscribe(*filters.items()))
+                if step:
+                    await client.says(unsubscribe("f0"))
+            await write(stage, b"1", b"2")
+            got = await client.receive()
+            await client.acknowledges(*got)
+            await stage.forward(1)
+            if step % 2:
+                await client.says(publish("u", b"x", qos=2, number=step))
+                received.append(step)
+    async with serving(stores) as stage:
+        assert await progress(stage) == [("c", True)]
+
+
+async def test_progress_is_deleted_with_its_session_and_once_that_sleeps() -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        for name in ("asleep", "gone", "crashed"):
+            client = await stage.subscribed(name, ("t", 1), clean=False)
+            await write(stage, b"1")
+            await client.says(acknowledge("PUBACK", (await client.receive())[0].number))
+            await stage.forward(1)
+            assert (name, True) in await progress(stage)
+            if name != "crashed":
+                await client.leaves()
+            if name == "gone":
+                await stage.connected(name)
+        assert await progress(stage) == [("crashed", True)]
+    async with serving(stores, **NOTHING_CACHED) as stage:
+        records = stage.services.sessions.records
+        assert await progress(stage) == [("crashed", True)]
+        (end,) = records.lowest.values()
+        (at,) = (await records.read("crashed")).places  # type: ignore[union-attr]
+        assert (at.ledger_id, at.entry_id) > end, "never too high"
+        await stage.connected("crashed")
+        assert await progress(stage) == []
+
+
+async def test_progress_without_a_session_is_deleted_by_the_next_start() -> None:
+    """As a crash leaves it, between the two deletions."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        await sleeper(stage, "asleep")
+        records = stage.services.sessions.records
+        progress_of_others = b"\x01\x95\x90\x90\x90\x90\x90"
+        await records.stored.store(b"\0nobody", progress_of_others)
+        await records.stored.store(b"\0asleep", progress_of_others)
+        await sleeper(stage, "asleep", "t", "u")
+        assert await progress(stage) == [("nobody", False), ("asleep", False)]
+    async with serving(stores) as stage:
+        await settled()
+        assert await progress(stage) == []
+        _, (connack,) = await stage.connects("asleep", clean=False)
+        assert connack.number == 1
 
 
 def test_lower() -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from zlib import crc32
 
+import trio
+import trio.testing
+
 from magnetar.core.broker import administration
-from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.policy.values import AutoTopicCreation
 from magnetar.core.testing.bench import settled
 from magnetar.wire.mqtt.conftest import Stage, serving
-from magnetar.wire.mqtt.mapping.rules import MappingRule
+from magnetar.wire.mqtt.mapping.rules import EACH, MappingRule
 from magnetar.wire.mqtt.tests.peer import publish
 
 FUNNEL = TopicName.parse("public/default/mqtt")
@@ -94,3 +99,40 @@ async def test_wildcards_over_topics_of_their_own() -> None:
         assert names == ["old%2Fa", "old%2Fb"]
         names = [log.name.local for log in await stage.services.logs.sources_of("#")]
         assert sorted(names) == ["mqtt", "old%2Fa", "old%2Fb"]
+
+
+async def test_a_deleted_topic_of_one_mqtt_topic_is_forgotten() -> None:
+    """With its number of partitions, which is read every 10 s; also if it was read."""
+    async with serving(rules=(MappingRule("old/#", EACH),)) as stage:
+        logs, writer = stage.services.logs, await stage.connected("w")
+        reader = await stage.subscribed("r", ("old/3", 1))
+        for number in range(4):
+            await writer.says(publish(f"old/{number}", b"x", qos=1, number=1))
+        names = [TopicName.parse(f"public/default/old%2F{number}") for number in range(4)]
+        assert all(logs.find(name.full) is not None for name in names)
+        assert len(logs._partitions) == 4
+        for name in names:
+            await stage.broker.delete(name, force=True)
+        await settled()
+        assert [logs.find(name.full) is not None for name in names] == [False] * 3 + [True]
+        assert len(logs._partitions) == 1
+        await reader.leaves()
+        await stage.broker.delete(names[3], force=True)
+        assert len(logs._partitions) == 0
+        await writer.says(publish("old/0", b"again", qos=1, number=1))
+        assert len(logs._partitions) == 1
+
+
+async def test_a_topic_that_comes_back_too_late_for_its_readers(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with serving(rules=(MappingRule("old/#", EACH),)) as stage:
+        logs, reader = stage.services.logs, await stage.subscribed("r", ("old/1", 1))
+        never = NamespacePolicies(auto_topic_creation=AutoTopicCreation(False))
+        await stage.broker.catalog.set_policies(NamespaceName.parse("public/default"), never)
+        await stage.broker.delete(TopicName.parse("public/default/old%2F1"), force=True)
+        await settled()
+        assert len(logs._partitions) == 1
+        await reader.leaves()
+        await trio.sleep(60)
+        assert len(logs._partitions) == 0

@@ -313,10 +313,10 @@ def refuse_logs_of(stage: Stage, filter: str, error: BrokerError) -> None:
     logs: Any = stage.services.logs
     sources_of = logs.sources_of
 
-    async def found(asked: str) -> Any:
+    async def found(asked: str, **options: bool) -> Any:
         if asked == filter:
             raise error
-        return await sources_of(asked)
+        return await sources_of(asked, **options)
 
     logs.sources_of = found
 
@@ -466,8 +466,8 @@ async def test_the_rules_change_while_a_session_is_resumed(stage: Stage) -> None
     logs: Any = stage.services.logs
     sources_of, change_is_made = logs.sources_of, trio.Event()
 
-    async def slow(filter: str) -> Any:
-        found = await sources_of(filter)
+    async def slow(filter: str, **options: bool) -> Any:
+        found = await sources_of(filter, **options)
         if filter == "u/#":
             await change_is_made.wait()
         return found

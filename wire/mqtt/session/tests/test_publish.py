@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from magnetar.core.entry.mqtt import form
@@ -334,3 +337,48 @@ async def test_refused_messages_of_qos_2_free_no_memory_of_others(stage: Stage) 
     assert memory.bytes == 2 * ID_BYTES
     await writer.is_cut()
     assert memory.bytes == 0
+
+
+class Held:
+    """Writes of retained messages, which the test lets go on."""
+
+    def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.writes: list[Callable[[], None]] = []
+        log = stage.services.retained._stored
+        append = log.append
+        hold = lambda *words: self.writes.append(partial(append, *words))  # noqa: E731
+        monkeypatch.setattr(log, "append", hold)
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+async def test_a_message_of_qos_1_is_stored_in_both_places_at_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, qos: int
+) -> None:
+    """And acknowledged after both; one of QoS 2 is retained before."""
+    writer = await stage.connected("w")
+    await writer.says(publish("t", b"1", qos=1, number=1, retain=True))
+    held = Held(stage, monkeypatch)
+    assert await writer.says(publish("t", b"2", qos=qos, number=2, retain=True)) == []
+    payloads = [payload for run in await stored(stage) for _, payload in run]
+    assert payloads == ([b"1"] if qos == 2 else [b"1", b"2"])
+    held.writes.pop()()
+    assert [one.kind for one in await writer.receive()] == [[], ["PUBACK"], ["PUBREC"]][qos]
+    assert not held.writes
+
+
+async def test_who_subscribes_then_gets_what_is_being_retained(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would get neither: its subscription begins behind the message. It need not wait for
+    later ones.
+    """
+    writer = await stage.connected("w")
+    await writer.says(publish("other", b"1", qos=1, number=1, retain=True))
+    held = Held(stage, monkeypatch)
+    await writer.says(publish("t", b"2", qos=1, number=2, retain=True))
+    reader = await stage.connected("r")
+    assert [one.kind for one in await reader.says(subscribe(("t", 1)))] == ["SUBACK"]
+    await writer.says(publish("other", b"3", qos=1, number=3, retain=True))
+    held.writes.pop(0)()
+    assert [(one.payload, one.retain) for one in await reader.receive()] == [(b"2", True)]
+    assert len(held.writes) == 1

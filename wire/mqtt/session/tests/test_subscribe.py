@@ -37,6 +37,29 @@ async def test_too_many_subscriptions() -> None:
         assert suback.reasons == (0, 0, 0x97, 1)
 
 
+async def test_the_filters_of_a_session_have_a_size() -> None:
+    """3.8.4: 0x97 in 5.0, 0x80 before. What UNSUBSCRIBE frees, and what a session has when it is
+    resumed, counts.
+    """
+    async with serving(subscriptions_size_max=400) as stage:
+        long, other = "x" * 300, "y" * 300
+        client = await stage.connected("c", version=V5, properties=b"\x11\0\0\0\x64")
+        (suback,) = await client.says(
+            subscribe((long, 1), (other, 1), ("a", 1), (long, 2), version=V5)
+        )
+        assert suback.reasons == (1, 0x97, 1, 2)
+        await client.leaves()
+        client = await stage.connected("c", version=V5, clean=False)
+        (suback,) = await client.says(subscribe((other, 1), version=V5))
+        assert suback.reasons == (0x97,)
+        await client.says(unsubscribe(long, version=V5))
+        (suback,) = await client.says(subscribe((other, 1), version=V5))
+        assert suback.reasons == (1,)
+        old = await stage.connected("old")
+        (suback,) = await old.says(subscribe((long, 1), (other, 1)))
+        assert suback.reasons == (1, 0x80)
+
+
 async def test_the_subscriptions_of_all_clients_have_one_budget() -> None:
     """Long filters of many clients, and what they free when they leave."""
     async with serving(subscriptions_bytes_max=100_000) as stage:

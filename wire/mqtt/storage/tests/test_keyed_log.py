@@ -98,3 +98,29 @@ async def test_damaged_entries_are_skipped(caplog: pytest.LogCaptureFixture) -> 
         with caplog.at_level(logging.ERROR):
             assert await contents(log) == {b"a": b"1", b"b": b"2"}
         assert "is skipped" in caplog.text
+
+
+async def test_what_is_appended_while_it_is_unloaded_is_stored_in_order() -> None:
+    async with running() as broker:
+        log = KeyedLog(broker, NAME)
+        await log.store(b"k", b"0")
+        await broker.unload(NAME)
+        results: list[Position | BrokerError] = []
+        for number in (1, 2, 3):
+            log.put(b"k", b"%d" % number, results.append)
+        await settled()
+        assert all(isinstance(result, tuple) for result in results)
+        assert results == sorted(results)
+        assert await contents(log) == {b"k": b"3"}
+
+
+async def test_what_is_appended_fails_if_it_cannot_be_loaded_again() -> None:
+    async with running() as broker:
+        log = KeyedLog(broker, NAME)
+        await log.store(b"k", b"0")
+        await broker.stop()
+        results: list[Position | BrokerError] = []
+        for number in (1, 2):
+            log.put(b"k", b"%d" % number, results.append)
+        await settled()
+        assert [type(result) for result in results] == [NotReady, NotReady]

@@ -1,0 +1,71 @@
+"""Wills need the right that a PUBLISH needs: at CONNECT, and when they are published."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.core.broker.access import Action, ResourceType
+from magnetar.core.kernel.errors import Unauthorized
+from magnetar.core.testing.broker import Stores
+from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.session.tests.test_authentication import Plain
+from magnetar.wire.mqtt.tests.peer import V3, V5
+
+LOG = "persistent://public/default/mqtt"
+
+
+def deny(stage: Stage, *names: str) -> None:
+    """Nobody may write these topics."""
+
+    def check(who: str, action: Action, kind: ResourceType, name: str) -> None:
+        assert kind is ResourceType.TOPIC
+        if action is Action.WRITE and name in names:
+            raise Unauthorized(f"{who!r} may not write {name}")
+
+    stage.broker.access.check = check  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(("version", "reason"), [(V3, 5), (V5, 0x87)])
+async def test_a_will_that_its_client_may_not_publish(
+    stage: Stage, version: int, reason: int
+) -> None:
+    deny(stage, LOG)
+    client, (connack,) = await stage.connects(version=version, will=("w", b"bye", 1, True))
+    assert connack.reasons == (reason,)
+    assert client.line.ending is not None
+    await client.is_cut()
+    assert not stage.broker.topics, "and nothing is created for it"
+    await stage.connected(version=version)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_will_that_its_client_may_publish_no_longer(
+    caplog: pytest.LogCaptureFixture, restarts: bool
+) -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        client = await stage.connected("d", will=("w", b"bye", 1, True))
+        if not restarts:
+            watcher = await stage.subscribed("watcher", ("w", 0))
+            deny(stage, LOG)
+            await client.is_cut()
+            assert await watcher.receive() == []
+    if restarts:
+        async with serving(stores) as stage:
+            watcher = await stage.subscribed("watcher", ("w", 0))
+            deny(stage, LOG)
+            await stage.forward(1)
+            assert await watcher.receive() == []
+    assert stage.services.retained.count == 0
+    (line,) = [line for line in caplog.messages if "will" in line]
+    assert line == f"the will of 'd' is not published: '' may not write {LOG}"
+
+
+async def test_a_will_is_published_in_the_name_of_its_client(stage: Stage) -> None:
+    """Also by a server that has only its record."""
+    stage.broker.access.mechanisms["PLAIN"] = Plain
+    await stage.connected("d", will=("w", b"bye", 1, False), username="ali", password=b"sesame")
+    record = await stage.services.sessions.records.read("d")
+    assert record is not None
+    assert record.will is not None
+    assert record.will.principal == "ali"
