@@ -6,7 +6,7 @@ import pytest
 
 from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt.properties import fields
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.errors import BrokerError, Fenced, NotReady, StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.core.testing.bench import settled
@@ -164,6 +164,27 @@ async def test_storage_fails(stage: Stage, version: int, monkeypatch: pytest.Mon
     monkeypatch.undo()
     (again,) = await (await stage.connected("x")).says(publish("t", b"b", qos=2, number=3))
     assert again.kind == "PUBREC"
+
+
+@pytest.mark.parametrize("error", [Fenced("the topic is being unloaded"), NotReady("it moves")])
+@pytest.mark.parametrize("version", [peer.V3, V5])
+async def test_a_topic_that_is_away(
+    stage: Stage, version: int, error: BrokerError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is acknowledged, so that the client sends it again."""
+    writer = await stage.connected("w", version=version)
+    await writer.says(publish("t", b"x", qos=1, number=1, version=version))
+    topic = (await stage.broker.topic(FUNNEL)).stored
+    assert topic is not None
+    monkeypatch.setattr(topic, "publish", lambda _entries, _counts, done: done(error))
+    answers = await writer.says(
+        publish("t", b"a", qos=1, number=2, version=version),
+        publish("t", b"b", qos=2, number=3, version=version),
+        publish("u", b"c", qos=1, number=4, version=version),
+    )
+    expected = [("DISCONNECT", (0x89,))] if version == V5 else []
+    assert [(one.kind, one.reasons) for one in answers] == expected
+    assert writer.line.ending == str(error)
 
 
 async def test_a_topic_that_no_log_can_have(stage: Stage) -> None:
