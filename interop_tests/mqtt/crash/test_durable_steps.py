@@ -194,7 +194,7 @@ def test_a_puback_that_is_durable(killing, version, filter):
     """The message does not come again, and all that come after it do."""
     with Device(killing.server, "s", version) as device:
         device.subscribe(filter, 1)
-    for writes in range(1, WRITES_MAX):
+    for writes in range(1, 1 + SWEEPS_MAX):
         again = acknowledged(killing, version, writes)
         assert again in ([], [b"%d" % writes])
         if not again:

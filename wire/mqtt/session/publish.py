@@ -506,8 +506,8 @@ class Publisher:
             connection.resume(PAUSE_PUBLISHES)
 
     def _fail(self, run: PendingRun, error: BrokerError) -> None:
-        """Refuse a run: with reasons in 5.0; before that, and while its topic is away, by the end of
-        the connection, after which the client sends its messages again.
+        """Refuse a run: with reasons in 5.0; before that, and while its topic is away, by the end
+        of the connection, after which the client sends its messages again.
         """
         client = self._client
         self._forget_ids(run.id_bytes)
