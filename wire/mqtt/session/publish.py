@@ -155,10 +155,12 @@ class Publisher:
     # -- in -----------------------------------------------------------------------------------
 
     def publish(self, event: Publishes, at: int) -> int:
-        """Publish packets from `at` on; returns the place of the first one whose log has to be
-        opened before (see `open_for`), or their number.
+        """Publish packets from `at` on, unless the client has left; returns the place of the first
+        one whose log has to be opened before (see `open_for`), or their number.
         """
         packets, logs = event.packets, self._services.logs
+        if self._client.gone:  # its last record is made: nobody would know what is stored
+            return len(packets)
         if not at and self._client.version == Version.V5:
             self._resolve(packets)
         end = len(packets)

@@ -12,6 +12,8 @@ from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.delivery.logs import MqttLog
+from magnetar.wire.mqtt.session.client import ConnectedClient
 from magnetar.wire.mqtt.session.publish import ID_BYTES, without_alias
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
@@ -185,6 +187,22 @@ async def test_a_topic_that_is_away(
     expected = [("DISCONNECT", (0x89,))] if version == V5 else []
     assert [(one.kind, one.reasons) for one in answers] == expected
     assert writer.line.ending == str(error)
+
+
+async def test_a_message_that_waits_while_the_server_stops(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not stored, as the last record does not name it: its repeat would be stored too."""
+    mark = ConnectedClient.mark
+
+    async def mark_and_stop(client: ConnectedClient, log: MqttLog) -> None:
+        await mark(client, log)
+        await stage.services.stop()
+
+    monkeypatch.setattr(ConnectedClient, "mark", mark_and_stop)
+    writer = await stage.connected("w", clean=False)
+    assert await writer.says(publish("t", b"x", qos=2, number=1)) == []
+    assert await stored(stage) == []
 
 
 async def test_a_topic_that_no_log_can_have(stage: Stage) -> None:
