@@ -15,6 +15,7 @@ import pulsar
 import pytest
 from confluent_kafka import Producer
 
+from interop_tests import disks
 from interop_tests.pulsar.python.stock import until
 from magnetar import standalone
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -222,9 +223,7 @@ def test_a_start_on_a_full_disk(connect, topic, small_disk):
 @pytest.fixture(scope="module")
 def breaker(tmp_path_factory):
     """A library that breaks the disk of whoever is started with it."""
-    source, built = Path(__file__).with_name("broken_disk.c"), tmp_path_factory.mktemp("c") / "b.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", built, source], check=True)
-    return built
+    return disks.library(tmp_path_factory.mktemp("c"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="LD_PRELOAD is Linux's")

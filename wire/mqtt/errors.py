@@ -53,6 +53,11 @@ REASONS: Final[Mapping[type[errors.BrokerError], ReasonCode]] = {
 """The reason codes of acknowledgements for errors of the broker: the codes that PUBACK, PUBREC,
 SUBACK and UNSUBACK have in common (3.4.2.1, 3.9.3), and TOPIC_NAME_INVALID for topics."""
 
+AWAY: Final = (errors.NotReady, errors.NotOwned, errors.Fenced)
+"""Errors of a topic that is being unloaded or moved, or whose server stops. A PUBLISH that gets one
+is not acknowledged, since a client of 5.0 takes a message with a failed PUBACK for done: it sends
+messages again only after its connection has ended (4.4)."""
+
 
 def reason_of(error: errors.BrokerError) -> ReasonCode:
     """The reason code for an error of the broker."""

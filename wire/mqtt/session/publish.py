@@ -46,7 +46,7 @@ from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import PacketType, Version
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, count_of, one_by_one
-from magnetar.wire.mqtt.errors import PacketError, reason_of
+from magnetar.wire.mqtt.errors import AWAY, PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.received_ids import ReceivedIds
 from magnetar.wire.mqtt.storage.retained import RetainedMessage
@@ -156,10 +156,12 @@ class Publisher:
     # -- in -----------------------------------------------------------------------------------
 
     def publish(self, event: Publishes, at: int) -> int:
-        """Publish packets from `at` on; returns the place of the first one whose log has to be
-        opened before (see `open_for`), or their number.
+        """Publish packets from `at` on, unless the client has left; returns the place of the first
+        one whose log has to be opened before (see `open_for`), or their number.
         """
         packets, logs = event.packets, self._services.logs
+        if self._client.gone:  # its last record is made: nobody would know what is stored
+            return len(packets)
         if not at and self._client.version == Version.V5:
             self._resolve(packets)
         end = len(packets)
@@ -518,15 +520,15 @@ class Publisher:
             connection.resume(PAUSE_PUBLISHES)
 
     def _fail(self, run: PendingRun, error: BrokerError) -> None:
-        """Refuse a run: with reasons in 5.0; before that by the end of the connection, after which
-        the client sends its messages again.
+        """Refuse a run: with reasons in 5.0; before that, and while its topic is away, by the end
+        of the connection, after which the client sends its messages again.
         """
         client = self._client
         self._forget_ids(run.id_bytes)
         client.connection.complain("publishes refused", str(error))
-        if client.version != Version.V5:
+        if client.version != Version.V5 or isinstance(error, AWAY):
             if run.ones or run.twos:
-                client.end(str(error))
+                client.end(str(error), ReasonCode.SERVER_BUSY)
             return
         reason = reason_of(error)
         for kind, ids in ((PacketType.PUBACK, run.ones), (PacketType.PUBREC, run.twos)):

@@ -9,12 +9,14 @@ import pytest
 
 from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt.properties import fields
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.errors import BrokerError, Fenced, NotReady, StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.delivery.logs import MqttLog
+from magnetar.wire.mqtt.session.client import ConnectedClient
 from magnetar.wire.mqtt.session.publish import ID_BYTES, without_alias
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
@@ -167,6 +169,43 @@ async def test_storage_fails(stage: Stage, version: int, monkeypatch: pytest.Mon
     monkeypatch.undo()
     (again,) = await (await stage.connected("x")).says(publish("t", b"b", qos=2, number=3))
     assert again.kind == "PUBREC"
+
+
+@pytest.mark.parametrize("error", [Fenced("the topic is being unloaded"), NotReady("it moves")])
+@pytest.mark.parametrize("version", [peer.V3, V5])
+async def test_a_topic_that_is_away(
+    stage: Stage, version: int, error: BrokerError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is acknowledged, so that the client sends it again."""
+    writer = await stage.connected("w", version=version)
+    await writer.says(publish("t", b"x", qos=1, number=1, version=version))
+    topic = (await stage.broker.topic(FUNNEL)).stored
+    assert topic is not None
+    monkeypatch.setattr(topic, "publish", lambda _entries, _counts, done: done(error))
+    answers = await writer.says(
+        publish("t", b"a", qos=1, number=2, version=version),
+        publish("t", b"b", qos=2, number=3, version=version),
+        publish("u", b"c", qos=1, number=4, version=version),
+    )
+    expected = [("DISCONNECT", (0x89,))] if version == V5 else []
+    assert [(one.kind, one.reasons) for one in answers] == expected
+    assert writer.line.ending == str(error)
+
+
+async def test_a_message_that_waits_while_the_server_stops(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not stored, as the last record does not name it: its repeat would be stored too."""
+    mark = ConnectedClient.mark
+
+    async def mark_and_stop(client: ConnectedClient, log: MqttLog) -> None:
+        await mark(client, log)
+        await stage.services.stop()
+
+    monkeypatch.setattr(ConnectedClient, "mark", mark_and_stop)
+    writer = await stage.connected("w", clean=False)
+    assert await writer.says(publish("t", b"x", qos=2, number=1)) == []
+    assert await stored(stage) == []
 
 
 async def test_a_topic_that_no_log_can_have(stage: Stage) -> None:

@@ -1,13 +1,18 @@
 /* Loaded before libc: while the file named by BROKEN_DISK exists, nothing reaches the disk any more.
  *
  * Syncs fail with EIO, and so do writes that are to be durable when they end, whether they are made
- * by a thread (pwrite) or by the kernel on its own (io_getevents tells of them). */
+ * by a thread (pwrite) or by the kernel on its own (io_getevents tells of them).
+ *
+ * While the file named by KILLING_DISK exists, it has a number n: the process is killed (SIGKILL) as
+ * soon as the n-th of these has succeeded, before its caller knows of it. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -28,23 +33,51 @@ static int failed(void) {
     return -1;
 }
 
+/* What was written is durable. */
+static void succeeded(void) {
+    const char *name = getenv("KILLING_DISK");
+    FILE *counter = name == NULL ? NULL : fopen(name, "r+");
+    int left = 0;
+    if (counter == NULL) {
+        return;
+    }
+    if (fscanf(counter, "%d", &left) == 1 && left <= 1) {
+        kill(getpid(), SIGKILL);
+    }
+    rewind(counter);
+    fprintf(counter, "%d\n", left - 1);
+    fclose(counter);
+}
+
+static int noted(int answer) {
+    if (answer == 0) {
+        succeeded();
+    }
+    return answer;
+}
+
 int fdatasync(int file) {
     int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-    return broken() ? failed() : next(file);
+    return broken() ? failed() : noted(next(file));
 }
 
 int fsync(int file) {
     int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
-    return broken() ? failed() : next(file);
+    return broken() ? failed() : noted(next(file));
 }
 
 static ssize_t write_at(const char *name, int file, const void *data, size_t size, off_t offset) {
     ssize_t (*next)(int, const void *, size_t, off_t) =
         (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, name);
-    if (broken() && (fcntl(file, F_GETFL) & O_DSYNC)) {
+    int durable = fcntl(file, F_GETFL) & O_DSYNC;
+    if (durable && broken()) {
         return failed();
     }
-    return next(file, data, size, offset);
+    ssize_t answer = next(file, data, size, offset);
+    if (durable && answer > 0) {
+        succeeded();
+    }
+    return answer;
 }
 
 ssize_t pwrite(int file, const void *data, size_t size, off_t offset) {
@@ -65,8 +98,12 @@ long syscall(long number, ...) {
     }
     va_end(rest);
     long answer = next(number, given[0], given[1], given[2], given[3], given[4], given[5]);
-    if (number == SYS_io_getevents && answer > 0 && broken()) {
-        ((struct event *)given[3])->result = -EIO;
+    if (number == SYS_io_getevents && answer > 0) {
+        if (broken()) {
+            ((struct event *)given[3])->result = -EIO;
+        } else {
+            succeeded();
+        }
     }
     return answer;
 }
