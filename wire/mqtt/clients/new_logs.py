@@ -73,8 +73,10 @@ class NewLogs:
             await self._hold.keep(log, whole=whole or self._logs.is_single(log))
 
     async def _batches(self) -> AsyncGenerator[Sequence[str], None]:
-        """The client ids of connected sessions, and of sleeping ones that miss a log."""
-        names = list(self._sessions.connected)
+        """The client ids of connected sessions, of those that are falling asleep, and of sleeping
+        ones that miss a log.
+        """
+        names = [*self._sessions.connected, *self._sessions.records.falling_asleep()]
         for start in range(0, len(names), AT_ONCE):
             yield names[start : start + AT_ONCE]
         batch: list[str] = []

@@ -24,11 +24,12 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
 from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.wire.mqtt.clients import record as records
@@ -54,6 +55,15 @@ Due = Callable[[SessionRecord], int]
 """When a sleeping session has to be looked at, in ms since 1970."""
 
 
+class _Needs(NamedTuple):
+    """What a sleeping session needs of others."""
+
+    due: int
+    """In seconds since 1970; `NEVER` for nothing."""
+    positions: tuple[tuple[str, Position], ...]
+    """By log."""
+
+
 class SessionRecords:
     """See the module's docstring."""
 
@@ -75,6 +85,8 @@ class SessionRecords:
         """Client ids of which there is some in the topic, whether it counts or not."""
         self._awake_bytes = 0
         """Of records and progress."""
+        self._falling_asleep: dict[str, bytes] = {}
+        """Records of sessions without a connection that are on their way to storage."""
         self._lowest: dict[str, Position] = {}
         self._since_scan: dict[str, Position] = {}
         """The same for the sessions that have fallen asleep since a scan began."""
@@ -130,7 +142,7 @@ class SessionRecords:
             if record is None:
                 self._discard(client_id)
             else:
-                self._set_asleep(client_id, record, data, message.position)
+                self._set_asleep(client_id, self._needs(record), data, message.position)
             replayed(client_id, record)
 
         await self._stored.replay(apply)
@@ -213,6 +225,10 @@ class SessionRecords:
         """The encoded records of connected clients, and their progress."""
         return [(data, self._progress.get(name, b"")) for name, data in self._awake.items()]
 
+    def falling_asleep(self) -> list[str]:
+        """The client ids whose records are on their way to storage, and in no index yet."""
+        return list(self._falling_asleep)
+
     async def sleeping(self) -> AsyncGenerator[tuple[str, SessionRecord], None]:
         """The records of sleeping sessions, read from the topic in the order of their storage.
         Those that fall asleep or wake up meanwhile may be found or not.
@@ -262,14 +278,38 @@ class SessionRecords:
 
         self._stored.put(PROGRESS + client_id.encode(), data, stored)
 
+    def put_asleep(
+        self, client_id: str, record: SessionRecord, done: Callable[[BrokerError | None], None]
+    ) -> None:
+        """Store the record of a session without a connection. If that fails, it stays awake. Plain
+        call, after `prepare`; of many that wait for storage, only their bytes are in memory.
+        """
+        data = records.encode(record)
+        needs = self._needs(record)
+        self._set_awake(client_id, data)
+        self._falling_asleep[client_id] = data
+
+        def stored(result: Position | BrokerError) -> None:
+            if self._falling_asleep.get(client_id) is data:
+                del self._falling_asleep[client_id]
+            if isinstance(result, BrokerError):
+                done(result)
+                return
+            if self._awake.get(client_id) is data:  # else it has a later record, or none
+                self._remove_awake(client_id)
+                self._set_asleep(client_id, needs, data, result)
+                self._delete_progress(client_id)
+            done(None)
+
+        self._stored.put(client_id.encode(), data, stored)
+
     async def sleep(self, client_id: str, record: SessionRecord) -> None:
         """Store the record of a session without a connection. If that fails, it stays awake."""
-        data = records.encode(record)
-        self._set_awake(client_id, data)
-        position = await self._stored.store(client_id.encode(), data)
-        self._remove_awake(client_id)
-        self._set_asleep(client_id, record, data, position)
-        self._delete_progress(client_id)
+        self._set_awake(client_id, records.encode(record))
+        await self.prepare()
+        waiting = Completion[None]()
+        self.put_asleep(client_id, record, waiting.done)
+        await waiting.result()
 
     async def remove(self, client_id: str) -> None:
         """Delete the record; stored when this returns. If that fails, it is still there."""
@@ -307,21 +347,21 @@ class SessionRecords:
     def _remove_awake(self, client_id: str) -> None:
         self._awake_bytes -= len(self._awake.pop(client_id, b""))
 
-    def _set_asleep(
-        self, client_id: str, record: SessionRecord, data: bytes, position: Position
-    ) -> None:
-        due = min(self._due(record) // 1000, NEVER)
-        self._index.put(client_id, IndexedSession(position, len(data), due))
-        needs = list(positions(record))
+    def _set_asleep(self, client_id: str, needs: _Needs, data: bytes, position: Position) -> None:
+        self._index.put(client_id, IndexedSession(position, len(data), needs.due))
         for lowest in (self._lowest, self._since_scan):
-            lower(lowest, needs)
-        self.readers.update({name for name, _ in needs})
+            lower(lowest, needs.positions)
+        self.readers.update({name for name, _ in needs.positions})
         self._void_progress(client_id)
         self._uncache(client_id)
         self._cached[client_id] = data
         self._cached_bytes += len(data)
         while self._cached_bytes + OVERHEAD_BYTES * len(self._cached) > self._cached_bytes_max:
             self._uncache(next(iter(self._cached)))
+
+    def _needs(self, record: SessionRecord) -> _Needs:
+        due = min(self._due(record) // 1000, NEVER)
+        return _Needs(due, tuple(positions(record)))
 
     def _uncache(self, client_id: str) -> None:
         self._cached_bytes -= len(self._cached.pop(client_id, b""))

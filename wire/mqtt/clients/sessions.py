@@ -65,6 +65,10 @@ class ConnectedSession(Protocol):
         """
         ...
 
+    def last_record_now(self) -> SessionRecord | None:
+        """The same as a plain call; None also if a publish is not stored yet."""
+        ...
+
     def release(self) -> None:
         """Nobody uses it any more."""
         ...
@@ -196,6 +200,28 @@ class Sessions:
         if self.connected.get(client_id) is session:
             del self.connected[client_id]
 
+    def leave_now(
+        self, client_id: str, session: ConnectedSession, done: Callable[[], None]
+    ) -> bool:
+        """A connection has ended: write its session, unless something has to happen before that.
+        Plain call; `done` is called when it is stored, or has failed.
+        """
+        if self.connected.get(client_id) is not session or client_id in self._turns:
+            return False
+        record = session.last_record_now() if self.records.stored.is_open else None
+        if record is None or record.will is not None or not record.expiry_seconds:
+            return False
+
+        def stored(error: BrokerError | None) -> None:
+            if error is not None:
+                self._keep(client_id, error)
+            done()
+
+        del self.connected[client_id]
+        record = replace(record, ended_ms=self._clock.wall_ms())
+        self.records.put_asleep(client_id, record, stored)
+        return True
+
     async def leave(self, client_id: str, session: ConnectedSession) -> None:
         """A connection has ended: store its session, or forget it."""
         async with self.turn_of(client_id):
@@ -213,8 +239,11 @@ class Sessions:
             else:
                 await self._fall_asleep(client_id, record)
         except BrokerError as error:
-            self._failed[client_id] = None
-            log.warning("the session of %r is kept as it was last stored: %s", client_id, error)
+            self._keep(client_id, error)
+
+    def _keep(self, client_id: str, error: BrokerError) -> None:
+        self._failed[client_id] = None
+        log.warning("the session of %r is kept as it was last stored: %s", client_id, error)
 
     async def _fall_asleep(self, client_id: str, record: SessionRecord) -> None:
         record = replace(record, ended_ms=self._clock.wall_ms())

@@ -371,7 +371,12 @@ class ConnectedClient:
         """The record that it leaves, once its publishes are stored; None if it needs none."""
         self.leave()
         await self.publisher.drained()
-        if self._last is None:
+        return self.last_record_now()
+
+    def last_record_now(self) -> SessionRecord | None:
+        """The same as a plain call; None also if a publish is not stored yet."""
+        self.leave()
+        if self._last is None or not self.publisher.is_drained:
             return None
         return replace(self._last, received=tuple(self.publisher.received.all()), marks=())
 

@@ -465,9 +465,14 @@ class Publisher:
             else:
                 self._stored(first, first.error)  # it is sent again: nobody receives it twice
 
+    @property
+    def is_drained(self) -> bool:
+        """Whether everything that was published is stored, or has failed."""
+        return not self._pending
+
     async def drained(self) -> None:
         """Wait until everything that was published is stored, or has failed."""
-        if self._pending:
+        if not self.is_drained:
             self._drained = trio.Event()
             await self._drained.wait()
 
