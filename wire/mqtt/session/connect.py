@@ -17,33 +17,26 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError, InvalidName, Unauthorized
-from magnetar.core.ledger.log.chain import START
-from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES, Connect, Version, Will
 from magnetar.wire.mqtt.codec.properties import Property, packed
-from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
-from magnetar.wire.mqtt.delivery.logs import MqttLog
-from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
-from magnetar.wire.mqtt.delivery.partitions import ABSENT
-from magnetar.wire.mqtt.delivery.sent_messages import MessageSource, Resumed, Sent
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Subscriber
 from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
 from magnetar.wire.mqtt.reason_codes import ReasonCode
-from magnetar.wire.mqtt.session.client import FORMER, ConnectedClient
+from magnetar.wire.mqtt.session.client import ConnectedClient
+from magnetar.wire.mqtt.session.connect_refused import ConnectRefused
 from magnetar.wire.mqtt.session.publish import Publisher
+from magnetar.wire.mqtt.session.resumption import Resumption
 from magnetar.wire.mqtt.traffic import Traffic
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
-    from magnetar.wire.mqtt.delivery.logs import MqttLog
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.authentication import Authentication
     from magnetar.wire.mqtt.wire import MqttWire
@@ -60,16 +53,6 @@ IN_FLIGHT_BYTES: Final = 350
 
 Enter = Callable[[ConnectedClient], bool]
 """Takes the client; returns False if its connection is closed."""
-
-
-class ConnectRefused(Exception):
-    """CONNECT is refused with this reason."""
-
-    def __init__(self, reason: ReasonCode, text: str, reference: str = "") -> None:
-        """`reference` is the address of another server (3.2.2.3.16)."""
-        super().__init__(text)
-        self.reason = reason
-        self.reference = reference
 
 
 class ConnectionOutlet:
@@ -114,8 +97,6 @@ class Connecting:
         self._packet = packet
         self._assigned = ""
         """The client id that the server has chosen."""
-        self._shared: list[tuple[TopicSubscription, Sequence[MqttLog]]] = []
-        """Shared subscriptions to resume, and their logs."""
         self.keep_alive = self._kept_alive()
         self._packet_bytes_max = packet.properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
 
@@ -236,12 +217,14 @@ class Connecting:
         """Have the client take part, with its session, which is stored when this returns."""
         services = self._services
         generation = services.logs.generation
-        resuming = await self._resumed(client, found)
+        resumption = None if found is None else Resumption(services, client, found)
+        if resumption is not None:
+            await resumption.load()
         if not enter(client):
             raise ConnectRefused(ReasonCode.UNSPECIFIED_ERROR, "the client is gone")
         services.sessions.enter(client.client_id, client)
-        if found is not None:
-            self._restore(client, *resuming, found)
+        if resumption is not None:
+            resumption.restore()
         if client.lasts or client.will is not None or found is not None:
             await services.sessions.records.prepare()
             if services.logs.generation != generation:  # the rules have changed meanwhile
@@ -340,143 +323,6 @@ class Connecting:
         if self.keep_alive != self._packet.keep_alive:
             found[Property.SERVER_KEEP_ALIVE] = self.keep_alive
         return found
-
-    # -- resuming -----------------------------------------------------------------------------
-
-    async def _resumed(
-        self, client: ConnectedClient, found: SessionRecord | None
-    ) -> tuple[dict[Feed, MessagePlace], list[Resumed]]:
-        """Restore subscriptions; returns the places to continue from, and messages in flight."""
-        if found is None:
-            return {}, []
-        services, record = self._services, found
-        self._subscribe(client, record)
-        self._resume_received(client, record.received)
-        logs = await self._logs_of(client)
-        sources = [await self._source_named(one.log, logs) for one in record.places]
-        places = {
-            source: MessagePlace((one.ledger_id, one.entry_id), one.place)
-            for source, one in zip(sources, record.places, strict=True)
-            if isinstance(source, Feed)
-        }
-        await self._also_read(client, record, logs, places)
-        in_flight = [
-            Resumed(
-                one.packet_id,
-                Sent(source, MessagePlace((one.ledger_id, one.entry_id), one.place)),
-                one.qos,
-                one.released,
-            )
-            for one in record.in_flight
-            if (source := sources[one.log]) is not None
-        ]
-        if found.crashed:
-            for mark in record.marks:
-                with _skipped(mark.log):
-                    later = await services.received_since(client.client_id, mark)
-                    self._resume_received(client, later)
-        return places, in_flight
-
-    def _subscribe(self, client: ConnectedClient, record: SessionRecord) -> None:
-        """Restore subscriptions, if there is memory for them."""
-        services = self._services
-        size = sum(weight(one.filter) for one in record.subscriptions)
-        if size and not self._has_room_for(size):
-            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, "no memory for its subscriptions")
-        for one in record.subscriptions:
-            subscription = TopicSubscription(
-                one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
-            )
-            client.subscriber.subscribe(subscription)
-            if not one.filter.startswith(topics.SHARE):
-                services.matcher.add(client.subscriber, subscription)
-
-    def _has_room_for(self, size: int) -> bool:
-        """Whether there is memory for subscriptions of that size."""
-        taken = self._services.matcher.bytes + self._services.groups.bytes
-        return taken + size <= self._services.options.subscriptions_bytes_max
-
-    def _resume_received(self, client: ConnectedClient, numbers: Sequence[int]) -> None:
-        if not client.publisher.resume(numbers):
-            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
-
-    async def _logs_of(self, client: ConnectedClient) -> dict[str, MqttLog]:
-        """Find the logs of all filters; returns those of filters that are not shared, by full
-        name.
-        """
-        services = self._services
-        logs: dict[str, MqttLog] = {}
-        for filter, subscription in client.subscriber.subscriptions.items():
-            if filter.startswith(topics.SHARE):
-                found = await services.groups.logs_of(filter, is_granted=True)
-                self._shared.append((subscription, found))
-                continue
-            found = await services.logs.sources_of(filter, is_granted=True)
-            client.feeds[filter] = found
-            logs.update((log.name.full, log) for log in found)
-        return logs
-
-    async def _source_named(self, name: str, logs: Mapping[str, MqttLog]) -> MessageSource | None:
-        """Where messages of a record are stored; None if that is gone."""
-        if name in logs:
-            return logs[name].feed
-        with _skipped(name):
-            return await self._services.source_named(name)
-        return None
-
-    async def _also_read(
-        self,
-        client: ConnectedClient,
-        record: SessionRecord,
-        logs: Mapping[str, MqttLog],
-        places: dict[Feed, MessagePlace],
-    ) -> None:
-        """Read on in logs of former rules, as far as there are messages, and logs without a place
-        from their beginning: they are newer than the session's last connection.
-        """
-        for one in record.places:
-            former = None if one.log in logs else self._services.logs.find(one.log)
-            position = (one.ledger_id, one.entry_id)
-            if former is not None and START < position < former.feed.end:
-                client.feeds.setdefault(FORMER, []).append(former)
-        keeps = any(one.qos for one in record.subscriptions)
-        for each in logs.values():
-            if each.feed not in places:
-                places[each.feed] = MessagePlace(each.feed.beginning, 0)
-                if keeps:
-                    await self._services.hold.keep(each, whole=True)
-
-    def _restore(
-        self,
-        client: ConnectedClient,
-        places: dict[Feed, MessagePlace],
-        in_flight: list[Resumed],
-        found: SessionRecord,
-    ) -> None:
-        """Give the subscriber its places and messages in flight, and join its feeds and groups."""
-        read = {log.feed: None for logs in client.feeds.values() for log in logs}
-        for feed in read:
-            if feed in places:
-                feed.resume(client.subscriber)
-            else:
-                feed.join(client.subscriber)
-        lagging = {feed: place for feed, place in places.items() if feed in read}
-        doubts = {feed: feed.at for feed in lagging}
-        if not found.crashed:
-            stored = {one.log: (one.ledger_id, one.entry_id) for one in found.doubts}
-            doubts = {one: stored[one.full_name] for one in lagging if one.full_name in stored}
-        client.subscriber.restore(lagging, in_flight, doubts)
-        for subscription, logs in self._shared:
-            self._services.groups.enter(client.client_id, client.subscriber, subscription, logs)
-
-
-@contextmanager
-def _skipped(name: str) -> Iterator[None]:
-    """Resume a session without a log that is not there: it would never connect again."""
-    try:
-        yield
-    except ABSENT as error:
-        log.warning("a session is resumed without %s: %s", name, error)
 
 
 def _stored_will(will: Will | None, principal: str) -> StoredWill | None:
