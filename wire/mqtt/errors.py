@@ -65,3 +65,13 @@ def reason_of(error: errors.BrokerError) -> ReasonCode:
         if kind in REASONS:
             return REASONS[kind]
     return ReasonCode.UNSPECIFIED_ERROR
+
+
+class ConnectRefused(Exception):
+    """CONNECT is refused with this reason."""
+
+    def __init__(self, reason: ReasonCode, text: str, reference: str = "") -> None:
+        """`reference` is the address of another server (3.2.2.3.16)."""
+        super().__init__(text)
+        self.reason = reason
+        self.reference = reference

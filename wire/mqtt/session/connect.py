@@ -28,9 +28,9 @@ from magnetar.wire.mqtt.codec.properties import Property, packed
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT, Subscriber
 from magnetar.wire.mqtt.delivery.topic_aliases import TopicAliases
+from magnetar.wire.mqtt.errors import ConnectRefused
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.client import ConnectedClient
-from magnetar.wire.mqtt.session.connect_refused import ConnectRefused
 from magnetar.wire.mqtt.session.publish import Publisher
 from magnetar.wire.mqtt.session.resumption import Resumption
 from magnetar.wire.mqtt.traffic import Traffic

@@ -22,9 +22,9 @@ from magnetar.wire.mqtt.delivery.feed import Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, weight
 from magnetar.wire.mqtt.delivery.partitions import ABSENT
 from magnetar.wire.mqtt.delivery.sent_messages import MessageSource, Resumed, Sent
+from magnetar.wire.mqtt.errors import ConnectRefused
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.client import FORMER, ConnectedClient
-from magnetar.wire.mqtt.session.connect_refused import ConnectRefused
 
 if TYPE_CHECKING:
     from magnetar.wire.mqtt.clients.record import SessionRecord
