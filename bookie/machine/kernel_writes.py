@@ -50,8 +50,10 @@ class KernelWrites:
         """Keeps the memory alive while the kernel may read it."""
         self._address = ctypes.addressof(self._buffer)
         self._call = system.syscall
-        _, self._destroy, self._get, self._submit = _NUMBERS[platform.machine()]
+        numbers = map(ctypes.c_long, _NUMBERS[platform.machine()])
+        _, self._destroy, self._get, self._submit = numbers
         self._context = ctypes.c_ulong(context)
+        self._one = ctypes.c_long(1)
         self._block = ctypes.create_string_buffer(_CONTROL_BLOCK.size)
         self._blocks = (ctypes.c_void_p * 1)(ctypes.addressof(self._block))
         self._event = ctypes.create_string_buffer(_EVENT.size)
@@ -68,9 +70,7 @@ class KernelWrites:
             0, 0, _NO_WAIT, _WRITE, 0, fd,
             self._address + start, size, offset, 0, _WITH_EVENTFD, self.descriptor,
         )  # fmt: skip
-        taken = self._call(
-            ctypes.c_long(self._submit), self._context, ctypes.c_long(1), self._blocks
-        )
+        taken = self._call(self._submit, self._context, self._one, self._blocks)
         if taken != 1:
             raise _error(ctypes.get_errno())
         self.busy = True
@@ -83,18 +83,11 @@ class KernelWrites:
             return None
         if not self.busy:
             return None
-        found = self._call(
-            ctypes.c_long(self._get),
-            self._context,
-            ctypes.c_long(1),
-            ctypes.c_long(1),
-            self._event,
-            None,
-        )
+        found = self._call(self._get, self._context, self._one, self._one, self._event, None)
         if found < 0:
             raise _error(ctypes.get_errno())
         self.busy = False
-        _, _, result, _ = _EVENT.unpack(self._event.raw)
+        _, _, result, _ = _EVENT.unpack_from(self._event)
         if result < 0:
             raise _error(-result)
         return int(result)
@@ -107,7 +100,7 @@ class KernelWrites:
 
     def close(self) -> None:
         """Release the context, which waits for a write in flight (io_destroy(2))."""
-        self._call(ctypes.c_long(self._destroy), self._context)
+        self._call(self._destroy, self._context)
         os.close(self.descriptor)
 
 

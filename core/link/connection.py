@@ -304,32 +304,47 @@ class Connection:
         if self.fd < 0:
             return
         packed = self.wire.take_outgoing()
-        if len(packed) == 1 and not (self.packed_bytes or self.outbox or self.ending):
-            packed = self._send_at_once(packed[0])
-            if not packed:
-                return
-        was_congested = self._backed_up
+        was_congested = False
         if self.packed_bytes:
+            was_congested = self._backed_up
             self.link.outgoing.remove(self.packed_bytes)
             self.packed_bytes = 0
+        if packed and not (self.outbox or self.ending):
+            packed = self._send_at_once(packed)
+            if self.fd < 0:
+                return
+        was_congested = was_congested or self._backed_up
         if packed:
-            size = sum(map(len, packed))
-            self.link.outgoing.add(size)
-            self.outbox_bytes += size
-            if self.outbox:
-                self.outbox += packed
-                self._settle_pressure(was_congested)
-                return  # the socket was full before; its turn comes with the next WRITE
-            self.outbox = packed
-        if self.outbox:
+            self._wait_with(packed, was_congested)
+        elif self.outbox:
             self.drain(was_congested)
         elif self.ending is not None:
             self._leave(self.ending)
         elif was_congested or self.passed_by:
             self._settle_pressure(was_congested)
 
-    def _send_at_once(self, data: bytes) -> list[bytes]:
-        """Send one piece when nothing waits, the common case; returns what the socket refused."""
+    def _wait_with(self, packed: list[bytes], was_congested: bool) -> None:
+        """Put bytes into the outbox, and send as far as the socket takes them."""
+        size = sum(map(len, packed))
+        self.link.outgoing.add(size)
+        self.outbox_bytes += size
+        if self.outbox:  # the socket was full before; its turn comes with the next WRITE
+            self.outbox += packed
+            self._settle_pressure(was_congested)
+        else:
+            self.outbox = packed
+            self.drain(was_congested)
+
+    def _send_at_once(self, packed: list[bytes]) -> list[bytes]:
+        """Send when nothing waits, the common case; returns what the socket refused, or all if that
+        is too much for one buffer.
+        """
+        if len(packed) == 1:
+            data = packed[0]
+        elif sum(map(len, packed)) <= JOIN_BYTES_MAX:
+            data = b"".join(packed)
+        else:
+            return packed
         try:
             sent = send(self.fd, data)
         except BlockingIOError:

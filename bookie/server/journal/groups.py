@@ -33,6 +33,8 @@ BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 takes for two groups (`journal_scan.TEAR_BYTES_MAX`).
 """
 BUFFER_BYTES: Final = 1024 * 1024
+SMALL_BYTES: Final = 16 * 1024
+"""A batch up to this size is copied into the buffer as one."""
 
 Item = tuple[bytes, Done | None]
 """Bytes, and what to call when they are durable or have failed."""
@@ -92,9 +94,17 @@ class CommitGroups:
 
     def pieces(self, batches: list[Batch]) -> Iterator[memoryview]:
         """Copy a group into the buffer, piece by piece; write each before the next is made."""
+        begin = self.file.position
+        if len(batches) == 1 and batches[0][1] <= SMALL_BYTES:  # a lone sweep's: one copy more
+            blobs = [blob for blob, _ in batches[0][0]]
+            blobs.append(journal_format.padding(begin + batches[0][1]))
+            group = b"".join(blobs)
+            piece = self.buffer[: len(group)]
+            piece[:] = group
+            yield piece
+            return
         view = self.buffer
         fill = 0
-        begin = self.file.position
         total = 0
         for items, size in batches:
             total += size

@@ -128,10 +128,15 @@ class TopicTail:
     def find(self, ledger_id: int, entry_id: int) -> tuple[Slice, int] | None:
         """The cached run with this entry, and the entry's place in it; or None."""
         runs = self._runs
-        at = bisect_right(runs, (ledger_id, entry_id), lo=self._dropped, key=_start) - 1
+        at = len(runs) - 1
         if at < self._dropped:
             return None
         run = runs[at]
+        if run.ledger_id != ledger_id or entry_id < run.first_entry:  # else the newest run
+            at = bisect_right(runs, (ledger_id, entry_id), lo=self._dropped, key=_start) - 1
+            if at < self._dropped:
+                return None
+            run = runs[at]
         start = entry_id - run.first_entry
         if run.ledger_id != ledger_id or start >= len(run.payloads):
             return None

@@ -53,6 +53,8 @@ class OutboundMemory:
     __slots__ = (
         "_easy",
         "_kept",
+        "_others",
+        "_proven",
         "_share_min",
         "_small",
         "_waiting",
@@ -77,8 +79,10 @@ class OutboundMemory:
         self._small = min(SMALL_BYTES, self.high_max)
         self._easy = limit - self._kept - OUTBOXES * self.high_max
         """While no more than this is used, all limits are the highest."""
-        self._waiting: dict[bool, dict[BlockedPeer, None]] = {True: {}, False: {}}
-        """Those that read, and the others."""
+        self._proven: dict[BlockedPeer, None] = {}
+        """Those that wait and read."""
+        self._others: dict[BlockedPeer, None] = {}
+        self._waiting = {True: self._proven, False: self._others}
 
     def add(self, size: int) -> None:
         """Count bytes that are packed or reserved."""
@@ -137,10 +141,10 @@ class OutboundMemory:
     @property
     def may_relieve(self) -> bool:
         """Whether there is memory for a connection that waits."""
-        for reads, waiting in self._waiting.items():  # no generator: it is asked twice a sweep
-            if waiting and self.share(reads=reads) > 0:
-                return True
-        return False
+        proven, others = self._proven, self._others  # no loop: it is asked twice a sweep
+        if not (proven or others):
+            return False
+        return bool((proven and self.share(reads=True)) or (others and self.share(reads=False)))
 
     def relieve(self) -> None:
         """Notify the first connections that wait, as many as there is memory for."""

@@ -27,23 +27,25 @@ QUICK_SECONDS: Final = 0.005
 class Pace:
     """See the module's docstring."""
 
-    __slots__ = ("bytes",)
+    __slots__ = ("bytes", "share_min")
 
     def __init__(self) -> None:
         self.bytes = SWEEP_BYTES_MAX
-
-    @property
-    def share_min(self) -> int:
+        self.share_min = SHARE_BYTES_MIN
         """The least share of a connection, which shrinks with `bytes`."""
-        return max(SHARE_BYTES_MIN * self.bytes // SWEEP_BYTES_MAX, SHARE_BYTES_LEAST)
 
     def share(self, connections: int) -> int:
         """The bytes to receive from each of so many connections."""
-        return max(self.bytes // (connections or 1), self.share_min)
+        share = self.bytes // connections if connections > 1 else self.bytes
+        return share if share > self.share_min else self.share_min
 
     def adjust(self, seconds: float) -> None:
         """Adjust the pace after a sweep."""
         if seconds > SLOW_SECONDS:
-            self.bytes = max(self.bytes // 2, SWEEP_BYTES_MIN)
+            self._set(max(self.bytes // 2, SWEEP_BYTES_MIN))
         elif seconds < QUICK_SECONDS and self.bytes < SWEEP_BYTES_MAX:
-            self.bytes *= 2
+            self._set(self.bytes * 2)
+
+    def _set(self, size: int) -> None:
+        self.bytes = size
+        self.share_min = max(SHARE_BYTES_MIN * size // SWEEP_BYTES_MAX, SHARE_BYTES_LEAST)

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import math
+import os
 import socket
 import ssl
 import struct
@@ -18,6 +19,7 @@ from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_STORAGE
 from magnetar.core.link.tests.echo import (
+    Bench,
     EchoSession,
     LineWire,
     SizedWire,
@@ -429,11 +431,51 @@ async def test_what_a_sweep_has_brought_under_way_is_awaited_without_a_turn_of_t
         bench.link.watch(ours.fileno(), ended, lambda: due)
         bench.backend.at_dispatch = begin
         assert await say_and_hear() == "ended"
-        assert await say_and_hear() == "turn"
-        due = False
-        assert await say_and_hear() == "turn"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(always_ready)
+            assert await say_and_hear() == "turn"
+            due = False
+            assert await say_and_hear() == "turn"
+            nursery.cancel_scope.cancel()
         ours.close()
         theirs.close()
+
+
+async def always_ready() -> None:
+    """A task that may run in every turn of trio."""
+    while True:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_who_sends_at_once_after_each_reply_is_awaited_without_a_turn_of_trio() -> None:
+    """Unless another task is ready to run."""
+
+    async def order_of_three(bench: Bench, stream: trio.SocketStream) -> list[str]:
+        """Three lines, of which the second and the third are sent when one has been received."""
+        order: list[str] = []
+        received = bench.link.statistics().bytes_received
+
+        def send_the_next() -> None:
+            lines = (bench.link.statistics().bytes_received - received) // 2
+            if lines > order.count("line"):
+                order.append("line")
+                if lines < 3:
+                    os.write(stream.socket.fileno(), b"a\n")
+
+        turns = Turns(order)
+        trio.lowlevel.add_instrument(turns)
+        bench.backend.at_dispatch = send_the_next
+        os.write(stream.socket.fileno(), b"a\n")  # `send_all` ends with a checkpoint
+        await receive_exactly(stream, 6)
+        trio.lowlevel.remove_instrument(turns)
+        return order[order.index("line") : order.index("line") + 3]
+
+    async with running() as bench, await bench.dial() as stream, trio.open_nursery() as nursery:
+        bench.link.clock = FixedClock()  # whatever is done takes no time
+        assert await order_of_three(bench, stream) == ["line", "line", "line"]
+        nursery.start_soon(always_ready)
+        assert await order_of_three(bench, stream) == ["line", "turn", "line"]
+        nursery.cancel_scope.cancel()
 
 
 async def test_nothing_is_kept_of_those_who_came_and_went() -> None:

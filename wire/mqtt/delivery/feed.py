@@ -210,17 +210,20 @@ class Feed:
         ledger = self._ledger
         if self._loading or ledger is None:
             return
-        offers = 0
+        offers, chain = 0, ledger.chain
         for _ in range(ENTRIES_PER_TURN):
-            self.at = ledger.chain.normal(self.at)
-            if not self._is_readable(ledger, self.at):
+            self.at = at = chain.normal(self.at)
+            if not self._is_readable(ledger, at):
                 return
-            cached = ledger.cached(self.at)
+            cached = ledger.cached(at)
             if cached is None:
                 break
             part, place = cached
-            offers += self._offer(self.at, self.messages(part, place))
-            self.at = ledger.chain.after(self.at)
+            offers += self._offer(at, self.messages(part, place))
+            if at == chain.confirmed:  # the usual case: one entry is new
+                self.at = (at[0], at[1] + 1)
+                return
+            self.at = chain.after(at)
             if offers >= OFFERS_PER_TURN:
                 break
         self._loading = True

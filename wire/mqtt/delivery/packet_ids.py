@@ -15,7 +15,9 @@ Invariant: an identifier is in use from `begin` until its last acknowledgement, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
@@ -24,6 +26,8 @@ Message = TypeVar("Message")
 Item = TypeVar("Item", covariant=True)
 
 PACKET_ID_MAX: Final = 65_535
+consume: Final[Callable[[Iterable[object]], object]] = partial(deque, maxlen=0)
+"""Makes all calls of a `map`, in half the time of a loop."""
 
 
 class MessageSequence(Protocol[Item]):
@@ -230,8 +234,7 @@ class PacketIds(Generic[Message]):
         return [run for run in runs if run is not None]
 
     def _end(self, numbers: Sequence[int], runs: Sequence[_Run[Message]]) -> Ended[Message]:
-        for number in numbers:
-            del self._on_their_way[number]
+        consume(map(self._on_their_way.__delitem__, numbers))
         return Ended(len(numbers), [run.messages[0] for run in runs if len(run.messages) == 1])
 
 
