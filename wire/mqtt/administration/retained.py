@@ -16,9 +16,8 @@ from magnetar.core.ports.client_administration import Page, RetainedDetails, Ret
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.administration.pages import page_of
 from magnetar.wire.mqtt.services import MqttServices
+from magnetar.wire.mqtt.storage.retained import DELETED_AT_ONCE
 
-DELETED_AT_ONCE: Final = 50
-"""Deletions that are on their way to storage."""
 _NAMES: Final = {
     stored_properties.CONTENT_TYPE: "contentType",
     stored_properties.RESPONSE_TOPIC: "responseTopic",
