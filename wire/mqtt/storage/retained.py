@@ -276,7 +276,7 @@ class RetainedMessages:
             try:
                 message = await self._message(*found)
             except BrokerError as error:
-                log.error("a retained message cannot be read: %s", error)
+                log.error("the retained message of %r cannot be read: %s", found[0], error)
                 continue
             if message is None or self._is_over(_deadline(message)):
                 continue

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
+from magnetar.core.entry.mqtt import run as runs
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.ledger.log.chain import Position
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
@@ -222,3 +225,22 @@ async def test_a_sweep_that_fails_is_repeated(stage: Stage) -> None:
     stage.stores.ledgers.full = False
     await stage.services.retained.sweep()
     assert stage.services.retained.count == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "properties"), [(b"t", b"\x02\0"), (b"\xff", b""), (b"t", b"\x7f")]
+)
+async def test_a_damaged_one_is_named_and_keeps_no_server_from_starting(
+    caplog: pytest.LogCaptureFixture, topic: bytes, properties: bytes
+) -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        await retain(stage, ("whole", b"x"), qos=1)
+        log, done = stage.services.retained._stored, Completion[Position]()
+        packet = runs.packet(0x31, topic, properties, b"x")
+        log.append(runs.head(b"c", has_properties=True) + packet, 1, done.done)
+        await done.result()
+    async with serving(stores) as stage:
+        assert list(stage.services.retained.topics()) == ["whole"]
+    (line,) = [line for line in caplog.messages if "is skipped" in line]
+    assert f"of {topic!r}" in line
