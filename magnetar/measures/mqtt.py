@@ -37,6 +37,8 @@ def _figures(now: MqttStatistics, traffic: Traffic) -> list[tuple[Family, float]
     return [
         now_is("clients", "Connected clients", now.connected),
         now_is("sessions_asleep", "Sessions without a connection", now.asleep),
+        now_is("waiting_messages", "Messages that sessions have not read, estimated", now.waiting),
+        now_is("waiting_bytes", "Their size, estimated", now.waiting_bytes),
         now_is("session_bytes", "Memory of sessions", now.session_bytes),
         now_is("session_stored_bytes", "Size of their records", now.session_bytes_stored),
         since_start("sessions_expired", "Sessions that expired", now.expired),
@@ -46,11 +48,14 @@ def _figures(now: MqttStatistics, traffic: Traffic) -> list[tuple[Family, float]
         now_is("retained_messages", "Retained messages", now.retained),
         now_is("retained_bytes", "Memory of those in memory", now.retained_bytes),
         since_start("connections", "Connections opened", traffic.connections),
+        since_start("connects", "CONNECT packets", traffic.connects),
         since_start("packets_received", "Packets received", traffic.packets_received),
         since_start("packets_sent", "Packets sent", traffic.packets_sent),
         since_start("received_bytes", "Bytes received", traffic.bytes_received),
         since_start("sent_bytes", "Bytes sent", traffic.bytes_sent),
         since_start("messages_received", "Messages received", traffic.publishes_received),
         since_start("messages_sent", "Messages sent", traffic.publishes_sent),
+        since_start("messages_received_bytes", "Their size", traffic.publish_bytes_received),
+        since_start("messages_sent_bytes", "Their size", traffic.publish_bytes_sent),
         since_start("messages_dropped", too_much, traffic.publishes_dropped),
     ]

@@ -169,6 +169,8 @@ class MqttServices:
             connected_max=self.sessions.connected_max,
             asleep=self.sessions.records.asleep,
             expired=self.sessions.expired,
+            waiting=self.hold.waiting.messages,
+            waiting_bytes=self.hold.waiting.bytes,
             session_bytes=self.sessions.records.bytes_in_memory,
             session_bytes_stored=self.sessions.records.bytes_stored,
             subscriptions=self.matcher.count,

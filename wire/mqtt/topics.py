@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from magnetar.core.kernel.errors import InvalidName
+
 SHARE: Final = "$share/"
 SYS: Final = "$SYS"
 """The first level of the server's own topics."""
@@ -57,6 +59,16 @@ def is_filter(text: str) -> bool:
         elif level != "+" and ("#" in level or "+" in level):
             return False
     return True
+
+
+def check_filter(text: str) -> None:
+    """Raise `InvalidName` unless the text is a valid filter that is not shared."""
+    if text.startswith(SHARE):
+        raise InvalidName(f"{text!r} is a shared subscription: its filter follows the group")
+    if "\0" in text:
+        raise InvalidName(f"{text!r} has U+0000")
+    if not is_filter(text):
+        raise InvalidName(f"{text!r} is no topic filter")
 
 
 def shared(text: str) -> SharedFilter | None:

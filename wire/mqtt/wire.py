@@ -176,6 +176,7 @@ class MqttWire:
             self.version = Version.V5 if body[:7] == b"\0\x04MQTT\x05" else self.version
         packet = decode.decode_connect(first, body)
         self.version, self.state = packet.version, WireState.OPEN
+        self._traffic.connects += 1
         return packet
 
     # -- out ----------------------------------------------------------------------------------

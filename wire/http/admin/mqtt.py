@@ -112,10 +112,17 @@ async def delete_matching(request: AdminRequest) -> Json:
 # -- mapping rules -----------------------------------------------------------------------------
 
 
-class RulesBody(Struct, frozen=True):
-    """Rules as tools send them."""
+class RuleBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule as tools send it."""
 
-    rules: list[RuleDetails] | None = None
+    filter: str
+    topic: str
+
+
+class RulesBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules as tools send them; an unknown field would be a rule that is not followed."""
+
+    rules: list[RuleBody] | None = None
     version: int | None = None
 
 
@@ -125,10 +132,11 @@ async def rules(request: AdminRequest) -> RulesDetails:
 
 async def set_rules(request: AdminRequest) -> None:
     """Replace all rules; 409 if they have another version than stated."""
-    body = await request.json(RulesBody)
-    if body.rules is None:
+    body = await request.value(RulesBody)
+    if body is None or body.rules is None:
         raise Invalid("rules are missing: an empty list is the default rule only")
-    await _clients(request).rules.set_rules(body.rules, body.version)
+    rules = [RuleDetails(one.filter, one.topic) for one in body.rules]
+    await _clients(request).rules.set_rules(rules, body.version)
 
 
 async def reset_rules(request: AdminRequest) -> None:

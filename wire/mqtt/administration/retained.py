@@ -11,14 +11,13 @@ import trio
 
 from magnetar.core.entry.mqtt import properties as stored_properties
 from magnetar.core.entry.mqtt.properties import MessageProperty, expires_at, fields
-from magnetar.core.kernel.errors import Invalid, NotFound
+from magnetar.core.kernel.errors import Invalid, InvalidName, NotFound
 from magnetar.core.ports.client_administration import Page, RetainedDetails, RetainedQuery
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.administration.pages import page_of
 from magnetar.wire.mqtt.services import MqttServices
+from magnetar.wire.mqtt.storage.retained import DELETED_AT_ONCE
 
-DELETED_AT_ONCE: Final = 50
-"""Deletions that are on their way to storage."""
 _NAMES: Final = {
     stored_properties.CONTENT_TYPE: "contentType",
     stored_properties.RESPONSE_TOPIC: "responseTopic",
@@ -32,13 +31,17 @@ class MqttRetainedAdministration:
         self._retained = services.retained
 
     async def topics(self, query: RetainedQuery) -> Page[str]:
-        if query.filter and not topics.is_filter(query.filter):
-            raise Invalid(f"{query.filter!r} is no topic filter")
+        if query.filter:
+            try:
+                topics.check_filter(query.filter)
+            except InvalidName as error:
+                raise Invalid(f"filter: {error}") from None
         names = self._retained.topics(query.filter or None)
         found, following = await page_of(names, query.after, query.limit)
         return Page(found, following)
 
     async def message(self, topic: str) -> RetainedDetails:
+        _check_name(topic)
         message = await self._retained.find(topic)
         if message is None:
             raise NotFound(f"no message is retained for {topic!r}")
@@ -54,6 +57,7 @@ class MqttRetainedAdministration:
         )
 
     async def delete(self, topic: str) -> None:
+        _check_name(topic)
         if not await self._retained.delete([topic]):
             raise NotFound(f"no message is retained for {topic!r}")
 
@@ -64,6 +68,11 @@ class MqttRetainedAdministration:
             deleted += await self._retained.delete(found[start : start + DELETED_AT_ONCE])
             await trio.lowlevel.checkpoint()
         return deleted
+
+
+def _check_name(topic: str) -> None:
+    if "\0" in topic or not topics.is_name(topic):
+        raise Invalid(f"topic: {topic!r} is no topic name, which has no wildcards and no U+0000")
 
 
 def _shown(properties: bytes) -> dict[str, object]:

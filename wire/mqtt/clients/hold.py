@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -43,6 +43,13 @@ SUBSCRIPTION: Final = "mqtt-sessions"
 ROUND_SECONDS: Final = 30.0
 RECORDS_PER_TURN: Final = 200
 """Records that are read before other tasks run."""
+
+
+class Waiting(NamedTuple):
+    """What sessions have not read yet."""
+
+    messages: int
+    bytes: int
 
 
 class Hold:
@@ -67,6 +74,8 @@ class Hold:
         self._advancing = trio.Lock()
         self._counts: Counter[str] | None = None
         """The sessions that needed each log in the last round."""
+        self.waiting = Waiting(0, 0)
+        """That of the slowest session of each log, estimated in the last round."""
 
     def sessions_in(self, log: str) -> int | None:
         """How many sessions needed a log in the last round; None before the first one."""
@@ -102,6 +111,7 @@ class Hold:
     async def _advance(self) -> None:
         held = dict(self._held())
         if not held:
+            self.waiting = Waiting(0, 0)
             return
         fresh, self._fresh = self._fresh, set()
         ends = {name: topic.ledger.chain.confirmed for name, topic in held.items()}
@@ -120,6 +130,17 @@ class Hold:
                     await self._release(name, topic)
             except BrokerError as error:
                 log.warning("%s: keeps more than sessions need: %s", name, error)
+        found = [self._waiting_in(topic) for topic in held.values()]
+        self.waiting = Waiting(sum(one.messages for one in found), sum(one.bytes for one in found))
+
+    def _waiting_in(self, topic: PersistentTopic) -> Waiting:
+        """As if all entries of a log had as many messages."""
+        subscription, ledger = topic.subscriptions.get(self.subscription), topic.ledger
+        if subscription is None or not ledger.chain.entries:
+            return Waiting(0, 0)
+        cursor, messages = subscription.cursor, ledger.confirmed_index - ledger.first_index
+        behind = messages * cursor.backlog // ledger.chain.entries
+        return Waiting(behind, ledger.bytes_after(cursor.mark_delete))
 
     async def _release(self, name: str, topic: PersistentTopic) -> None:
         self._releasing.add(name)

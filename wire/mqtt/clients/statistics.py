@@ -16,6 +16,9 @@ class MqttStatistics(Struct, frozen=True):
     """Sessions without a connection."""
     expired: int
     """Sessions that have expired since the start."""
+    waiting: int
+    """Messages that sessions have not read yet, estimated in the last round of `hold.py`."""
+    waiting_bytes: int
     session_bytes: int
     """Memory of the records of sessions."""
     session_bytes_stored: int

@@ -4,6 +4,10 @@ They are in memory only, with QoS 0 and as if retained. A new subscription gets 
 every `sys_interval` seconds, those that have changed. Wildcards of the first level do not match
 them [MQTT-4.7.2-1], and clients cannot publish there.
 
+`publish/bytes` is of whole packets, where mosquitto counts payloads. What is stored is retained
+messages, and what sessions have not read yet, of the last round of `hold.py`. `messages/stored`,
+`clients/active` and `clients/inactive` are older names that monitors still use.
+
 Averages are mosquitto's: of each interval, weighted so that the last minute, 5 or 15 minutes count
 for 63 %.
 """
@@ -37,6 +41,7 @@ AVERAGED: Final = {
     "load/publish/sent": "publishes_sent",
     "load/publish/dropped": "publishes_dropped",
     "load/sockets": "connections",
+    "load/connections": "connects",
 }
 """Topics of averages a minute, and the counters that they follow."""
 MINUTES: Final = (1, 5, 15)
@@ -86,8 +91,15 @@ class SysTopics:
             "publish/messages/received": traffic.publishes_received,
             "publish/messages/sent": traffic.publishes_sent,
             "publish/messages/dropped": traffic.publishes_dropped,
+            "publish/bytes/received": traffic.publish_bytes_received,
+            "publish/bytes/sent": traffic.publish_bytes_sent,
+            "messages/stored": now.retained + now.waiting,
+            "store/messages/count": now.retained + now.waiting,
+            "store/messages/bytes": now.retained_bytes + now.waiting_bytes,
             "clients/connected": now.connected,
+            "clients/active": now.connected,
             "clients/disconnected": now.asleep,
+            "clients/inactive": now.asleep,
             "clients/total": now.connected + now.asleep,
             "clients/maximum": now.connected_max,
             "clients/expired": now.expired,

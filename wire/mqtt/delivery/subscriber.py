@@ -273,8 +273,20 @@ class Subscriber(LaggingReader):
                 if self._pack(packet, messages.published_ms, grant, found.qos, number, dup=True):
                     return True
         if self.ids.get(number) == found:
-            self.ids.forget(number)  # too large, or no longer stored
+            self._give_up(number, found.qos)
         return True
+
+    def _give_up(self, number: int, qos: int) -> None:
+        """A message in flight is too large for this connection, or no longer stored. With QoS 2,
+        its receiver may have it, and drops what comes with its identifier until PUBREL. It answers
+        that whether it knows the identifier or not (4.3.3), so the exchange goes on as if PUBREC
+        had come.
+        """
+        if qos == 2:
+            self.ids.received(number)
+            self.when_saved(partial(self.release, [number]))
+        else:
+            self.ids.forget(number)
 
     # -- sending ----------------------------------------------------------------------------------
 

@@ -124,6 +124,11 @@ class Rules:
         return Rules(self.namespace, rules, former, confined=self._confined)
 
     @property
+    def targets(self) -> Sequence[TopicName | None]:
+        """The topic of each rule; None for `EACH`."""
+        return self._targets
+
+    @property
     def funnels(self) -> Sequence[TopicName]:
         """The topics that rules name."""
         return tuple(dict.fromkeys(name for name in self._targets if name is not None))

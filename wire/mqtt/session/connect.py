@@ -71,7 +71,9 @@ class ConnectionOutlet:
 
     def send(self, pieces: Sequence[bytes], packets: int) -> None:
         self._wire.pack(pieces)
-        self._connection.packed(sum(map(len, pieces)))
+        size = sum(map(len, pieces))
+        self._connection.packed(size)
+        self._traffic.publish_bytes_sent += size
         self._traffic.publishes_sent += packets
         self._traffic.packets_sent += packets - len(pieces)  # the wire counts pieces
 

@@ -278,6 +278,7 @@ class Publisher:
         self._await(run)
         self._pending_messages += messages
         self._services.traffic.publishes_received += messages
+        self._services.traffic.publish_bytes_received += run.size
         if self._pending_messages >= self._services.options.pending_messages_max:
             connection.pause(PAUSE_PUBLISHES)
         if not kept:

@@ -128,10 +128,19 @@ class KeyedLog:
     # -- reading ----------------------------------------------------------------------------------
 
     async def replay(self, apply: Apply) -> None:
-        """Read all entries in order. Damaged ones are logged, and skipped."""
+        """Read all entries in order. Damaged ones are logged, and skipped, also those that `apply`
+        finds to be damaged.
+        """
         async with aclosing(self.messages()) as messages:
             async for message in messages:
-                apply(message)
+                try:
+                    apply(message)
+                except (Corrupted, UnicodeDecodeError) as error:
+                    self._skipped(message.packet.topic, message.position, error)
+
+    def _skipped(self, key: bytes | None, position: Position, error: Exception) -> None:
+        named = "an unknown key" if key is None else repr(key)
+        log.error("%s: entry %d:%d of %s is skipped: %s", self.name, *position, named, error)
 
     async def messages(self) -> AsyncGenerator[KeyedMessage, None]:
         """The entries that there are now, one by one; other tasks run after each part."""
@@ -152,7 +161,7 @@ class KeyedLog:
         try:
             return list(_messages(sent, position))
         except Corrupted as error:
-            log.error("%s: entry %d:%d is skipped: %s", self.name, *position, error)
+            self._skipped(_key_in(sent), position, error)
             return ()
 
     async def message_at(self, position: Position) -> KeyedMessage:
@@ -209,3 +218,15 @@ def _messages(sent: bytes, position: Position) -> Iterator[KeyedMessage]:
     published_ms = form.publish_time(sent)
     for packet in run:
         yield KeyedMessage(position, published_ms, run.client_id, packet)
+
+
+def _key_in(sent: bytes) -> bytes | None:
+    """The key of a damaged entry, if that can be read."""
+    try:
+        run = form.run_of(sent)
+        _, at = runs.length_at(run.data, run.packets_at + 1, len(run.data))
+        size = runs.u16_at(run.data, at)
+    except Corrupted:
+        return None
+    key = run.data[at + 2 : at + 2 + size]
+    return key if size and len(key) == size else None

@@ -11,7 +11,10 @@ Both are bytes, without the topic, which the tree has:
 
     in memory   u8 first byte of PUBLISH | position | time | size, client id | size, properties
                 | payload; numbers are varints
-    beyond it   u8 0 | position
+    beyond it   u8 0 | position | when it expires, in ms since 1970, if it does
+
+Expired messages are sent to nobody, and deleted within a minute, as by an empty payload; so
+compaction removes them from storage.
 
 The topics are always in memory, and have a budget of their own; a new one beyond it is refused.
 
@@ -26,6 +29,7 @@ in memory do not exceed the budget by more than one message.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -49,6 +53,8 @@ log = logging.getLogger(__name__)
 
 MESSAGES_PER_TURN: Final = 100
 SWEEP_SECONDS: Final = 60.0
+DELETED_AT_ONCE: Final = 50
+"""Deletions that are on their way to storage."""
 _READ: Final = b"\0"
 """The message is read from storage."""
 
@@ -82,6 +88,8 @@ class RetainedMessages:
         """Bytes of the messages in memory."""
         self._begun = self._ended = 0
         """Writes, which end in their order."""
+        self._writing: Counter[str] = Counter()
+        """The same by topic."""
         self._waiting = trio.lowlevel.ParkingLot()
         """Replays that wait for writes which have begun before them."""
         self._may_expire = False
@@ -125,12 +133,16 @@ class RetainedMessages:
 
         def stored(result: Position | BrokerError) -> None:
             self._ended += 1
+            self._writing[message.topic] -= 1
+            if not self._writing[message.topic]:
+                del self._writing[message.topic]
             self._waiting.unpark_all()
             if not isinstance(result, BrokerError):
                 self._apply(KeyedMessage(result, now_ms, client_id, publish))
             done(result)
 
         self._begun += 1
+        self._writing[message.topic] += 1
         self._stored.append(head + packet, now_ms, stored)
 
     def is_full_for(self, topic: str) -> bool:
@@ -140,13 +152,13 @@ class RetainedMessages:
     def _apply(self, message: KeyedMessage) -> None:
         """Put one stored message into the tree, or remove one."""
         name, deadline = message.packet.topic.decode(), _deadline(message)
-        if not message.packet.payload or self._is_over(deadline):
+        if not message.packet.payload:
             self._forget(self._tree.remove(name))
             return
         self._may_expire = self._may_expire or deadline is not None
         value = _packed(message)
         if self.bytes + len(value) > self._bytes_max:
-            value = _READ + _position(message.position)
+            value = _READ + _position(message.position) + (varint(deadline) if deadline else b"")
         else:
             self.bytes += len(value)
         self._forget(self._tree.get(name))
@@ -159,38 +171,53 @@ class RetainedMessages:
     # -- expiry -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Forget messages that have expired, until cancelled."""
+        """Delete messages that have expired, until cancelled."""
         while True:
             await trio.sleep(SWEEP_SECONDS)
             if self._may_expire:
                 await self.sweep()
 
     async def sweep(self) -> None:
-        """Forget the messages in memory that have expired (3.3.2.3.3). In storage they stay until
-        others replace them; a start passes over them.
-        """
-        may_expire = False
+        """Delete the messages that have expired (3.3.2.3.3)."""
+        self._may_expire = may_expire = False
+        expired: list[str] = []
         for found in self._tree.all():
             if found is None:
                 await trio.lowlevel.checkpoint()
                 continue
             name, value = found
-            deadline = None if value[:1] == _READ else _deadline(_unpacked(name, value))
-            if not self._is_over(deadline):
-                may_expire = may_expire or deadline is not None
-            elif self._tree.get(name) is value:
-                self._forget(self._tree.remove(name))
-        self._may_expire = may_expire
+            deadline = _deadline_in(name, value)
+            may_expire = may_expire or deadline is not None
+            if self._is_over(deadline):
+                expired.append(name)
+        self._may_expire = self._may_expire or may_expire
+        try:
+            for start in range(0, len(expired), DELETED_AT_ONCE):
+                await self.delete(expired[start : start + DELETED_AT_ONCE], self._has_expired)
+        except BrokerError as error:
+            log.warning("expired retained messages are deleted later: %s", error)
+
+    def _has_expired(self, topic: str) -> bool:
+        """Whether it is to be deleted: no other message is there, or on its way."""
+        value = self._tree.get(topic)
+        return (
+            value is not None
+            and topic not in self._writing
+            and self._is_over(_deadline_in(topic, value))
+        )
 
     def _is_over(self, deadline: int | None) -> bool:
         return deadline is not None and deadline <= self._broker.clock.wall_ms()
 
     # -- deleting ---------------------------------------------------------------------------------
 
-    async def delete(self, topics: Sequence[str]) -> int:
+    async def delete(
+        self, topics: Sequence[str], only_if: Callable[[str], bool] | None = None
+    ) -> int:
         """Delete messages; returns how many there were. Stored when this returns."""
-        present = [topic for topic in topics if self._tree.get(topic) is not None]
         await self.prepare()
+        is_there = only_if or (lambda topic: self._tree.get(topic) is not None)
+        present = [topic for topic in topics if is_there(topic)]
         now_ms = self._broker.clock.wall_ms()
         waits: list[Completion[Position]] = []
         for topic in present:
@@ -212,7 +239,8 @@ class RetainedMessages:
     async def find(self, topic: str) -> KeyedMessage | None:
         """The message of a topic; None if there is none."""
         value = self._tree.get(topic)
-        return None if value is None else await self._message(topic, value)
+        found = None if value is None else await self._message(topic, value)
+        return None if found is None or self._is_over(_deadline(found)) else found
 
     def replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
         """Send the retained messages that a subscription matches, also those that are being stored:
@@ -248,7 +276,7 @@ class RetainedMessages:
             try:
                 message = await self._message(*found)
             except BrokerError as error:
-                log.error("a retained message cannot be read: %s", error)
+                log.error("the retained message of %r cannot be read: %s", found[0], error)
                 continue
             if message is None or self._is_over(_deadline(message)):
                 continue
@@ -291,6 +319,14 @@ def _deadline(message: KeyedMessage) -> int | None:
     """When it expires, in ms since 1970; None for never."""
     properties = message.packet.properties
     return expires_at(properties, message.published_ms) if properties else None
+
+
+def _deadline_in(name: str, value: bytes) -> int | None:
+    """The same for a value of the tree."""
+    if value[:1] != _READ:
+        return _deadline(_unpacked(name, value))
+    _, at = _position_at(value, len(_READ))
+    return _number(value, at)[0] if at < len(value) else None
 
 
 def _packed(message: KeyedMessage) -> bytes:

@@ -111,7 +111,13 @@ async def test_retained_messages(both: Both) -> None:
     await both.visitor.does("DELETE", f"{RETAINED}/a%2F1")
     await both.visitor.fails(404, "GET", f"{RETAINED}/a%2F1")
     await both.visitor.fails(404, "DELETE", f"{RETAINED}/a%2F1")
-    await both.visitor.fails(400, "GET", f"{RETAINED}?filter=a/%23/b")
+    for method in ("GET", "DELETE"):
+        for filter in ("a/%23/b", "$share/g/a", "a%00"):
+            reason = await both.visitor.fails(400, method, f"{RETAINED}?filter={filter}")
+            assert reason.startswith("filter: ")
+        for topic in ("a%2F%23", "a%00", "%2B"):
+            reason = await both.visitor.fails(400, method, f"{RETAINED}/{topic}")
+            assert reason.startswith("topic: ")
 
 
 async def test_retained_messages_are_deleted_by_filter(both: Both) -> None:
@@ -145,7 +151,19 @@ async def test_rules(both: Both) -> None:
     [
         (400, {}, "rules are missing"),
         (400, {"rules": [{"filter": "a"}]}, "topic"),
-        (400, {"rules": 1}, "array"),
+        (
+            400,
+            {"rules": 1},
+            "the body is invalid: Expected `array | null`, got `int`",
+        ),
+        (400, {"rules": [], "versions": 1}, "unknown field `versions`"),
+        (400, {"rules": [{"filter": "a", "topic": "a", "qos": 1}]}, "`qos` - at `$.rules[0]`"),
+        (400, {"rules": [{"filter": 1, "topic": "a"}]}, "at `$.rules[0].filter`"),
+        (
+            412,
+            {"rules": [{"filter": "$share/g/a", "topic": "a"}]},
+            "rules[0].filter: '$share/g/a'",
+        ),
         (412, {"rules": [{"filter": "a/#/b", "topic": "a"}]}, "'a/#/b' is no topic filter"),
         (412, {"rules": [{"filter": "a", "topic": "non-persistent://public/default/a"}]}, "keeps"),
         (412, {"rules": [{"filter": "a", "topic": "a/b/c/d/e"}]}, ""),

@@ -44,3 +44,32 @@ async def test_what_could_not_be_followed_is_refused(
     with pytest.raises(error):
         await administration.set_rules(rules, None)
     assert await administration.rules() == RulesDetails([], True, 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (RuleDetails("", "a"), "rules[1].filter: '' is no topic filter"),
+        (RuleDetails("b/#/c", "a"), "rules[1].filter: 'b/#/c' is no topic filter"),
+        (RuleDetails("b\0", "a"), "rules[1].filter: 'b\\x00' has U+0000"),
+        (RuleDetails("$share/g/b", "a"), "rules[1].filter: '$share/g/b' is a shared subscription"),
+        (RuleDetails("$SYS/#", "a"), "rules[1].filter: topics below $SYS are not stored"),
+        (RuleDetails("persistent://a/b/c", "a"), "rules[1].filter: 'persistent://a/b/c' names"),
+        (RuleDetails("a/#", "b"), "rules[1].filter: 'a/#' is there twice"),
+        (RuleDetails("b", ""), "rules[1].topic: "),
+        (RuleDetails("b", "{each}{each}"), "rules[1].topic: {each} stands alone"),
+        (RuleDetails("b", "x-{each}"), "rules[1].topic: {each} stands alone"),
+        (RuleDetails("b", "b\0"), "rules[1].topic: 'b\\x00' has U+0000"),
+        (RuleDetails("b", "b-partition-0"), "rules[1].topic: b-partition-0 is one partition"),
+        (RuleDetails("b", "__b"), "rules[1].topic: __b is reserved for the server"),
+        (RuleDetails("b", "pulsar/system/b"), "rules[1].topic: pulsar/system is the server's own"),
+        (RuleDetails("b", "non-persistent://a/b/c"), "rules[1].topic: non-persistent://a/b/c"),
+        (RuleDetails("b", "public/none/a"), "rules[1].topic: namespace public/none does not exist"),
+    ],
+)  # fmt: skip
+async def test_the_refusal_names_the_field_and_the_reason(
+    stage: Stage, rule: RuleDetails, text: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        await MqttRuleAdministration(stage.services).set_rules([A, rule], None)
+    assert str(refused.value).startswith(text)

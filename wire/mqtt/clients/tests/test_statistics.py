@@ -17,7 +17,8 @@ async def test_what_there_is(stage: Stage) -> None:
     assert 250 < now.session_bytes < 1_000
     assert 1_000 < now.subscription_bytes < 2_000
     assert now == MqttStatistics(
-        connected=1, connected_max=1, asleep=1, expired=0, session_bytes=now.session_bytes,
+        connected=1, connected_max=1, asleep=1, expired=0, waiting=0, waiting_bytes=0,
+        session_bytes=now.session_bytes,
         session_bytes_stored=now.session_bytes_stored,
         subscriptions=2, subscription_bytes=now.subscription_bytes, shared_subscriptions=1,
         retained=1, retained_bytes=stage.services.retained.bytes,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from magnetar.core.testing.clock import FixedClock
@@ -40,13 +42,14 @@ async def test_later_only_what_has_changed(stage: Stage) -> None:
     await client.says(subscribe((SYS + "clients/+", 1), (SYS + "version", 1)))
     stage.services.sys_topics.publish()
     first = await client.receive()
-    assert len(values(first)) == 6
+    assert len(values(first)) == 8
     assert not any(one.retain for one in first)
     stage.services.sys_topics.publish()
     assert await client.receive() == []
     await stage.connected("another")
     stage.services.sys_topics.publish()
     assert values(await client.receive()) == {
+        SYS + "clients/active": b"2",
         SYS + "clients/connected": b"2",
         SYS + "clients/total": b"2",
         SYS + "clients/maximum": b"2",
@@ -64,6 +67,42 @@ async def test_counters_follow_the_traffic(stage: Stage) -> None:
     assert traffic.packets_sent == 2 + 1 + 10 + 10
     assert traffic.bytes_sent > 100 < traffic.bytes_received
     assert traffic.connections == 2
+
+
+async def test_names_that_monitors_use(stage: Stage) -> None:
+    """All that mosquitto 2.0.11 publishes, but for its heap; meanings are those of mosquitto(8)."""
+    sleeper = await stage.subscribed("s", ("t/#", 1), clean=False)
+    await sleeper.leaves()
+    writer = await stage.connected("w")
+    await writer.says(
+        publish("t/1", b"12345", qos=1, number=1, retain=True), publish("t/2", b"", qos=1, number=2)
+    )
+    await stage.services.hold.advance()
+    reader = await stage.subscribed("r", ("t/1", 0))
+    sent = sum(one.size for one in await reader.receive())
+    monitor = await stage.connected("m")
+    found = values((await monitor.says(subscribe(("$SYS/#", 0))))[1:])
+    expected = {
+        "clients/active": b"3",
+        "clients/inactive": b"1",
+        "messages/stored": b"3",
+        "store/messages/count": b"3",
+        "publish/bytes/received": b"%d" % (2 + 2 + 3 + 2 + 5 + 2 + 2 + 3 + 2),
+    }
+    assert {name: found[SYS + name] for name in expected} == expected
+    assert int(found[SYS + "store/messages/bytes"]) > 10
+    assert int(found[SYS + "publish/bytes/sent"]) >= sent
+    stage.services.sys_topics.publish()
+    loads = values(await monitor.receive())
+    for minutes, weight in ((1, 60), (5, 300), (15, 900)):
+        average = float(loads[f"{SYS}load/connections/{minutes}min"])
+        assert average == pytest.approx(4 * 6 * (1 - math.exp(-10 / weight)), abs=0.01)
+    await sleeper.is_cut()
+    client, (_, *messages) = await stage.connects("s", clean=False)
+    await client.acknowledges(*messages)
+    await stage.forward(1)  # its record is stored
+    await stage.services.hold.advance()
+    assert stage.services.statistics().waiting == 0
 
 
 @pytest.mark.parametrize("filter", ["#", "+/broker/version", "+/#"])

@@ -15,11 +15,11 @@ from magnetar.core.testing.bench import NO_AGE, Bench, settled
 from magnetar.core.testing.broker import Stores
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.mqtt.codec.publishes import Publish, TopicNames, one_by_one, parse_publishes
-from magnetar.wire.mqtt.conftest import serving
+from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.delivery.feed import Feed, FeedReader
 from magnetar.wire.mqtt.delivery.matcher import Matcher, TopicSubscription
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
-from magnetar.wire.mqtt.tests.peer import acknowledge, publish, subscribe
+from magnetar.wire.mqtt.tests.peer import V3, V5, Received, acknowledge, publish, subscribe
 
 
 class Outlet:
@@ -277,3 +277,65 @@ async def test_a_retained_message_of_qos_2_is_sent_once_it_is_recorded() -> None
         assert await client.receive() == []
         stores.ledgers.sync()
         assert [one.payload for one in await client.receive()] == [b"old", b"new"]
+
+
+async def in_flight_to(stage: Stage, version: int, *, retain: bool = False) -> Received:
+    """A message of QoS 2 that a client has received, whose PUBREC the server has not."""
+    writer = await stage.connected("w")
+    packet = publish("t", b"x" * 300, qos=2, number=1, retain=retain)
+    properties = b"\x11\0\0\0\x64" if version == V5 else b""
+    client = await stage.connected("c", version=version, clean=False, properties=properties)
+    if retain:
+        await writer.completes(*await writer.says(packet))
+    answers = await client.says(subscribe(("t", 2), version=version))
+    if not retain:
+        await writer.completes(*await writer.says(packet))
+        answers += await client.receive()
+    _, sent = answers
+    assert (sent.kind, sent.flags >> 1 & 3) == ("PUBLISH", 2)
+    await client.is_cut()
+    return sent
+
+
+async def exchange_ends(
+    stage: Stage, version: int, sent: Received, properties: bytes = b""
+) -> None:
+    """PUBREL is sent, and no other message has its identifier until PUBCOMP."""
+    properties += b"\x11\0\0\0\x64" if version == V5 else b""
+    client, (connack, *got) = await stage.connects(
+        "c", version=version, clean=False, properties=properties
+    )
+    assert connack.number == 1
+    got += await client.receive()
+    assert [(one.kind, one.number) for one in got] == [("PUBREL", sent.number)]
+    assert client.session.client is not None
+    ids = client.session.client.subscriber.ids
+    assert [(number, one.released) for number, one in ids] == [(sent.number, True)]
+    await client.says(acknowledge("PUBCOMP", sent.number))
+    assert len(ids) == 0
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+@pytest.mark.parametrize("retain", [False, True])
+async def test_an_exchange_of_qos_2_ends_whose_message_is_gone(version: int, retain: bool) -> None:
+    """4.3.3: its receiver may have it, and drops what comes with that identifier until PUBREL. It
+    answers PUBREL also if it does not know the identifier.
+    """
+    stores = Stores()
+    async with serving(stores) as stage:
+        sent = await in_flight_to(stage, version, retain=retain)
+        topic = (await stage.services.logs.open_for("t")).topic
+        if retain:
+            topic = await stage.services.retained._stored.open()
+        assert topic is not None
+        ledger_id, entry_id = topic.ledger.chain.confirmed
+    stores.ledgers.ledgers[ledger_id].damaged.add(entry_id)
+    async with serving(stores) as stage:
+        await exchange_ends(stage, version, sent)
+
+
+async def test_an_exchange_of_qos_2_ends_whose_message_is_too_large_now() -> None:
+    """[MQTT-3.1.2-25]: as if sending it had been completed."""
+    async with serving() as stage:
+        sent = await in_flight_to(stage, V5)
+        await exchange_ends(stage, V5, sent, b"\x27" + (200).to_bytes(4, "big"))

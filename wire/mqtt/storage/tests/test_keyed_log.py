@@ -7,7 +7,10 @@ import logging
 import pytest
 import trio
 
+from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.mqtt import form
+from magnetar.core.entry.mqtt.run import head, packet
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
@@ -124,3 +127,50 @@ async def test_what_is_appended_fails_if_it_cannot_be_loaded_again() -> None:
             log.put(b"k", b"%d" % number, results.append)
         await settled()
         assert [type(result) for result in results] == [NotReady, NotReady]
+
+
+async def stored_as(broker: Broker, log: KeyedLog, run: bytes) -> None:
+    topic = await log.open()
+    done = Completion[Position]()
+    topic.publish([form.head(1, 1) + run], [1], done.done)
+    await done.result()
+
+
+@pytest.mark.parametrize(
+    ("packet", "named"),
+    [
+        (packet(0x31, b"key", None, b"value")[:-1], b"key"),
+        (packet(0x31, b"\xff", None, b"value")[:-1], b"\xff"),
+        (b"\x31\x7f\0\7key", None),
+        (b"\x31\xff\xff\xff\xff", None),
+    ],
+)
+async def test_a_damaged_entry_is_named_by_its_key(
+    caplog: pytest.LogCaptureFixture, packet: bytes, named: bytes | None
+) -> None:
+    async with running() as broker:
+        log = KeyedLog(broker, NAME)
+        await stored_as(broker, log, head(b"", has_properties=False) + packet)
+        await log.store(b"other", b"1")
+        assert await contents(log) == {b"other": b"1"}
+    (line,) = [line for line in caplog.messages if "is skipped" in line]
+    assert (f"of {named!r}" if named else "of an unknown key") in line
+
+
+async def test_what_its_reader_cannot_apply_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as broker:
+        log = KeyedLog(broker, NAME)
+        for key in (b"a", b"b", b"c"):
+            await log.store(key, b"1")
+        found = []
+
+        def apply(message: KeyedMessage) -> None:
+            if message.packet.topic == b"b":
+                raise Corrupted("it is damaged")
+            found.append(message.packet.topic)
+
+        await log.replay(apply)
+    assert found == [b"a", b"c"]
+    (line,) = [line for line in caplog.messages if "is skipped" in line]
+    assert "of b'b'" in line
+    assert line.endswith("it is damaged")

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
+from magnetar.core.entry.mqtt import run as runs
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.tests import peer
@@ -137,11 +142,12 @@ async def test_none_comes_to_a_filter_that_is_unsubscribed() -> None:
         assert await reader.says(peer.PINGREQ) != []
 
 
-async def test_messages_that_expire_are_forgotten() -> None:
-    """(3.3.2.3.3) Also by a start; one that replaces them meanwhile stays."""
+@pytest.mark.parametrize("budget", [0, 1_000_000])
+async def test_messages_that_expire_are_deleted(budget: int) -> None:
+    """(3.3.2.3.3) Also if they are in storage only; one that replaces them meanwhile stays."""
     stores = Stores()
     expiry = b"\x02\0\0\0\x0a"
-    async with serving(stores) as stage:
+    async with serving(stores, retained_bytes_max=budget) as stage:
         writer = await stage.connected("w", version=V5)
         for topic in ("a", "b", "c"):
             await writer.says(
@@ -157,8 +163,84 @@ async def test_messages_that_expire_are_forgotten() -> None:
         reader = await stage.connected("r")
         _, *got = await reader.says(subscribe(("#", 0)))
         assert sorted(one.topic for one in got) == ["b", "stays"]
+        assert await retained.find("a") is None
         await retained.sweep()
         assert sorted(retained.topics()) == ["b", "stays"]
-        assert retained.bytes < size
+        assert retained.bytes < size or not budget
+        assert [await stored_for(stage, topic) for topic in "abc"] == [b"", b"new", b""]
     async with serving(stores) as stage:
         assert sorted(stage.services.retained.topics()) == ["b", "stays"]
+
+
+async def stored_for(stage: Stage, topic: str) -> bytes:
+    """The last payload in the log for a topic: what compaction leaves."""
+    found = b"never there"
+    async for message in stage.services.retained._stored.messages():
+        if message.packet.topic.decode() == topic:
+            found = message.packet.payload
+    return found
+
+
+async def test_messages_that_have_expired_while_no_server_ran_are_deleted() -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        writer = await stage.connected("w", version=V5)
+        await writer.says(publish("a", b"x", retain=True, version=V5, properties=b"\x02\0\0\0\x0a"))
+    stores.clock.forward(11)
+    async with serving(stores) as stage:
+        assert (await retained(stage, "#")) == []
+        await stage.services.retained.sweep()
+        assert stage.services.retained.count == 0
+        assert await stored_for(stage, "a") == b""
+
+
+async def test_a_message_that_is_being_replaced_is_not_deleted(stage: Stage) -> None:
+    """The deletion would come behind the new message, and delete that."""
+    writer = await stage.connected("w", version=V5)
+    for topic in ("a", "b"):
+        expiry = b"\x02\0\0\0\x0a"
+        await writer.says(publish(topic, b"x", retain=True, version=V5, properties=expiry))
+    await stage.forward(11)
+    stage.stores.ledgers.sync_at_once = False
+    writer.feed(publish("a", b"new", retain=True, version=V5))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stage.services.retained.sweep)
+        await settled()
+        stage.stores.ledgers.sync()
+    await settled()
+    stage.stores.ledgers.sync()
+    await settled()
+    assert list(stage.services.retained.topics()) == ["a"]
+    assert await stored_for(stage, "a") == b"new"
+
+
+async def test_a_sweep_that_fails_is_repeated(stage: Stage) -> None:
+    writer = await stage.connected("w", version=V5)
+    expiry = b"\x02\0\0\0\x0a"
+    await writer.says(publish("a", b"x", retain=True, version=V5, properties=expiry))
+    await stage.forward(11)
+    stage.stores.ledgers.full = True
+    await stage.services.retained.sweep()
+    assert stage.services.retained._may_expire
+    stage.stores.ledgers.full = False
+    await stage.services.retained.sweep()
+    assert stage.services.retained.count == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "properties"), [(b"t", b"\x02\0"), (b"\xff", b""), (b"t", b"\x7f")]
+)
+async def test_a_damaged_one_is_named_and_keeps_no_server_from_starting(
+    caplog: pytest.LogCaptureFixture, topic: bytes, properties: bytes
+) -> None:
+    stores = Stores()
+    async with serving(stores) as stage:
+        await retain(stage, ("whole", b"x"), qos=1)
+        log, done = stage.services.retained._stored, Completion[Position]()
+        packet = runs.packet(0x31, topic, properties, b"x")
+        log.append(runs.head(b"c", has_properties=True) + packet, 1, done.done)
+        await done.result()
+    async with serving(stores) as stage:
+        assert list(stage.services.retained.topics()) == ["whole"]
+    (line,) = [line for line in caplog.messages if "is skipped" in line]
+    assert f"of {topic!r}" in line
