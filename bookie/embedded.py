@@ -119,7 +119,7 @@ class EmbeddedStore:
             journal_direct=journal.direct,
             write_cache_bytes=parts.cache.bytes,
             write_cache_entries=parts.cache.entries,
-            read_cache_bytes=bookie.read_cache_bytes,
+            read_cache_bytes=bookie.read_cache.bytes,
             checkpoints=parts.checkpointer.count,
             checkpoint_seconds=parts.checkpointer.seconds.copy(),
             entry_logs=collected.entry_logs,
@@ -134,6 +134,10 @@ class EmbeddedStore:
             disk_used_part=parts.disk.usage.used_part,
             disk_free_bytes=parts.disk.usage.free_bytes,
         )
+
+    def drop_read_cache(self) -> None:
+        """Forget what was read from entry logs, as at the end of a start: it reads logs through."""
+        self._bookie.read_cache.clear()
 
     async def checkpoint(self) -> None:
         """Make a checkpoint now: for tests, benchmarks, operators."""
@@ -304,7 +308,9 @@ async def _running(
             failed(reason)
 
         scrubber = _scrubber(storage, metadata, collector, settings)
-        keep = BookieHousekeeping(settings, checkpointer, collector, scrubber.run, storage_failed)
+        keep = BookieHousekeeping(
+            settings, checkpointer, collector, scrubber.run, storage_failed, bookie.read_cache.age
+        )
         nursery.start_soon(keep.run)
         parts = _Parts(cache, checkpointer, collector, disk, flusher, scrubber)
         client = LedgerClient(settings.bookie_id, bookie, metadata, machine, flusher.call_soon)

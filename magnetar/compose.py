@@ -70,6 +70,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
                     for listener in front.listeners:
                         link.listen(listener)
                     nursery.start_soon(front.run)
+                store.drop_read_cache()
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 ready(ReadyReport(parts.addresses()))
                 await stop.wait()

@@ -107,7 +107,7 @@ class Bookie:
         self._cache = cache
         self._checkpointer = checkpointer
         self._disk = checkpointer.disk
-        self._read_cache = ReadCache(settings.read_cache_bytes)
+        self.read_cache = ReadCache(settings.read_cache_bytes)
         self._ledgers: dict[int, LedgerState] = {}
         self._threads = storage.machine.threads
         self._readers = self._threads.workers(settings.read_threads_max, abandon=True)
@@ -248,7 +248,7 @@ class Bookie:
 
     def read_at_once(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
         """Payloads that an earlier read has left ready in memory, or none. Plain call."""
-        run = self._read_cache.find(ledger_id, first)
+        run = self.read_cache.find(ledger_id, first)
         if not isinstance(run, LargeEntries):
             return []
         found = run.checked_payloads(first, last, bytes_max)
@@ -262,7 +262,7 @@ class Bookie:
     ) -> list[bytes] | None:
         """None if the entry is not cached; empty if it does not fit and `more` precede it."""
         written = self._cache.find(ledger_id, first)
-        run = written or self._read_cache.find(ledger_id, first)
+        run = written or self.read_cache.find(ledger_id, first)
         if run is None:
             return None
         if more and run.payload_bytes(first) > bytes_max:
@@ -273,7 +273,7 @@ class Bookie:
         try:
             found = run.checked_payloads(first, last, bytes_max)
         except Corrupted:  # read as a neighbour: the index may point to an intact copy
-            self._read_cache.drop(run)
+            self.read_cache.drop(run)
             return None
         self.counters.from_read_cache += 1
         return found
@@ -286,7 +286,7 @@ class Bookie:
 
         None if `more` entries precede this one, and it is missing or does not fit.
         """
-        before = self._read_cache.find(ledger_id, first - 1)
+        before = self.read_cache.find(ledger_id, first - 1)
         going_on = last > first or before is not None or more
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
         neighbour = before.payload_bytes(first - 1) if before is not None else 0
@@ -302,7 +302,7 @@ class Bookie:
             # damaged entry must raise another one.
             raise EntryNotFound(f"there is no entry {ledger_id}:{first}")
         self.counters.from_disk += 1
-        self._read_cache.put(run)
+        self.read_cache.put(run)
         if more and run.payload_bytes(first) > bytes_max:
             return None
         return run.checked_payloads(first, last, bytes_max)
@@ -414,9 +414,5 @@ class Bookie:
         if len(deleted) > DELETED_MAX:
             del deleted[next(iter(deleted))]
         self._checkpointer.rows.pop(ledger_id, None)
-        self._read_cache.forget(ledger_id)
+        self.read_cache.forget(ledger_id)
         self._ledgers.pop(ledger_id, None)  # a later add is refused in `_touch`
-
-    @property
-    def read_cache_bytes(self) -> int:
-        return self._read_cache.bytes

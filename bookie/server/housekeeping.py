@@ -21,6 +21,8 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
 
 LOOK_SECONDS: Final = 0.02
 """The pause between two steps of reading an index, of a millisecond or two: 100,000 entries/s."""
+AGE_SECONDS: Final = 10.0
+"""What is read from entry logs stays cached for so long, and at most twice as long."""
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +98,10 @@ class BookieHousekeeping:
         collector: Collector,
         scrub: Callable[[], Awaitable[None]],
         failed: Callable[[str], None],
+        age: Callable[[], None],
     ) -> None:
-        """`scrub` reads entry logs through until cancelled."""
+        """`scrub` reads entry logs through until cancelled; `age` drops what is cached for long."""
+        self._age = age
         self._scrub_logs = scrub
         self._settings = settings
         self._storage = checkpointer.storage
@@ -118,6 +122,7 @@ class BookieHousekeeping:
                 nursery.start_soon(self._disk_checks)
                 nursery.start_soon(self._read_indexes)
                 nursery.start_soon(self._scrub)
+                nursery.start_soon(self._age_cache)
 
     async def _checkpoints(self) -> None:
         try:
@@ -152,3 +157,8 @@ class BookieHousekeeping:
         while True:
             await trio.sleep(self._settings.disk_check_interval_seconds)
             self._disk.check_and_log()
+
+    async def _age_cache(self) -> None:
+        while True:
+            await trio.sleep(AGE_SECONDS)
+            self._age()

@@ -7,8 +7,15 @@ returns free memory to its host) may have to be allocated by the host. The same 
 0.20 us a message, depending on the heap's layout. With the limits below it always costs 0.13 us.
 
 But glibc also retains everything below a block that is still in use, however much that is: after a
-flood, most of the heap. So the server checks regularly how much has been free for a while, and if
-that exceeds the retained amount, it returns all free pages to the system (`malloc_trim`).
+flood, most of the heap. So the server returns all free pages to the system (`malloc_trim`) when
+
+    it is ready     its start has read and dropped much
+    it is quiet     and has freed something since; a load takes it again, in some milliseconds
+    under load      if for a while more was free than the retained amount
+
+By default each thread has a heap of its own, whose free memory no other thread uses: those of the
+checkpoint and of RocksDB had 20 MB each after a load. Here all threads share one. They seldom wait
+for each other, since those that allocate much hold the interpreter's lock anyway.
 
 glibc only; elsewhere nothing is changed.
 """
@@ -16,6 +23,8 @@ glibc only; elsewhere nothing is changed.
 from __future__ import annotations
 
 import ctypes
+import math
+import resource
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -25,6 +34,7 @@ import trio
 
 TRIM_THRESHOLD: Final = -1
 MMAP_THRESHOLD: Final = -3
+ARENA_MAX: Final = -8
 """Option numbers of `mallopt`."""
 KEPT_BYTES: Final = 64 * 1024 * 1024
 """The most free memory that is retained."""
@@ -39,12 +49,20 @@ def keep_what_is_freed() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    return bool(mallopt(MMAP_THRESHOLD, BLOCK_BYTES) and mallopt(TRIM_THRESHOLD, KEPT_BYTES))
+    return bool(
+        mallopt(MMAP_THRESHOLD, BLOCK_BYTES)
+        and mallopt(TRIM_THRESHOLD, KEPT_BYTES)
+        and mallopt(ARENA_MAX, 1)
+    )
 
 
 LOOK_SECONDS: Final = 5.0
 LOOKS: Final = 4
 """Memory that was free in this many checks in a row is not needed."""
+QUIET_SHARE: Final = 0.1
+"""The part of a core below which the server is quiet."""
+QUIET_BYTES: Final = 2 * 1024 * 1024
+"""Less free memory than this is not worth a search."""
 
 
 class _Counts(ctypes.Structure):
@@ -68,9 +86,45 @@ def free_counter() -> Callable[[], int] | None:
     return lambda: int(count().fordblks)
 
 
-def give_back() -> None:
-    """Return unused pages to the system. Call it in a thread."""
-    ctypes.CDLL(None).malloc_trim(KEPT_BYTES)
+def give_back(kept_bytes: int = 0) -> None:
+    """Return unused pages to the system, but for the end of the heap. Call it in a thread."""
+    ctypes.CDLL(None).malloc_trim(kept_bytes)
+
+
+def seconds_worked() -> float:
+    """The CPU time of all threads so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+class Looks:
+    """What regular checks have seen, and whether memory is to be given back."""
+
+    def __init__(self) -> None:
+        self._free: deque[int] = deque(maxlen=LOOKS)
+        self._worked = math.inf  # so that the first look finds a quiet server
+        self._given_back = 0
+        """The free bytes when memory was given back since the server is quiet."""
+
+    def look(self, free_bytes: int, worked: float) -> int | None:
+        """The free bytes and the CPU seconds now; returns how many bytes to retain, None for all.
+
+        Bytes that were given back are still free ones, in the sense of the C library.
+        """
+        quiet = worked - self._worked < QUIET_SHARE * LOOK_SECONDS
+        self._worked = worked
+        if quiet:
+            self._free.clear()
+            if free_bytes < self._given_back + QUIET_BYTES:
+                return None
+            self._given_back = free_bytes
+            return 0
+        self._given_back = 0
+        self._free.append(free_bytes)
+        if len(self._free) == LOOKS and min(self._free) > KEPT_BYTES:
+            self._free.clear()
+            return KEPT_BYTES
+        return None
 
 
 async def give_back_what_is_not_needed() -> None:
@@ -78,10 +132,9 @@ async def give_back_what_is_not_needed() -> None:
     counted = free_counter()
     if counted is None:
         return
-    free: deque[int] = deque(maxlen=LOOKS)
+    looks = Looks()
     while True:
+        kept_bytes = looks.look(counted(), seconds_worked())
+        if kept_bytes is not None:
+            await trio.to_thread.run_sync(give_back, kept_bytes)
         await trio.sleep(LOOK_SECONDS)
-        free.append(counted())
-        if len(free) == LOOKS and min(free) > KEPT_BYTES:
-            free.clear()
-            await trio.to_thread.run_sync(give_back)

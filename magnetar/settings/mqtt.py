@@ -95,7 +95,7 @@ class Mqtt(Struct, frozen=True):
             "storage when their clients come back.",
             ge=1,
         ),
-    ] = 32
+    ] = 16
     session_storage_mb: Annotated[
         int,
         Meta(

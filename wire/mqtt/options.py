@@ -40,7 +40,7 @@ class MqttOptions(Struct, frozen=True):
     """Bytes of the subscriptions of one session in its record."""
     subscriptions_bytes_max: int = 256 * 1024 * 1024
     """Memory for the subscriptions of all connected clients."""
-    sleeping_bytes_max: int = 32 * 1024 * 1024
+    sleeping_bytes_max: int = 16 * 1024 * 1024
     """Memory for the records of sleeping sessions; others are read from storage."""
     sessions_bytes_max: int = 1024 * 1024 * 1024
     """Size of the records of all sessions; beyond it, no new one is kept."""

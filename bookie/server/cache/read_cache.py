@@ -1,5 +1,8 @@
 """Runs read from entry logs, with the entries read ahead; the oldest are evicted.
 
+A run is for readers that read on, so it leaves also when some time has passed (`age`): a scan of a
+log, as at a start, does not fill memory for good.
+
 Invariants: the cache exceeds its limit only if it holds one run alone; no two runs of a ledger
 begin with the same entry. Where runs overlap, the one that begins last is searched, which may miss
 an entry.
@@ -30,6 +33,8 @@ class ReadCache:
         """By identity, oldest first. Finding the oldest is slow in a plain dict: it skips the slots
         of deleted keys.
         """
+        self._aged: tuple[int, ...] = ()
+        """The identities of those that were there at the last `age`."""
 
     def put(self, run: Run | LargeEntries) -> None:
         runs = self._ledgers.setdefault(run.ledger_id, [])
@@ -50,6 +55,20 @@ class ReadCache:
         if at and entry_id <= runs[at - 1].last:
             return runs[at - 1]
         return None
+
+    def age(self) -> None:
+        """Evict the runs that were there at the last call. (An identity may be that of a new run by
+        now, which is read again then.)
+        """
+        for key in self._aged:
+            if (run := self._order.get(key)) is not None:
+                self.drop(run)
+        self._aged = tuple(self._order)
+
+    def clear(self) -> None:
+        self._ledgers.clear()
+        self._order.clear()
+        self.bytes = 0
 
     def forget(self, ledger_id: int) -> None:
         for run in list(self._ledgers.get(ledger_id, ())):

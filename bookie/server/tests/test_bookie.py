@@ -113,7 +113,7 @@ async def test_a_log_that_is_moved_between_index_and_read_is_looked_up_again(
 
     monkeypatch.setattr(LocationIndex, "find", mislead)
     assert await bookie.read(1, 0, 0, 100) == [b"a"]
-    bookie._read_cache.forget(1)
+    bookie.read_cache.forget(1)
     misled += [(9 << 32) | 1028] * 2
     with pytest.raises(Corrupted, match="entry log of 1:0 is missing"):
         await bookie.read(1, 0, 0, 100)

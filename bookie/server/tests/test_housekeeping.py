@@ -4,8 +4,9 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.bookie.machine.disk import SystemDisk
+from magnetar.bookie.server import housekeeping
 from magnetar.bookie.server.housekeeping import Flusher
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
@@ -98,3 +99,34 @@ async def test_the_disk_is_looked_at_whenever_much_was_written(tmp_path, monkeyp
             while store.writable():
                 await append(writer, b"x" * 1000)
         assert "nothing is written any more" in caplog.text
+
+
+async def read_from_disk(store: EmbeddedStore) -> None:
+    writer = await store.create({})
+    await append(writer, b"x" * 1000)
+    await store.checkpoint()
+    info = await writer.close()
+    reader = await store.open(info.ledger_id, recover=False)
+    assert await reader.read(0, 0, 10_000) == [b"x" * 1000]
+
+
+async def test_what_was_read_from_the_disk_is_not_cached_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(housekeeping, "AGE_SECONDS", 0.001)
+    async with open_embedded(
+        tmp_path, DictMetadata(), BookieSettings(), on_fatal=pytest.fail
+    ) as store:
+        await read_from_disk(store)
+        assert store.statistics().reads_from_disk == 1
+        with trio.fail_after(10):
+            while store.statistics().read_cache_bytes:
+                await trio.lowlevel.checkpoint()
+
+
+async def test_what_a_start_has_read_is_dropped(tmp_path):
+    async with open_embedded(
+        tmp_path, DictMetadata(), BookieSettings(), on_fatal=pytest.fail
+    ) as store:
+        await read_from_disk(store)
+        assert store.statistics().read_cache_bytes > 1000
+        store.drop_read_cache()
+        assert store.statistics().read_cache_bytes == 0

@@ -71,3 +71,30 @@ def test_what_lies_below_something_used_goes_back_too() -> None:
     free, before, after = map(int, run(HELD_BACK).split())
     assert free > 250 << 20
     assert before - after > 200 << 20
+
+
+def looks(*seen: tuple[int, float]) -> list[int | None]:
+    """What is to be retained after each look: free megabytes, and the seconds worked since."""
+    memory_looks, worked, found = memory.Looks(), 0.0, []
+    for megabytes, seconds in seen:
+        worked += seconds
+        found.append(memory_looks.look(megabytes << 20, worked))
+    return found
+
+
+def test_a_quiet_server_retains_nothing() -> None:
+    assert looks((20, 3.0), (20, 0.1)) == [0, None]
+    assert looks((20, 0.4), (40, 0.1), (41, 0.1), (60, 0.1)) == [0, 0, None, 0]
+    assert looks((1, 0.1)) == [None]
+
+
+def test_a_load_retains_what_it_uses() -> None:
+    start, busy = (0, 0.0), (60, 2.0)
+    assert looks(start, *[busy] * 9) == [None] * 10
+    assert looks(start, *[busy] * 9, (60, 0.0)) == [None] * 10 + [0]
+
+
+def test_what_a_load_does_not_use_for_long_goes_back() -> None:
+    start, busy = (0, 0.0), (100, 2.0)
+    assert looks(start, *[busy] * 5) == [None] * 4 + [memory.KEPT_BYTES, None]
+    assert looks(start, *[busy] * 3, (10, 2.0), busy) == [None] * 6

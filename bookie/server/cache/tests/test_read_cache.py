@@ -21,6 +21,30 @@ def test_found_until_there_is_no_room():
     assert cache.bytes == 3 * run(1, 0).memory_bytes
 
 
+def test_runs_leave_with_age():
+    cache = ReadCache(100_000)
+    cache.put(run(1, 0))
+    cache.age()
+    cache.put(run(2, 0))
+    assert cache.find(1, 0) is not None
+    cache.age()
+    assert cache.find(1, 0) is None
+    assert cache.find(2, 0) is not None
+    cache.age()
+    assert cache.find(2, 0) is None
+    assert cache.bytes == 0
+
+
+def test_cleared():
+    cache = ReadCache(100_000)
+    cache.put(run(1, 0))
+    cache.clear()
+    assert cache.find(1, 0) is None
+    assert cache.bytes == 0
+    cache.put(run(1, 0))
+    assert cache.find(1, 0) is not None
+
+
 def test_one_run_larger_than_the_cache_is_kept_alone():
     cache = ReadCache(10)
     cache.put(run(1, 0))
