@@ -39,6 +39,7 @@ from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt import properties as stored_properties
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.kernel.errors import BrokerError, QuotaExceeded
+from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.mqtt.codec import encode
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
 
+V5: Final = Version.V5
+WRITE, TOPIC = Action.WRITE, ResourceType.TOPIC
+"""A lookup of a member by its class costs 75 ns."""
 QOS_1, QOS_2 = 2, 4
 """The bits of the QoS in the flags of a PUBLISH."""
 ID_BYTES: Final = 4
@@ -159,6 +163,8 @@ class Publisher:
         opened before (see `open_for`), or their number.
         """
         packets, logs = event.packets, self._services.logs
+        if len(packets) == 1 and not (packets[0].flags & ~QOS_1 or packets[0].properties):
+            return self._publish_plain(event.data, packets[0])
         if not at and self._client.version == Version.V5:
             self._resolve(packets)
         end = len(packets)
@@ -182,6 +188,29 @@ class Publisher:
             self._store(log, event.data, packets[at:stop])
             at = stop
         return at
+
+    def _publish_plain(self, data: bytes, packet: Publish) -> int:
+        """Publish packets of QoS 0 or 1 without anything else, which nearly all are: what the other
+        way would find out about them is known. Returns how many of 1.
+        """
+        services, client = self._services, self._client
+        log = services.logs.for_topic(packet.topic)
+        if log is None:
+            return 0
+        run = PendingRun(log, packet.end - packet.begin, packet.packets)
+        if packet.ids:
+            run.ones = packet.ids
+            self._unacknowledged += len(packet.ids)
+            if client.version == V5:
+                self._check_receive_maximum()
+        self._begin(run)
+        done = partial(self._plain_stored, run)
+        if self._may_append(log, done):
+            now_ms = services.broker.clock.wall_ms()
+            head, packets = self._head_in(log), data[packet.begin : packet.end]
+            entry = b"".join((form.head(run.messages, now_ms), head, packets))
+            self._append(run, entry, run.messages, now_ms, done)
+        return 1
 
     async def open_for(self, packet: Publish) -> None:
         """Open the log of a packet, or load it; `BrokerError` if that fails."""
@@ -270,45 +299,61 @@ class Publisher:
         retained: list[Publish] = []
         kept = self._sorted(data, packets, run, retained)
         self._check_quota(run)
-        connection = self._client.connection
-        connection.storing(run.size)
-        self._await(run)
-        self._pending_messages += messages
-        self._services.traffic.publishes_received += messages
-        if self._pending_messages >= self._services.options.pending_messages_max:
-            connection.pause(PAUSE_PUBLISHES)
+        self._begin(run)
         if not kept:
             self._stored(run, None)
             return
         done = partial(self._stored, run)
-        topic = log.topic
-        assert topic is not None
-        try:
-            access = self._services.broker.access
-            access.check(self._client.principal, Action.WRITE, ResourceType.TOPIC, log.name.full)
-            topic.check_producer()
-        except BrokerError as error:
-            done(error)
+        if not self._may_append(log, done):
             return
         now_ms = self._services.broker.clock.wall_ms()
         count = messages if kept is packets else count_of(kept)
         pieces = form.head(count, now_ms), self._head_in(log), *self._pieces(data, kept, packets)
-        entry = b"".join(pieces)
-        throttle = topic.publish_throttle, self._services.broker.publish_throttle
-        if throttle != (None, None):
-            self._throttle.spend(throttle, count, len(entry))
-        topic.last_used_ms = now_ms
-        append = partial(topic.publish, [entry], [count], done)
-        if not retained and not self._appends:
-            append()
-            return
-        run.append = append
         run.waits += len(retained)
+        self._append(run, b"".join(pieces), count, now_ms, done)
+        for packet in retained:
+            self._retain(packet, data, now_ms, partial(self._retained, run))
+
+    def _begin(self, run: PendingRun) -> None:
+        """A run is about to be stored."""
+        connection = self._client.connection
+        connection.storing(run.size)
+        self._await(run)
+        self._pending_messages += run.messages
+        self._services.traffic.publishes_received += run.messages
+        if self._pending_messages >= self._services.options.pending_messages_max:
+            connection.pause(PAUSE_PUBLISHES)
+
+    def _may_append(self, log: MqttLog, done: Appended) -> bool:
+        """Whether the client may write to a log now; else `done` has the reason."""
+        topic = log.topic
+        assert topic is not None
+        try:
+            access = self._services.broker.access
+            access.check(self._client.principal, WRITE, TOPIC, log.name.full)
+            topic.check_producer()
+        except BrokerError as error:
+            done(error)
+            return False
+        return True
+
+    def _append(
+        self, run: PendingRun, entry: bytes, count: int, now_ms: int, done: Appended
+    ) -> None:
+        """Append an entry, after those that wait for retained messages, and its own."""
+        topic = None if run.log is None else run.log.topic
+        assert topic is not None
+        throttle, of_all = topic.publish_throttle, self._services.broker.publish_throttle
+        if throttle is not None or of_all is not None:
+            self._throttle.spend((throttle, of_all), count, len(entry))
+        topic.last_used_ms = now_ms
+        if run.waits == 1 and not self._appends:
+            topic.publish([entry], [count], done)
+            return
+        run.append = partial(topic.publish, [entry], [count], done)
         if self._appends is None:
             self._appends = deque()
         self._appends.append(run)
-        for packet in retained:
-            self._retain(packet, data, now_ms, partial(self._retained, run))
 
     def _head_in(self, log: MqttLog) -> bytes:
         """The bytes before the packets of a run."""
@@ -376,16 +421,19 @@ class Publisher:
 
     def _check_quota(self, run: PendingRun) -> None:
         self._unacknowledged += len(run.ones)
-        if self._client.version == Version.V5:
-            waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
-            if waiting > self._services.options.receive_maximum:
-                raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
+        if self._client.version == V5:
+            self._check_receive_maximum()
         if run.twos:
             size = ID_BYTES * len(run.twos)
             if not self._services.unreleased_memory.take(size):
                 raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
             run.id_bytes = size
             self._unreleased_bytes += size
+
+    def _check_receive_maximum(self) -> None:
+        waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
+        if waiting > self._services.options.receive_maximum:
+            raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
 
     def _forget_ids(self, size: int) -> None:
         """Give back the memory of identifiers, in bytes."""
@@ -475,6 +523,23 @@ class Publisher:
         self._pending_messages -= run.messages
         self._client.connection.stored(run.size)
         self._acknowledge()
+
+    def _plain_stored(self, run: PendingRun, result: Position | BrokerError) -> None:
+        """As `_stored`, of a run of QoS 0 or 1."""
+        pending = self._pending
+        assert pending
+        if isinstance(result, BrokerError) or pending[0] is not run or self._drained is not None:
+            self._stored(run, result)
+            return
+        pending.popleft()
+        self._pending_messages -= run.messages
+        connection = self._client.connection
+        connection.stored(run.size)
+        if run.ones:
+            self._unacknowledged -= len(run.ones)
+            self._client.send(_packed(PUBACK, run.ones), len(run.ones))
+        if pending or connection.paused:
+            self._acknowledge()
 
     def _acknowledge(self) -> None:
         """Acknowledge the runs that are stored, as far as all before them are."""
