@@ -103,7 +103,9 @@ class MqttWire:
                 if self.state is CLOSED:
                     raise PacketError(ReasonCode.PROTOCOL_ERROR, "bytes after the end")
                 if self.state is OPEN:
-                    behind = self._take_run(data, at)
+                    is_publish = data[at] & 0xF0 == _PUBLISH
+                    take = self._take_publishes if is_publish else self._take_acknowledgements
+                    behind = take(data, at)
                     if behind > at:
                         at = behind
                         continue
@@ -128,10 +130,8 @@ class MqttWire:
         events, self._events = self._events, []
         return events
 
-    def _take_run(self, data: bytes, at: int) -> int:
-        """Parse a run of packets of one kind; returns the offset after it, or `at` for none."""
-        if data[at] & 0xF0 == _PUBLISH:
-            return self._take_publishes(data, at)
+    def _take_acknowledgements(self, data: bytes, at: int) -> int:
+        """Parse a run of one kind; returns the offset after it, or `at` for none."""
         if data[at] not in KINDS:
             return at
         at, found = parse_acknowledgements(data, at)
@@ -141,6 +141,7 @@ class MqttWire:
         return at
 
     def _take_publishes(self, data: bytes, at: int) -> int:
+        """The same of PUBLISH."""
         behind, found = parse_publishes(data, at, self._names, self._size_max, self.version == V5)
         if found:
             self._events.append(Publishes(data, found))

@@ -162,9 +162,12 @@ class Publisher:
         """Publish packets from `at` on; returns the place of the first one whose log has to be
         opened before (see `open_for`), or their number.
         """
-        packets, logs = event.packets, self._services.logs
-        if len(packets) == 1 and not (packets[0].flags & ~QOS_1 or packets[0].properties):
-            return self._publish_plain(event.data, packets[0])
+        packets = event.packets
+        if len(packets) == 1:
+            (packet,) = packets
+            if not (packet.flags & ~QOS_1 or packet.properties):
+                return self._publish_plain(event.data, packet)
+        logs = self._services.logs
         if not at and self._client.version == Version.V5:
             self._resolve(packets)
         end = len(packets)
