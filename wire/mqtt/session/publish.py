@@ -31,12 +31,10 @@ from struct import pack
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from msgspec.structs import replace
 
 from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.entry.mqtt import form
-from magnetar.core.entry.mqtt import properties as stored_properties
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.kernel.errors import BrokerError, QuotaExceeded
 from magnetar.core.ledger.log.appends import Appended
@@ -48,6 +46,7 @@ from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, count_of, one_by_one
 from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.session.received_aliases import ReceivedAliases, without_alias
 from magnetar.wire.mqtt.session.received_ids import ReceivedIds
 from magnetar.wire.mqtt.storage.retained import RetainedMessage
 
@@ -63,8 +62,6 @@ QOS_1, QOS_2 = 2, 4
 """The bits of the QoS in the flags of a PUBLISH."""
 ID_BYTES: Final = 4
 """What an identifier of QoS 2 costs in a record, until it is released."""
-ALIAS_BYTES: Final = 120
-"""What a topic alias costs besides the topic."""
 PUBACK: Final = 0x4002
 PUBREC: Final = 0x5002
 PUBCOMP: Final = 0x7002
@@ -111,7 +108,6 @@ class Publisher:
     """Publishes for one connection. See the module's docstring."""
 
     __slots__ = (
-        "_alias_bytes",
         "_aliases",
         "_appends",
         "_client",
@@ -136,8 +132,8 @@ class Publisher:
         """Those of messages that are being stored."""
         self._unacknowledged = 0
         """Messages of QoS 1 that are being stored."""
-        self._aliases: dict[int, str] = {}
-        self._alias_bytes = 0
+        limit = services.options.topic_alias_maximum
+        self._aliases = ReceivedAliases(services.alias_memory, limit)
         self._unreleased_bytes = 0
         """Of identifiers that wait for PUBREL."""
         self._head = runs.head(
@@ -168,8 +164,8 @@ class Publisher:
             if not (packet.flags & ~QOS_1 or packet.properties):
                 return self._publish_plain(event.data, packet)
         logs = self._services.logs
-        if not at and self._client.version == Version.V5:
-            self._resolve(packets)
+        if not at and self._client.version == V5:
+            self._aliases.resolve(packets)
         end = len(packets)
         while at < end:
             topic = packets[at].topic
@@ -254,43 +250,9 @@ class Publisher:
             return False
         return self._services.retained.is_full_for(packet.topic)
 
-    def _resolve(self, packets: list[Publish]) -> None:
-        """Set and replace topic aliases, in order. What was resolved before stays as it is."""
-        for place, packet in enumerate(packets):
-            alias = packet.properties.get(Property.TOPIC_ALIAS) if packet.properties else None
-            if alias is None:
-                continue
-            if alias > self._services.options.topic_alias_maximum:
-                text = f"topic alias {alias} is too large"
-                raise PacketError(ReasonCode.TOPIC_ALIAS_INVALID, text)
-            if packet.topic:
-                self._set_alias(alias, packet.topic)
-                continue
-            found = self._aliases.get(alias)
-            if found is None:
-                raise PacketError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} is not set")
-            packets[place] = replace(packet, topic=found)
-
-    def _set_alias(self, alias: int, topic: str) -> None:
-        before = self._aliases.get(alias)
-        if before == topic:
-            return
-        more = ALIAS_BYTES + len(topic)
-        if not self._services.alias_memory.take(more):
-            raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for topic aliases")
-        self._aliases[alias] = topic
-        self._alias_bytes += more
-        if before is not None:
-            self._give_back(ALIAS_BYTES + len(before))
-
-    def _give_back(self, size: int) -> None:
-        self._alias_bytes -= size
-        self._services.alias_memory.give_back(size)
-
     def close(self) -> None:
         """The connection is closed: nothing is published any more."""
-        self._aliases.clear()
-        self._give_back(self._alias_bytes)
+        self._aliases.close()
         self._forget_ids(self._unreleased_bytes)
 
     # -- storing ------------------------------------------------------------------------------
@@ -611,16 +573,3 @@ def _packed(begin: int, ids: Sequence[int]) -> bytes:
     words = [begin] * (2 * len(ids))
     words[1::2] = ids
     return pack(f">{len(words)}H", *words)
-
-
-def without_alias(packet: bytes) -> bytes:
-    """The encoded properties of a PUBLISH of 5.0, without their length and a topic alias."""
-    run = runs.opened(runs.head(b"", has_properties=True) + packet)
-    (found,) = run
-    pieces, at = [], 0
-    for field in stored_properties.fields(found.properties):
-        size = stored_properties.size_of(field)
-        if field.number != stored_properties.TOPIC_ALIAS:
-            pieces.append(found.properties[at : at + size])
-        at += size
-    return b"".join(pieces)
