@@ -375,6 +375,8 @@ class Broker:
         There may be hundreds. Those that are not reached in time are first in the next sweep, so
         that reading, storing and sending go on in between.
         """
+        if not self._dirty:
+            return
         dirty, self._dirty = self._dirty, []
         until = self.clock.monotonic() + DISPATCH_SECONDS_MAX
         for at, subscription in enumerate(dirty):
@@ -401,6 +403,8 @@ class Broker:
 
     def store(self) -> None:
         """Write what all producers have appended in this sweep of the link."""
+        if not self._appended:
+            return
         appended, self._appended = self._appended, []
         for ledger in appended:
             ledger.write()

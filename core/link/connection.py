@@ -311,7 +311,7 @@ class Connection:
             self.packed_bytes = 0
         if packed and not (self.outbox or self.ending):
             packed = self._send_at_once(packed)
-            if self.fd < 0:
+            if self.fd < 0 or not (packed or was_congested or self.passed_by):
                 return
         was_congested = was_congested or self._backed_up
         if packed:

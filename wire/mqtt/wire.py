@@ -51,6 +51,10 @@ class WireState(Enum):
     CLOSED = "closed"
 
 
+OPEN, CLOSED, V5 = WireState.OPEN, WireState.CLOSED, Version.V5
+"""A lookup of a member by its class costs 75 ns."""
+
+
 class MqttWire:
     """See the module's docstring."""
 
@@ -96,10 +100,12 @@ class MqttWire:
         self.frame_bytes_wanted = 0
         try:
             while at < size:
-                if self.state is WireState.CLOSED:
+                if self.state is CLOSED:
                     raise PacketError(ReasonCode.PROTOCOL_ERROR, "bytes after the end")
-                if self.state is WireState.OPEN:
-                    behind = self._take_run(data, at)
+                if self.state is OPEN:
+                    is_publish = data[at] & 0xF0 == _PUBLISH
+                    take = self._take_publishes if is_publish else self._take_acknowledgements
+                    behind = take(data, at)
                     if behind > at:
                         at = behind
                         continue
@@ -124,10 +130,8 @@ class MqttWire:
         events, self._events = self._events, []
         return events
 
-    def _take_run(self, data: bytes, at: int) -> int:
-        """Parse a run of packets of one kind; returns the offset after it, or `at` for none."""
-        if data[at] & 0xF0 == _PUBLISH:
-            return self._take_publishes(data, at)
+    def _take_acknowledgements(self, data: bytes, at: int) -> int:
+        """Parse a run of one kind; returns the offset after it, or `at` for none."""
         if data[at] not in KINDS:
             return at
         at, found = parse_acknowledgements(data, at)
@@ -137,12 +141,12 @@ class MqttWire:
         return at
 
     def _take_publishes(self, data: bytes, at: int) -> int:
-        behind, found = parse_publishes(
-            data, at, self._names, self._size_max, self.version == Version.V5
-        )
+        """The same of PUBLISH."""
+        behind, found = parse_publishes(data, at, self._names, self._size_max, self.version == V5)
         if found:
             self._events.append(Publishes(data, found))
-            self._traffic.packets_received += count_of(found)
+            packets = found[0].packets if len(found) == 1 else count_of(found)
+            self._traffic.packets_received += packets
         return behind
 
     def _take(self, data: bytes, at: int, size: int) -> int:
@@ -183,7 +187,7 @@ class MqttWire:
 
     def pack(self, packets: Sequence[bytes]) -> None:
         """Have encoded packets sent, unless the connection has ended."""
-        if self.state is not WireState.CLOSED:
+        if self.state is not CLOSED:
             self._outgoing += packets
             self.answered = True
 

@@ -124,9 +124,10 @@ class PacketIds(Generic[Message]):
     def begin_many(self, messages: MessageSequence[Message], qos: int) -> Sequence[int]:
         """The same for several messages; the window must have room for all."""
         first = self._last % PACKET_ID_MAX + 1
-        if self._are_free(first, len(messages)):
-            self._last = first + len(messages) - 1
-            return self._enter(first, messages, qos)
+        numbers = range(first, first + len(messages))
+        if self._are_free(numbers):
+            self._last = numbers[-1]
+            return self._enter(numbers, messages, qos)
         return [self.begin(messages[place], qos) for place in range(len(messages))]
 
     def claim(self, number: int, message: Message, qos: int) -> bool:
@@ -140,8 +141,9 @@ class PacketIds(Generic[Message]):
         """The same for several messages, with consecutive identifiers; returns those before the
         first one that is in use.
         """
-        if self._are_free(first, len(messages)):
-            return self._enter(first, messages, qos)
+        wanted = range(first, first + len(messages))
+        if self._are_free(wanted):
+            return self._enter(wanted, messages, qos)
         numbers = []
         for place in range(len(messages)):
             number = (first - 1 + place) % PACKET_ID_MAX + 1
@@ -150,15 +152,14 @@ class PacketIds(Generic[Message]):
             numbers.append(number)
         return numbers
 
-    def _are_free(self, first: int, count: int) -> bool:
-        """Whether so many identifiers from the first one on exist, and are not in use."""
-        if not count or first + count - 1 > PACKET_ID_MAX:
+    def _are_free(self, numbers: range) -> bool:
+        """Whether these identifiers exist, and are not in use."""
+        if not numbers or numbers[-1] > PACKET_ID_MAX:
             return False
-        return self._on_their_way.keys().isdisjoint(range(first, first + count))
+        return not self._on_their_way or self._on_their_way.keys().isdisjoint(numbers)
 
-    def _enter(self, first: int, messages: MessageSequence[Message], qos: int) -> Sequence[int]:
-        numbers = range(first, first + len(messages))
-        self._on_their_way.update(dict.fromkeys(numbers, _Run(messages, first, qos)))
+    def _enter(self, numbers: range, messages: MessageSequence[Message], qos: int) -> Sequence[int]:
+        self._on_their_way.update(dict.fromkeys(numbers, _Run(messages, numbers[0], qos)))
         return numbers
 
     def get(self, number: int) -> InFlight[Message] | None:
@@ -234,7 +235,10 @@ class PacketIds(Generic[Message]):
         return [run for run in runs if run is not None]
 
     def _end(self, numbers: Sequence[int], runs: Sequence[_Run[Message]]) -> Ended[Message]:
-        consume(map(self._on_their_way.__delitem__, numbers))
+        if len(numbers) == len(self._on_their_way):  # no identifier comes twice
+            self._on_their_way.clear()
+        else:
+            consume(map(self._on_their_way.__delitem__, numbers))
         return Ended(len(numbers), [run.messages[0] for run in runs if len(run.messages) == 1])
 
 

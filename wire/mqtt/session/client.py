@@ -125,7 +125,8 @@ class ConnectedClient:
         """Have an encoded packet sent, or several as one piece."""
         if not self.gone:
             self.wire.pack((packet,))
-            self._services.traffic.packets_sent += count - 1  # the wire counts pieces
+            if count > 1:
+                self._services.traffic.packets_sent += count - 1  # the wire counts pieces
             self.connection.touch()
 
     def end(self, why: str, reason: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:

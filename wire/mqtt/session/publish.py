@@ -32,14 +32,13 @@ from struct import pack
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from msgspec.structs import replace
 
 from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.entry.mqtt import form
-from magnetar.core.entry.mqtt import properties as stored_properties
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.kernel.errors import BrokerError, QuotaExceeded
+from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.mqtt.codec import encode
@@ -48,6 +47,7 @@ from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, count_of, one_by_one
 from magnetar.wire.mqtt.errors import AWAY, PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.session.received_aliases import ReceivedAliases, without_alias
 from magnetar.wire.mqtt.session.received_ids import ReceivedIds
 from magnetar.wire.mqtt.storage.retained import RetainedMessage
 
@@ -56,12 +56,13 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
 
+V5: Final = Version.V5
+WRITE, TOPIC = Action.WRITE, ResourceType.TOPIC
+"""A lookup of a member by its class costs 75 ns."""
 QOS_1, QOS_2 = 2, 4
 """The bits of the QoS in the flags of a PUBLISH."""
 ID_BYTES: Final = 4
 """What an identifier of QoS 2 costs in a record, until it is released."""
-ALIAS_BYTES: Final = 120
-"""What a topic alias costs besides the topic."""
 PUBACK: Final = 0x4002
 PUBREC: Final = 0x5002
 PUBCOMP: Final = 0x7002
@@ -108,7 +109,6 @@ class Publisher:
     """Publishes for one connection. See the module's docstring."""
 
     __slots__ = (
-        "_alias_bytes",
         "_aliases",
         "_appends",
         "_client",
@@ -133,8 +133,8 @@ class Publisher:
         """Those of messages that are being stored."""
         self._unacknowledged = 0
         """Messages of QoS 1 that are being stored."""
-        self._aliases: dict[int, str] = {}
-        self._alias_bytes = 0
+        limit = services.options.topic_alias_maximum
+        self._aliases = ReceivedAliases(services.alias_memory, limit)
         self._unreleased_bytes = 0
         """Of identifiers that wait for PUBREL."""
         self._head = runs.head(
@@ -159,11 +159,16 @@ class Publisher:
         """Publish packets from `at` on, unless the client has left; returns the place of the first
         one whose log has to be opened before (see `open_for`), or their number.
         """
-        packets, logs = event.packets, self._services.logs
+        packets = event.packets
         if self._client.gone:  # its last record is made: nobody would know what is stored
             return len(packets)
-        if not at and self._client.version == Version.V5:
-            self._resolve(packets)
+        if len(packets) == 1:
+            (packet,) = packets
+            if not (packet.flags & ~QOS_1 or packet.properties):
+                return self._publish_plain(event.data, packet)
+        logs = self._services.logs
+        if not at and self._client.version == V5:
+            self._aliases.resolve(packets)
         end = len(packets)
         while at < end:
             topic = packets[at].topic
@@ -185,6 +190,29 @@ class Publisher:
             self._store(log, event.data, packets[at:stop])
             at = stop
         return at
+
+    def _publish_plain(self, data: bytes, packet: Publish) -> int:
+        """Publish packets of QoS 0 or 1 without anything else, which nearly all are: what the other
+        way would find out about them is known. Returns how many of 1.
+        """
+        services, client = self._services, self._client
+        log = services.logs.for_topic(packet.topic)
+        if log is None:
+            return 0
+        run = PendingRun(log, packet.end - packet.begin, packet.packets)
+        if packet.ids:
+            run.ones = packet.ids
+            self._unacknowledged += len(packet.ids)
+            if client.version == V5:
+                self._check_receive_maximum()
+        self._begin(run)
+        done = partial(self._plain_stored, run)
+        if self._may_append(log, done):
+            now_ms = services.broker.clock.wall_ms()
+            head, packets = self._head_in(log), data[packet.begin : packet.end]
+            entry = b"".join((form.head(run.messages, now_ms), head, packets))
+            self._append(run, entry, run.messages, now_ms, done)
+        return 1
 
     async def open_for(self, packet: Publish) -> None:
         """Open the log of a packet, or load it; `BrokerError` if that fails."""
@@ -225,43 +253,9 @@ class Publisher:
             return False
         return self._services.retained.is_full_for(packet.topic)
 
-    def _resolve(self, packets: list[Publish]) -> None:
-        """Set and replace topic aliases, in order. What was resolved before stays as it is."""
-        for place, packet in enumerate(packets):
-            alias = packet.properties.get(Property.TOPIC_ALIAS) if packet.properties else None
-            if alias is None:
-                continue
-            if alias > self._services.options.topic_alias_maximum:
-                text = f"topic alias {alias} is too large"
-                raise PacketError(ReasonCode.TOPIC_ALIAS_INVALID, text)
-            if packet.topic:
-                self._set_alias(alias, packet.topic)
-                continue
-            found = self._aliases.get(alias)
-            if found is None:
-                raise PacketError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} is not set")
-            packets[place] = replace(packet, topic=found)
-
-    def _set_alias(self, alias: int, topic: str) -> None:
-        before = self._aliases.get(alias)
-        if before == topic:
-            return
-        more = ALIAS_BYTES + len(topic)
-        if not self._services.alias_memory.take(more):
-            raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for topic aliases")
-        self._aliases[alias] = topic
-        self._alias_bytes += more
-        if before is not None:
-            self._give_back(ALIAS_BYTES + len(before))
-
-    def _give_back(self, size: int) -> None:
-        self._alias_bytes -= size
-        self._services.alias_memory.give_back(size)
-
     def close(self) -> None:
         """The connection is closed: nothing is published any more."""
-        self._aliases.clear()
-        self._give_back(self._alias_bytes)
+        self._aliases.close()
         self._forget_ids(self._unreleased_bytes)
 
     # -- storing ------------------------------------------------------------------------------
@@ -273,50 +267,68 @@ class Publisher:
         retained: list[Publish] = []
         kept = self._sorted(data, packets, run, retained)
         self._check_quota(run)
-        connection = self._client.connection
-        connection.storing(run.size)
-        self._await(run)
-        self._pending_messages += messages
-        self._services.traffic.publishes_received += messages
-        self._services.traffic.publish_bytes_received += run.size
-        if self._pending_messages >= self._services.options.pending_messages_max:
-            connection.pause(PAUSE_PUBLISHES)
+        self._begin(run)
         if not kept:
             self._stored(run, None)
             return
         done = partial(self._stored, run)
-        topic = log.topic
-        assert topic is not None
-        try:
-            access = self._services.broker.access
-            access.check(self._client.principal, Action.WRITE, ResourceType.TOPIC, log.name.full)
-            topic.check_producer()
-        except BrokerError as error:
-            done(error)
+        if not self._may_append(log, done):
             return
         now_ms = self._services.broker.clock.wall_ms()
         count = messages if kept is packets else count_of(kept)
         pieces = form.head(count, now_ms), self._head_in(log), *self._pieces(data, kept, packets)
-        entry = b"".join(pieces)
-        throttle = topic.publish_throttle, self._services.broker.publish_throttle
-        if throttle != (None, None):
-            self._throttle.spend(throttle, count, len(entry))
-        topic.last_used_ms = now_ms
-        append = partial(topic.publish, [entry], [count], done)
-        if not retained and not self._appends:
-            append()
-            return
         run.waits += len(retained)
-        is_at_once = not run.twos and not self._appends
-        if not is_at_once:
-            run.append = append
-            if self._appends is None:
-                self._appends = deque()
-            self._appends.append(run)
+        self._append(run, b"".join(pieces), count, now_ms, done)
         for packet in retained:
-            self._retain(packet, data, now_ms, partial(self._retained, run))
-        if is_at_once:
-            append()
+            if run.error is None:
+                self._retain(packet, data, now_ms, partial(self._retained, run))
+            else:
+                self._retained(run, run.error)
+
+    def _begin(self, run: PendingRun) -> None:
+        """A run is about to be stored."""
+        connection = self._client.connection
+        connection.storing(run.size)
+        self._await(run)
+        self._pending_messages += run.messages
+        traffic = self._services.traffic
+        traffic.publishes_received += run.messages
+        traffic.publish_bytes_received += run.size
+        if self._pending_messages >= self._services.options.pending_messages_max:
+            connection.pause(PAUSE_PUBLISHES)
+
+    def _may_append(self, log: MqttLog, done: Appended) -> bool:
+        """Whether the client may write to a log now; else `done` has the reason."""
+        topic = log.topic
+        assert topic is not None
+        try:
+            access = self._services.broker.access
+            access.check(self._client.principal, WRITE, TOPIC, log.name.full)
+            topic.check_producer()
+        except BrokerError as error:
+            done(error)
+            return False
+        return True
+
+    def _append(
+        self, run: PendingRun, entry: bytes, count: int, now_ms: int, done: Appended
+    ) -> None:
+        """Append an entry, after those that wait. One of QoS 2 waits for its retained messages:
+        after a crash it is a duplicate, which retains nothing.
+        """
+        topic = None if run.log is None else run.log.topic
+        assert topic is not None
+        throttle, of_all = topic.publish_throttle, self._services.broker.publish_throttle
+        if throttle is not None or of_all is not None:
+            self._throttle.spend((throttle, of_all), count, len(entry))
+        topic.last_used_ms = now_ms
+        if not self._appends and (run.waits == 1 or not run.twos):
+            topic.publish([entry], [count], done)
+            return
+        run.append = partial(topic.publish, [entry], [count], done)
+        if self._appends is None:
+            self._appends = deque()
+        self._appends.append(run)
 
     def _head_in(self, log: MqttLog) -> bytes:
         """The bytes before the packets of a run."""
@@ -384,16 +396,19 @@ class Publisher:
 
     def _check_quota(self, run: PendingRun) -> None:
         self._unacknowledged += len(run.ones)
-        if self._client.version == Version.V5:
-            waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
-            if waiting > self._services.options.receive_maximum:
-                raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
+        if self._client.version == V5:
+            self._check_receive_maximum()
         if run.twos:
             size = ID_BYTES * len(run.twos)
             if not self._services.unreleased_memory.take(size):
                 raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
             run.id_bytes = size
             self._unreleased_bytes += size
+
+    def _check_receive_maximum(self) -> None:
+        waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
+        if waiting > self._services.options.receive_maximum:
+            raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
 
     def _forget_ids(self, size: int) -> None:
         """Give back the memory of identifiers, in bytes."""
@@ -496,6 +511,23 @@ class Publisher:
         self._client.connection.stored(run.size)
         self._acknowledge()
 
+    def _plain_stored(self, run: PendingRun, result: Position | BrokerError) -> None:
+        """As `_stored`, of a run of QoS 0 or 1."""
+        pending = self._pending
+        assert pending
+        if isinstance(result, BrokerError) or pending[0] is not run or self._drained is not None:
+            self._stored(run, result)
+            return
+        pending.popleft()
+        self._pending_messages -= run.messages
+        connection = self._client.connection
+        connection.stored(run.size)
+        if run.ones:
+            self._unacknowledged -= len(run.ones)
+            self._client.send(_packed(PUBACK, run.ones), len(run.ones))
+        if pending or connection.paused:
+            self._acknowledge()
+
     def _acknowledge(self) -> None:
         """Acknowledge the runs that are stored, as far as all before them are."""
         pending = self._pending
@@ -563,16 +595,3 @@ def _packed(begin: int, ids: Sequence[int]) -> bytes:
     words = [begin] * (2 * len(ids))
     words[1::2] = ids
     return pack(f">{len(words)}H", *words)
-
-
-def without_alias(packet: bytes) -> bytes:
-    """The encoded properties of a PUBLISH of 5.0, without their length and a topic alias."""
-    run = runs.opened(runs.head(b"", has_properties=True) + packet)
-    (found,) = run
-    pieces, at = [], 0
-    for field in stored_properties.fields(found.properties):
-        size = stored_properties.size_of(field)
-        if field.number != stored_properties.TOPIC_ALIAS:
-            pieces.append(found.properties[at : at + size])
-        at += size
-    return b"".join(pieces)

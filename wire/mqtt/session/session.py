@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+PUBACK, PUBREL, PUBCOMP = PacketType.PUBACK, PacketType.PUBREL, PacketType.PUBCOMP
 PACKET_BYTES: Final = 512
 """Memory of a packet that waits, besides a run's bytes."""
 
@@ -132,6 +133,8 @@ class MqttSession:
                 self._exchange(self._connecting, event)
             elif isinstance(event, Publishes):
                 self._publish(event, 0)
+            elif isinstance(event, Acknowledgements):
+                self._acknowledge(self._client(), event.kind, event.ids)
             elif isinstance(event, Connect):
                 self._begin_connecting(event)
             else:
@@ -142,8 +145,6 @@ class MqttSession:
     def _handle(self, event: Event) -> None:
         client = self._client()
         match event:
-            case Acknowledgements():
-                self._acknowledge(client, event.kind, event.ids)
             case Acknowledgement():
                 self._acknowledge(client, event.kind, (event.packet_id,), event.reason)
             case Pingreq():
@@ -357,11 +358,11 @@ class MqttSession:
         reason: ReasonCode = ReasonCode.SUCCESS,
     ) -> None:
         in_flight = client.subscriber.ids
-        if kind is PacketType.PUBREL:
-            client.publisher.released(ids)
-        elif kind is PacketType.PUBACK:
+        if kind is PUBACK:
             self._end(client, in_flight.all_acknowledged(ids))
-        elif kind is PacketType.PUBCOMP:
+        elif kind is PUBREL:
+            client.publisher.released(ids)
+        elif kind is PUBCOMP:
             self._end(client, in_flight.all_completed(ids))
         elif reason.fails:
             self._end(client, in_flight.all_refused(ids))
