@@ -166,10 +166,13 @@ class Publisher:
             (packet,) = packets
             if not (packet.flags & ~QOS_1 or packet.properties):
                 return self._publish_plain(event.data, packet)
-        logs = self._services.logs
         if not at and self._client.version == V5:
             self._aliases.resolve(packets)
-        end = len(packets)
+        return self._publish_runs(event.data, packets, at)
+
+    def _publish_runs(self, data: bytes, packets: Sequence[Publish], at: int) -> int:
+        """Publish packets from `at` on, those of one log together; returns as `publish`."""
+        logs, end = self._services.logs, len(packets)
         while at < end:
             topic = packets[at].topic
             log = logs.for_topic(topic)
@@ -187,7 +190,7 @@ class Publisher:
                 if self._exceeds_quota(packets[stop]):
                     break
                 stop += 1
-            self._store(log, event.data, packets[at:stop])
+            self._store(log, data, packets[at:stop])
             at = stop
         return at
 
