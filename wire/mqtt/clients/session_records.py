@@ -4,7 +4,7 @@
     asleep   the record is stored, and its place is in the index (`session_index.py`); it is also
              in memory if it is among the last ones, up to a budget in bytes
 
-So sleeping sessions take 24 to 50 bytes of memory each, besides the budget; all else is a file.
+So sleeping sessions take 36 to 72 bytes of memory each, besides the budget; all else is a file.
 
 The logs of messages have to keep what sleeping sessions have not read. `lowest` has, for each log,
 a position that is not behind that of any of them. It is exact after a scan, which reads the
