@@ -50,6 +50,7 @@ class Device:
     def close(self) -> None:
         self.client.disconnect()
         self.client.loop_stop()
+        self.client._reset_sockets()
 
 
 def tail(server: Any) -> Consumer:

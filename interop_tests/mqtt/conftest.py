@@ -67,6 +67,8 @@ class Paho:
     def disconnect(self) -> None:
         self.client.disconnect()
         self.client.loop_stop()
+        # Its thread may have ended before the socket was closed; those that wake it are still open.
+        self.client._reset_sockets()
 
     def cut(self) -> None:
         """Close the socket without DISCONNECT, for good."""

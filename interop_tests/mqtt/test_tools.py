@@ -32,10 +32,8 @@ def address(server: Any) -> str:
 
 
 def leave(*clients: Paho) -> None:
-    """Disconnect, and close the sockets that paho wakes its thread with."""
     for client in clients:
         client.disconnect()
-        client.client._reset_sockets()
 
 
 @pytest.fixture

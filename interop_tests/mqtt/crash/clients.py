@@ -107,7 +107,6 @@ class PahoClient:
 
     def close(self) -> None:
         self._paho.disconnect()
-        self._paho.client._reset_sockets()
 
 
 class Loop:

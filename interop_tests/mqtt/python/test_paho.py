@@ -108,6 +108,24 @@ def test_a_session_while_its_client_is_away(paho, topic, version, qos):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_messages_of_qos_0_are_not_kept(paho, topic, version):
+    """Neither those of a publisher's QoS 0, nor those for a subscription of QoS 0."""
+    first = paho(topic, version, **lasting(version))
+    first.connect(**with_expiry(version))
+    first.subscribe(topic, 1)
+    first.subscribe(f"{topic}/0", 0)
+    first.disconnect()
+    writer = paho(version=version)
+    writer.connect()
+    writer.publish(topic, b"of QoS 0", 0)
+    writer.publish(f"{topic}/0", b"for QoS 0", 1)
+    writer.publish(topic, b"kept", 1)
+    second = paho(topic, version, **lasting(version))
+    second.connect(**with_expiry(version))
+    assert [message.payload for message in second.take(1)] == [b"kept"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("qos", [1, 2])
 def test_it_connects_again_in_the_middle(paho, topic, version, qos):
     """Reader and writer lose their connections again and again; nothing is lost."""

@@ -4,7 +4,7 @@
     asleep   the record is stored, and its place is in the index (`session_index.py`); it is also
              in memory if it is among the last ones, up to a budget in bytes
 
-So sleeping sessions take 24 to 50 bytes of memory each, besides the budget; all else is a file.
+So sleeping sessions take 36 to 72 bytes of memory each, besides the budget; all else is a file.
 
 The progress of a connected session (`record.py`) is in the same topic, with a key that no client id
 can be. It counts if it is behind the session's last record; it is deleted when the session falls
