@@ -18,11 +18,15 @@ checkpoint and of RocksDB had 20 MB each after a load. Here all threads share on
 for each other, since those that allocate much hold the interpreter's lock anyway.
 
 glibc only; elsewhere nothing is changed.
+
+The interpreter's own garbage, reference cycles that have become old, is looked for when the server
+is quiet, after each million new objects: that is a pause, of 150 ms with 10,000 clients.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import math
 import resource
 import sys
@@ -61,6 +65,8 @@ LOOKS: Final = 4
 """Memory that was free in this many checks in a row is not needed."""
 QUIET_SHARE: Final = 0.1
 """The part of a core below which the server is quiet."""
+NEW_ROUNDS: Final = 100
+"""Collections of new objects only, since the last one of all: each is for 10,000 (`server.py`)."""
 QUIET_BYTES: Final = 2 * 1024 * 1024
 """Less free memory than this is not worth a search."""
 
@@ -91,6 +97,12 @@ def give_back(kept_bytes: int = 0) -> None:
     ctypes.CDLL(None).malloc_trim(kept_bytes)
 
 
+def collect_if_much_is_new() -> None:
+    """Look for garbage among old objects, if so much has been added to them."""
+    if gc.get_count()[1] >= NEW_ROUNDS:
+        gc.collect()
+
+
 def seconds_worked() -> float:
     """The CPU time of all threads so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -101,6 +113,7 @@ class Looks:
     """What regular checks have seen, and whether memory is to be given back."""
 
     def __init__(self) -> None:
+        self.quiet = True
         self._free: deque[int] = deque(maxlen=LOOKS)
         self._worked = math.inf  # so that the first look finds a quiet server
         self._given_back = 0
@@ -111,9 +124,9 @@ class Looks:
 
         Bytes that were given back are still free ones, in the sense of the C library.
         """
-        quiet = worked - self._worked < QUIET_SHARE * LOOK_SECONDS
+        self.quiet = worked - self._worked < QUIET_SHARE * LOOK_SECONDS
         self._worked = worked
-        if quiet:
+        if self.quiet:
             self._free.clear()
             if free_bytes < self._given_back + QUIET_BYTES:
                 return None
@@ -128,13 +141,17 @@ class Looks:
 
 
 async def give_back_what_is_not_needed() -> None:
-    """Return memory that stays unused, for ever; ends at once if the C library retains none."""
-    counted = free_counter()
-    if counted is None:
-        return
-    looks = Looks()
+    """Return memory that stays unused, for ever."""
+    free_bytes, looks = free_counter() or _none, Looks()
     while True:
-        kept_bytes = looks.look(counted(), seconds_worked())
+        kept_bytes = looks.look(free_bytes(), seconds_worked())
+        if looks.quiet:
+            collect_if_much_is_new()
         if kept_bytes is not None:
             await trio.to_thread.run_sync(give_back, kept_bytes)
         await trio.sleep(LOOK_SECONDS)
+
+
+def _none() -> int:
+    """The free bytes that a C library retains which does not count them."""
+    return 0

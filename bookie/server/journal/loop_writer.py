@@ -1,7 +1,7 @@
 """Writes the journal from the loop into the page cache, if appends do not wait for the disk.
 
     state      leaves when           for
-    idle       a batch is put        idle: it is written and delivered before `put` returns;
+    idle       a batch is put        idle: it is written and handed on before `put` returns;
                                      ROLLING, if the file has no room for it
     ROLLING    the next file is in   idle, once all that was put meanwhile is written
 

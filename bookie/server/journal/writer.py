@@ -7,6 +7,9 @@ The kernel writes asynchronously where it can (`kernel_writer.py`), else a threa
 (`thread_writer.py`). In both, the appends during one sync make the next group. Where appends do not
 wait for the disk (Apache's `journalSyncData=false`), the loop writes at once (`loop_writer.py`).
 
+A slow sync is followed by a large group: thousands of clients that wait, each for a reply on its
+own connection. They are called some at a time, so that the loop turns between.
+
 Invariants: `acked(None)` is never called from within `append`, and with `settings.sync` only after
 the sync that covers the append. After a failed write or sync nothing is written any more: the page
 cache may have dropped the data (see `EntryLogWriter._sync`), so a second sync that succeeds proves
@@ -15,8 +18,10 @@ nothing. Apache's journal thread ends after an IOException too (`Journal.run` of
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from itertools import repeat
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -32,6 +37,11 @@ from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.ledger_store import Done
 from magnetar.core.ports.machine import Machine
+
+SLICE_SECONDS: Final = 0.002
+"""How long calls are made before the loop turns. Sending the replies takes about twice as long."""
+FEW: Final = 3
+"""Appends of a group that are called at once: those of a few sweeps, a millisecond or two."""
 
 
 class JournalStatistics(Struct, frozen=True):
@@ -100,6 +110,11 @@ class Journal:
         self._pending: list[Item] = []
         self._pending_bytes = 0
         self._machine = machine
+        self._now = machine.clock.monotonic
+        self._ended: deque[Iterator[tuple[Item, StorageFailed | None]]] = deque()
+        """The appends that are durable or have failed, and are to be called."""
+        self._calls = self._continues = False
+        """Whether calls are being made now, and whether more follow when the loop has turned."""
         self._groups = CommitGroups(files, first_id, machine, wait_sync=settings.sync)
         self._loop: EventLoop
         self._writer: JournalWriter
@@ -151,6 +166,8 @@ class Journal:
         """Write, sync and acknowledge all appends. Nothing may be appended afterwards."""
         self.hand_over()
         await self._writer.stop()
+        while self._ended:
+            self._call()
 
     @property
     def synced(self) -> journal_format.Mark:
@@ -175,10 +192,51 @@ class Journal:
         elif error is not None and self.failed is None:
             self.failed = error
             self._on_failed(str(error))
+        if not self._ended and len(batches) == 1 and len(batches[0][0]) <= FEW:
+            self._call_few(batches[0], error)
+            return
+        for items, _ in batches:
+            self._ended.append(zip(items, repeat(error)))
+        if not self._calls and not self._continues:
+            self._call()
+
+    def _call_few(self, batch: Batch, error: StorageFailed | None) -> None:
+        """Call all of a small group: nobody looks at the clock."""
+        items, size = batch
         self._loop.begin()
-        for items, size in batches:
-            self.queue_bytes -= size
-            for _, acked in items:
-                if acked is not None:
-                    acked(error)
+        self.queue_bytes -= size
+        for _, acked in items:
+            if acked is not None:
+                acked(error)
         self._loop.settle()
+
+    def _call(self) -> None:
+        """Call those that wait, for a while; the others when the loop has turned."""
+        self._calls, self._continues = True, False
+        self._loop.begin()
+        try:
+            until = self._now() + SLICE_SECONDS
+            while self._ended and self._call_until(self._ended[0], until):
+                self._ended.popleft()
+        finally:
+            self._calls = False
+        if self._ended:
+            self._continues = True
+            self._machine.threads.call_soon(self._call_rest)
+        self._loop.settle()
+
+    def _call_rest(self) -> None:
+        if self._ended:  # else `stop` has done it
+            self._call()
+
+    def _call_until(
+        self, appends: Iterator[tuple[Item, StorageFailed | None]], until: float
+    ) -> bool:
+        """Call the appends of a batch; returns whether they are all called."""
+        for (blob, acked), error in appends:
+            self.queue_bytes -= len(blob)
+            if acked is not None:
+                acked(error)
+                if self._now() >= until:
+                    return False
+        return True

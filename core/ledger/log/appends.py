@@ -22,6 +22,10 @@ Appended = Callable[[Position | BrokerError], None]
 
 GATHERED_BYTES_MAX: Final = 1024 * 1024
 """Runs of one sweep are joined up to this size."""
+GATHERED_MAX: Final = 128
+"""So many are joined: all their callbacks are called at once, each of which may be a reply to
+another client. A sweep has fewer, but thousands may wait for a ledger.
+"""
 
 
 class Append:
@@ -101,8 +105,11 @@ def joined(waiting: deque[Append]) -> Iterator[Append]:
     """Empty the queue; neighbours are joined up to the size limit."""
     while waiting:
         append = waiting.popleft()
-        size, others = append.size, []
+        size = append.size
+        others: list[Append] = []
         while waiting and size + waiting[0].size <= GATHERED_BYTES_MAX:
+            if len(others) == GATHERED_MAX:
+                break
             size += waiting[0].size
             others.append(waiting.popleft())
         if others:

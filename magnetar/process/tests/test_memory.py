@@ -1,7 +1,9 @@
 """Memory that is freed and taken again comes without faults, once the C library has been told."""
 
+import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,24 @@ def test_what_a_load_does_not_use_for_long_goes_back() -> None:
     start, busy = (0, 0.0), (100, 2.0)
     assert looks(start, *[busy] * 5) == [None] * 4 + [memory.KEPT_BYTES, None]
     assert looks(start, *[busy] * 3, (10, 2.0), busy) == [None] * 6
+
+
+class Cycle:
+    """An object that only the collector frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_old_garbage_is_looked_for_after_many_new_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.collect()
+    found = weakref.ref(old := Cycle())
+    gc.collect(0)
+    gc.collect(1)  # it is old now
+    gc.collect(0)
+    del old
+    memory.collect_if_much_is_new()
+    assert found() is not None
+    monkeypatch.setattr(memory, "NEW_ROUNDS", gc.get_count()[1])
+    memory.collect_if_much_is_new()
+    assert found() is None

@@ -1,6 +1,7 @@
 """The journal, written by the kernel, by a thread and by the loop: groups, order, failures."""
 
 import errno
+import itertools
 import threading
 
 import pytest
@@ -11,7 +12,7 @@ from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.journal import PADDING_BYTES_MAX
 from magnetar.bookie.format.journal_scan import TEAR_BYTES_MAX
 from magnetar.bookie.format.tests.journal_records import broken_file, found, record, stop
-from magnetar.bookie.server.journal import inventory
+from magnetar.bookie.server.journal import inventory, writer
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.journal.groups import BATCH_BYTES_MAX, GROUP_BYTES
 from magnetar.core.kernel.errors import StorageFull
@@ -188,6 +189,36 @@ async def test_the_loop_hears_before_the_first_of_a_group_and_after_the_last(mak
         journal.append(record(i), lambda error, i=i: order.append(i))
     await stop(journal, make)
     assert order == ["begin", 0, 1, 2, "settle"]
+
+
+async def test_a_large_group_is_told_in_slices(make, tmp_path):
+    """A slice ends with the call during which its time is over; the loop turns behind it."""
+    journal = make()
+    order = make.loop.said
+    time = itertools.count(0.0, writer.SLICE_SECONDS / 2)  # so much goes by between two looks
+    journal._now = lambda: next(time)
+    for i in range(5):
+        journal.append(record(i), lambda error, i=i: order.append(i))
+    journal.hand_over()
+    with trio.fail_after(10):
+        while 4 not in order:
+            await trio.lowlevel.checkpoint()
+    assert order == [
+        *("begin", 0, 1, "settle"), *("begin", 2, 3, "settle"), *("begin", 4, "settle")
+    ]  # fmt: skip
+    assert journal.queue_bytes == 0
+    await stop(journal, make)
+
+
+async def test_a_stop_tells_all_slices(make, tmp_path):
+    journal = make()
+    results = []
+    time = itertools.count(0.0, 2 * writer.SLICE_SECONDS)
+    journal._now = lambda: next(time)
+    for i in range(5):
+        journal.append(record(i), lambda error, i=i: results.append((i, error)))
+    await stop(journal, make)
+    assert results == [(i, None) for i in range(5)]
 
 
 async def test_groups_have_a_bound_however_much_comes_at_once(make, tmp_path):

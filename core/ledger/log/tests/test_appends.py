@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import StorageFailed
-from magnetar.core.ledger.log.appends import GATHERED_BYTES_MAX, Append, joined
+from magnetar.core.ledger.log.appends import GATHERED_BYTES_MAX, GATHERED_MAX, Append, joined
 from magnetar.core.testing.bench import Outcome
 
 RUNS = st.lists(
@@ -46,6 +46,16 @@ def test_a_limit_to_joining_and_a_failure_for_all() -> None:
     small.join([made[0]])
     small.report(error)
     assert outcome[0].result is error
+
+
+def test_so_many_are_joined() -> None:
+    count = 3 * (GATHERED_MAX + 1) + 5
+    outcome = [Outcome() for _ in range(count)]
+    made = list(joined(deque(Append([b"a"], None, done) for done in outcome)))
+    assert [len(one.payloads) for one in made] == [GATHERED_MAX + 1] * 3 + [5]
+    for place, one in enumerate(made):
+        one.report((7, place * (GATHERED_MAX + 1)))
+    assert [done.result for done in outcome] == [(7, entry) for entry in range(count)]
 
 
 def test_the_callers_list_is_not_touched() -> None:
