@@ -18,7 +18,7 @@ from bench.drive.cases import Case, Options, spelled
 from bench.drive.measure import SETTLE_SECONDS, Plan, Sample, prepared, resident_mb, surroundings
 from bench.drive.server import Server
 
-REST_SECONDS = 30.0
+REST_SECONDS = 60.0
 
 
 def measure_memory(case: Case, server: Server, number: int, _: Plan) -> Sample:
