@@ -4,6 +4,7 @@
     before    after a load that leaves nothing of that kind, if the case has one: the buffers of
               the log are full then, as with any load
     kept      after the load
+    rested    a while later, when checkpoints and compaction are over, and caches have aged
     restarted after a restart, which reads what was kept
 
 Invariant: what was kept is there after the restart, or the round has failed.
@@ -16,6 +17,8 @@ from bench.drive import generator, process
 from bench.drive.cases import Case, Options, spelled
 from bench.drive.measure import SETTLE_SECONDS, Plan, Sample, prepared, resident_mb, surroundings
 from bench.drive.server import Server
+
+REST_SECONDS = 60.0
 
 
 def measure_memory(case: Case, server: Server, number: int, _: Plan) -> Sample:
@@ -34,6 +37,8 @@ def measure_memory(case: Case, server: Server, number: int, _: Plan) -> Sample:
             kept = resident_mb(server)
         figures = {"rss_mb": idle, "kept_mb": kept - before, "kept_in_all_mb": kept - idle}
         if not kept_by.stays:
+            process.pause(REST_SECONDS)
+            figures["rested_mb"] = resident_mb(server) - idle
             server.stop()
             figures["ready_s"] = server.start()
             process.pause(SETTLE_SECONDS)

@@ -39,6 +39,7 @@ COLUMNS = [
     Column("peak_mb", "peak MB", 0),
     Column("kept_mb", "MB more", 1),
     Column("kept_in_all_mb", "MB more than idle", 1),
+    Column("rested_mb", "same, 60 s later", 1),
     Column("restarted_mb", "MB more, restarted", 1),
     Column("attach_s", "attached s", 2),
     Column("attach_cpu_s", "attached CPU s", 2),

@@ -12,8 +12,8 @@ journal that it started, and runs a second sweep: that saves a turn of trio, a s
 a lone message. Under load there is no idle time, and nothing to save.
 
 A peer that waits for each reply sends its next request a moment later. Where the last ones came so
-quickly, the link waits for the next one likewise, as long as no other task of trio is ready to run,
-and for `TURN_SECONDS` in all: that saves another turn.
+quickly, the link waits for the next one likewise, as long as no write is on its way, no other task
+of trio is ready to run, and for `TURN_SECONDS` in all: that saves another turn.
 
 Work from outside a sweep (a synced journal group, a task with a reply) ends in `settle` too: a
 caller with many results calls it once after the last; a single `touch` schedules it.
@@ -221,7 +221,9 @@ class Link:
             self._slept = self.clock.monotonic()
             return  # nobody is expected to send at once
         for _ in range(SWEEPS_PER_TURN):
-            if self._others.ready or self._scheduled or self.now - begun > TURN_SECONDS:
+            if self._was_due or self._others.ready or self._scheduled:
+                break
+            if self.now - begun > TURN_SECONDS:
                 break
             if not self._sweep(DUE_SECONDS):
                 break

@@ -18,6 +18,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from interop_tests.mqtt.conftest import Paho
+from interop_tests.mqtt.leftovers import end_all
 from interop_tests.mqtt.python.test_gmqtt import Device as Gmqtt
 
 SECONDS = 20.0
@@ -130,18 +131,10 @@ class Loop:
 
     def close(self) -> None:
         """End with all tasks, so that nobody connects any more."""
-        self.run(_cancel_others())
+        self.run(end_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(SECONDS)
         self._loop.close()
-
-
-async def _cancel_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    await asyncio.sleep(0)  # transports that are closing do so in the next turn
 
 
 class GmqttClient:

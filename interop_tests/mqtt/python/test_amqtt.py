@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from amqtt.client import MQTTClient
 
+from interop_tests.mqtt.leftovers import end_all
+
 SECONDS = 20
 EACH_QOS = [0, 1, 2]
-# it leaves transports to the garbage collector
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +55,7 @@ def play(server) -> Callable[..., Any]:
             finally:
                 for client in made:
                     await client.disconnect()
+                await end_all()
 
         return asyncio.run(whole())
 

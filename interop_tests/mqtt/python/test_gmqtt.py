@@ -12,6 +12,8 @@ from typing import Any
 import gmqtt
 import pytest
 
+from interop_tests.mqtt.leftovers import end_all
+
 SECONDS = 20
 VERSIONS = [gmqtt.constants.MQTTv311, gmqtt.constants.MQTTv50]
 EACH_QOS = [0, 1, 2]
@@ -89,6 +91,7 @@ def play(server, version) -> Callable[..., Any]:
                 for device in made:
                     with suppress(ssl.SSLError):  # a PUBREL may come after close_notify
                         await device.client.disconnect()
+                await end_all()
 
         return asyncio.run(whole())
 
