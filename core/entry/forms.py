@@ -25,15 +25,11 @@ FOREIGN: Final[tuple[tuple[bytes, Form], ...]] = (
     (mqtt.BEGINS, mqtt),
 )
 """The other forms by their first bytes."""
-_TOLD_BY: Final = 6
-"""So many of their bytes differ."""
-_FOREIGN: Final = {one[0][:_TOLD_BY]: one for one in FOREIGN}
-assert len(_FOREIGN) == len(FOREIGN)
 
 
 def form_of(sent: bytes) -> Form:
     """The form of an entry without the broker's header."""
-    found = _FOREIGN.get(sent[SIZE_BYTES : SIZE_BYTES + _TOLD_BY])
-    if found is not None and sent.startswith(found[0], SIZE_BYTES):
-        return found[1]
+    for begins, form in FOREIGN:
+        if sent.startswith(begins, SIZE_BYTES):
+            return form
     return empty if sent == EMPTY else NATIVE
