@@ -312,10 +312,11 @@ class Publisher:
         if throttle is not None or of_all is not None:
             self._throttle.spend((throttle, of_all), count, len(entry))
         topic.last_used_ms = now_ms
+        append = partial(topic.publish, [entry], [count], done)
         if run.waits == 1 and not self._appends:
-            topic.publish([entry], [count], done)
+            append()
             return
-        run.append = partial(topic.publish, [entry], [count], done)
+        run.append = append
         if self._appends is None:
             self._appends = deque()
         self._appends.append(run)
