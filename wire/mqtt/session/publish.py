@@ -73,7 +73,6 @@ class PendingRun:
     """One run until it is acknowledged."""
 
     __slots__ = (
-        "append",
         "error",
         "id_bytes",
         "log",
@@ -100,8 +99,6 @@ class PendingRun:
         """What they have taken of the memory for unreleased ones; none if it was refused."""
         self.waits = 1
         """How many writes it waits for: its retained messages, and the entry."""
-        self.append: Callable[[], None] | None = None
-        """Writes the entry, if that waits for retained messages."""
         self.error: BrokerError | None = None
 
 
@@ -143,7 +140,7 @@ class Publisher:
         self._pending: deque[PendingRun] | None = None
         """None before the first run: most readers publish nothing."""
         self._pending_messages = 0
-        self._appends: deque[PendingRun] | None = None
+        self._appends: deque[tuple[PendingRun, bytes, int]] | None = None
         """Runs whose entries wait for retained messages, or for such an entry; None before the
         first.
         """
@@ -328,10 +325,9 @@ class Publisher:
         if not self._appends and (run.waits == 1 or not run.twos):
             topic.publish([entry], [count], done)
             return
-        run.append = partial(topic.publish, [entry], [count], done)
         if self._appends is None:
             self._appends = deque()
-        self._appends.append(run)
+        self._appends.append((run, entry, count))
 
     def _head_in(self, log: MqttLog) -> bytes:
         """The bytes before the packets of a run."""
@@ -476,13 +472,14 @@ class Publisher:
         if not run.waits:  # its entry is stored
             self._end(run)
         appends = self._appends
-        while appends and appends[0].waits == 1:
-            first = appends.popleft()
-            assert first.append is not None
-            if first.error is None:
-                first.append()
-            else:
+        while appends and appends[0][0].waits == 1:
+            first, entry, count = appends.popleft()
+            if first.error is not None:
                 self._stored(first, first.error)  # it is sent again: nobody receives it twice
+                continue
+            topic = None if first.log is None else first.log.topic
+            assert topic is not None
+            topic.publish([entry], [count], partial(self._stored, first))
 
     @property
     def is_drained(self) -> bool:
@@ -500,7 +497,6 @@ class Publisher:
     def _stored(self, run: PendingRun, result: Position | BrokerError | None) -> None:
         """The entry of a run is stored or has failed; None if there is none."""
         run.waits -= 1
-        run.append = None
         if isinstance(result, BrokerError):
             run.error = result
         else:
