@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.link.layers.layer import Layer
-from magnetar.core.link.memory.pauses import PAUSE_STORAGE, PAUSE_STORING
+from magnetar.core.link.memory.pauses import PAUSE_STORING
 from magnetar.core.link.partial_frame import PartialFrame
 from magnetar.core.link.poller import READ, WRITE
 from magnetar.core.link.sockets import probe, send, unsent
@@ -265,10 +265,7 @@ class Connection:
 
     def will_write(self) -> None:
         """The connection writes to storage from now on."""
-        if not self.writes:
-            self.writes = True
-            if self.link.holds_writers:
-                self.pause(PAUSE_STORAGE)
+        self.writes = True
 
     def pause(self, reason: int) -> None:
         """Stop reading until `resume` with the same reason."""

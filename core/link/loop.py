@@ -37,6 +37,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 import trio
@@ -75,6 +76,8 @@ DUE_SECONDS: Final = 0.001
 """How long the link polls for an expected event; all other tasks of trio wait meanwhile."""
 TURN_SECONDS: Final = 0.001
 """After so long the link waits in trio for the next request: others may have received something."""
+RELEASED_MAX: Final = 256
+"""Held connections that resume in one sweep: about a millisecond."""
 SWEEPS_PER_TURN: Final = 16
 """The most sweeps before that, if the clock stands still."""
 
@@ -131,6 +134,8 @@ class Link:
         self.holds_writers = False
         """Whether connections that write are not read, because storage is congested or too many
         bytes are being stored."""
+        self._held: dict[Connection, None] = {}
+        """Those that are paused for it."""
         self._requests_high = False
         self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
@@ -252,7 +257,7 @@ class Link:
             connection = self._connections.get(fd)
             if connection is None:
                 self._serve_other(fd)
-            elif readiness == READ and connection.interest == READ:
+            elif readiness == READ == connection.interest and not self.holds_writers:
                 self._receive(connection, size)
             else:
                 self._serve(connection, readiness, size)
@@ -277,7 +282,11 @@ class Link:
             connection.drain()
         if connection.interest & READ and connection.fd >= 0:
             if readiness & (READ | GONE):
-                self._receive(connection, size)
+                if self.holds_writers and connection.writes:
+                    connection.pause(PAUSE_STORAGE)
+                    self._held[connection] = None
+                else:
+                    self._receive(connection, size)
         elif readiness & GONE:
             # A paused connection is not read, so epoll would report it for ever.
             self.drop(connection, "the peer is gone")
@@ -499,24 +508,28 @@ class Link:
     # -- pressure and silence -----------------------------------------------------------------
 
     def check_writers(self) -> None:
-        """Pause all connections that write while storage is congested, or too many bytes are being
+        """Hold connections that write while storage is congested, or too many bytes are being
         stored; the second limit has a hysteresis.
 
-        Connections that only read and acknowledge go on: they relieve storage.
+        Each is paused when it has something to read, and they resume some at a time: ten thousand
+        at once would hold up the loop. Connections that only read and acknowledge go on: they
+        relieve storage.
         """
         incoming = self.incoming
         much = not incoming.storing_little if self.holds_writers else incoming.storing_much
-        holds = much or self._storage.congested
-        if holds == self.holds_writers:
-            return
-        self.holds_writers = holds
-        for connection in self._connections.values():
-            if not connection.writes:
-                continue
-            if holds:
-                connection.pause(PAUSE_STORAGE)
-            else:
+        self.holds_writers = much or self._storage.congested
+        if self._held and not self.holds_writers:
+            self._release_some()
+
+    def _release_some(self) -> None:
+        """Read some of the held connections again, those that waited longest first."""
+        held = self._held
+        for connection in list(islice(held, RELEASED_MAX)):
+            del held[connection]
+            if connection.open:
                 connection.resume(PAUSE_STORAGE)
+        if held:
+            self._wanted = True
 
     async def _look_around(self) -> None:
         """Periodic checks."""

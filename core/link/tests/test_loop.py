@@ -15,6 +15,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from magnetar.core.link import loop
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_STORAGE
@@ -232,13 +233,18 @@ async def test_what_is_on_its_way_to_storage_holds_writers_until_half_of_it_is_s
         (connection,) = bench.connections
         connection.will_write()
         connection.storing(1000)
-        assert connection.paused & PAUSE_STORAGE
+        assert bench.link.holds_writers
+        assert not connection.paused, "it has sent nothing"
+        await stream.send_all(b"b\n")
+        while not connection.paused & PAUSE_STORAGE:
+            await trio.lowlevel.checkpoint()
         connection.stored(400)
         bench.link.settle()
         assert bench.link.holds_writers, "more than half is still on its way"
         connection.stored(100)
         bench.link.settle()
         assert not connection.paused & PAUSE_STORAGE
+        assert await receive_exactly(stream, 2) == b"b\n"
         bench.backend.congested = True
         connection.storing(10)
         assert not bench.link.holds_writers, "it is looked at when the sweep ends"
@@ -247,6 +253,35 @@ async def test_what_is_on_its_way_to_storage_holds_writers_until_half_of_it_is_s
         connection.stored(510)
         bench.link.settle()
         assert bench.link.holds_writers, "storage is still behind"
+
+
+async def test_held_writers_resume_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that ten thousand do not hold up the loop; those that have gone cost nothing."""
+    monkeypatch.setattr(loop, "RELEASED_MAX", 2)
+    async with running() as bench, contextlib.AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(await bench.dial()) for _ in range(5)]
+        for stream in streams:
+            await stream.send_all(b"a\n")
+            await receive_exactly(stream, 2)
+        for connection in bench.connections:
+            connection.will_write()
+        bench.backend.congested = True
+        bench.link.settle()
+        for stream in streams:
+            await stream.send_all(b"b\n")
+        while not all(one.paused & PAUSE_STORAGE for one in bench.connections):
+            await trio.lowlevel.checkpoint()
+        streams[0].socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        streams[0].socket.close()
+        while bench.connections[0].open:
+            await trio.lowlevel.checkpoint()
+        bench.backend.congested = False
+        bench.link.settle()
+        held = [one for one in bench.connections if one.paused & PAUSE_STORAGE and one.open]
+        assert len(held) == 3, "the one that has gone was among the first two"
+        for stream in streams[1:]:
+            assert await receive_exactly(stream, 2) == b"b\n"
+        assert not any(one.paused & PAUSE_STORAGE for one in bench.connections[1:])
 
 
 async def test_congested_storage_holds_who_writes_and_nobody_else() -> None:
