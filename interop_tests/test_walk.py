@@ -22,10 +22,12 @@ BY_THE_CLOCK = {
     "core/ledger/cursor/cursor_store.py",
     "core/ledger/formats.py",
     "core/link/keep_alive.py",
+    "core/link/other_tasks.py",
     "core/metadata/embedded.py",
     "wire/pulsar/session/session.py",
 }
-"""Files of work that is due now and then: a snapshot of a cursor, the keep-alive, housekeeping.
+"""Files of work that is due now and then: a snapshot of a cursor, the keep-alive, housekeeping; and
+of trio's turns, which are counted.
 
 `bench/walk.py` takes several seconds to tell these from the files that the message visits.
 """

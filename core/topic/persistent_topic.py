@@ -79,6 +79,7 @@ class PersistentTopic:
 
     def __init__(self, env: Environment, name: TopicName, policies: Effective) -> None:
         self.name = name
+        self._internal = name.internal
         self.env = env
         self.policies = policies
         self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced, self._lost)
@@ -348,8 +349,9 @@ class PersistentTopic:
         self._watchers.remove(notify)
 
     def check_producer(self) -> None:
-        """Raise unless a producer may attach now."""
-        restrictions.check_changeable(self.name)
+        """Raise unless a producer may attach now. Some fronts ask for each request."""
+        if self._internal:
+            restrictions.check_changeable(self.name)
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         if self.ledger.terminated:
