@@ -20,17 +20,15 @@ from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.link import BookieLink
 from magnetar.bookie.client.reader import Reader
 from magnetar.bookie.client.writer import Writer
-from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.format import digests, ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
-MASTER_KEY: Final = bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f")
-"""SHA-1 of "ledger" and the empty password (`DigestManager.generateMasterKey`), as Pulsar's
-ledgers have it.
-"""
+MASTER_KEY: Final = digests.master_key(b"")
+"""Of the empty password, which Pulsar's ledgers have."""
 
 
 class LedgerClient:

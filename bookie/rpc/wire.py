@@ -74,21 +74,23 @@ class BookieWire:
                 break
             row = adds.adds_at(data, at) if self._version == version2.VERSION else None
             if row is None:
-                self._take(data[at + _length.size : after])
+                self._take(data[at:after])
                 at = after
             else:
                 found, at = row
                 self._events.append(found)
         return at
 
-    def _take(self, frame: bytes) -> None:
+    def _take(self, framed: bytes) -> None:
+        """Parse one frame, with its length."""
+        frame = framed[_length.size :]
         if self._version == 3:
             try:
                 self._events.append(Call(*version3.parse_request(frame)))
                 return
             except WireError:
                 self._version = version2.VERSION
-            if (row := adds.adds_at(_length.pack(len(frame)) + frame, 0)) is not None:
+            if (row := adds.adds_at(framed, 0)) is not None:
                 self._events.append(row[0])
                 return
         self._events.append(Call(*version2.parse_request(frame)))
