@@ -219,9 +219,7 @@ class Link:
         slept = self._slept
         self._sweep()
         begun = self.now
-        if not self._was_due and self._is_due():
-            self._sweep(DUE_SECONDS)
-        self._was_due = self._is_due()
+        self._sweep_if_due()
         if begun - slept > DUE_SECONDS:
             self._slept = self.clock.monotonic()
             return  # nobody is expected to send at once
@@ -232,10 +230,14 @@ class Link:
                 break
             if not self._sweep(DUE_SECONDS):
                 break
-            if not self._was_due and self._is_due():
-                self._sweep(DUE_SECONDS)
-            self._was_due = self._is_due()
+            self._sweep_if_due()
         self._slept = self.clock.monotonic()
+
+    def _sweep_if_due(self) -> None:
+        """Sweep once more, if the sweep before has begun a write of the journal."""
+        if not self._was_due and self._is_due():
+            self._sweep(DUE_SECONDS)
+        self._was_due = self._is_due()
 
     def _is_due(self) -> bool:
         for due in self._due:  # noqa: SIM110  # no generator: it is asked in each sweep

@@ -36,7 +36,7 @@ from magnetar.wire.mqtt.clients import record as records
 from magnetar.wire.mqtt.clients.record import SessionRecord
 from magnetar.wire.mqtt.clients.session_index import NEVER, IndexedSession, SessionIndex
 from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage
-from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
+from magnetar.wire.mqtt.storage.keyed_log import KeyedLog, Stored
 
 log = logging.getLogger(__name__)
 
@@ -260,11 +260,7 @@ class SessionRecords:
     def put(self, client_id: str, data: bytes, done: Callable[[BrokerError | None], None]) -> None:
         """Store the record of a connected client. Plain call, after `prepare`."""
         self._set_awake(client_id, data)
-
-        def stored(result: Position | BrokerError) -> None:
-            done(result if isinstance(result, BrokerError) else None)
-
-        self._stored.put(client_id.encode(), data, stored)
+        self._stored.put(client_id.encode(), data, _error_for(done))
 
     def put_progress(
         self, client_id: str, data: bytes, done: Callable[[BrokerError | None], None]
@@ -272,11 +268,7 @@ class SessionRecords:
         """Store what has changed of a connected client's record. Plain call, after `put`."""
         self._set_progress(client_id, data)
         self._with_progress.add(client_id)
-
-        def stored(result: Position | BrokerError) -> None:
-            done(result if isinstance(result, BrokerError) else None)
-
-        self._stored.put(PROGRESS + client_id.encode(), data, stored)
+        self._stored.put(PROGRESS + client_id.encode(), data, _error_for(done))
 
     def put_asleep(
         self, client_id: str, record: SessionRecord, done: Callable[[BrokerError | None], None]
@@ -285,8 +277,17 @@ class SessionRecords:
         call, after `prepare`; of many that wait for storage, only their bytes are in memory.
         """
         data = records.encode(record)
-        needs = self._needs(record)
         self._set_awake(client_id, data)
+        self._store_asleep(client_id, record, data, done)
+
+    def _store_asleep(
+        self,
+        client_id: str,
+        record: SessionRecord,
+        data: bytes,
+        done: Callable[[BrokerError | None], None],
+    ) -> None:
+        needs = self._needs(record)
         self._falling_asleep[client_id] = data
 
         def stored(result: Position | BrokerError) -> None:
@@ -305,10 +306,11 @@ class SessionRecords:
 
     async def sleep(self, client_id: str, record: SessionRecord) -> None:
         """Store the record of a session without a connection. If that fails, it stays awake."""
-        self._set_awake(client_id, records.encode(record))
+        data = records.encode(record)
+        self._set_awake(client_id, data)
         await self.prepare()
         waiting = Completion[None]()
-        self.put_asleep(client_id, record, waiting.done)
+        self._store_asleep(client_id, record, data, waiting.done)
         await waiting.result()
 
     async def remove(self, client_id: str) -> None:
@@ -424,6 +426,15 @@ def lower(lowest: dict[str, Position], found: Iterable[tuple[str, Position]]) ->
         known = lowest.get(name)
         if known is None or position < known:
             lowest[name] = position
+
+
+def _error_for(done: Callable[[BrokerError | None], None]) -> Stored:
+    """Calls `done` with the error, if there is one, and without the position."""
+
+    def stored(result: Position | BrokerError) -> None:
+        done(result if isinstance(result, BrokerError) else None)
+
+    return stored
 
 
 def _ignore(_result: Position | BrokerError) -> None:

@@ -140,7 +140,7 @@ class Publisher:
         self._pending: deque[PendingRun] | None = None
         """None before the first run: most readers publish nothing."""
         self._pending_messages = 0
-        self._appends: deque[tuple[PendingRun, bytes, int]] | None = None
+        self._appends: deque[tuple[PendingRun, Callable[[], None]]] | None = None
         """Runs whose entries wait for retained messages, or for such an entry; None before the
         first.
         """
@@ -327,7 +327,7 @@ class Publisher:
             return
         if self._appends is None:
             self._appends = deque()
-        self._appends.append((run, entry, count))
+        self._appends.append((run, partial(topic.publish, [entry], [count], done)))
 
     def _head_in(self, log: MqttLog) -> bytes:
         """The bytes before the packets of a run."""
@@ -473,13 +473,11 @@ class Publisher:
             self._end(run)
         appends = self._appends
         while appends and appends[0][0].waits == 1:
-            first, entry, count = appends.popleft()
-            if first.error is not None:
+            first, append = appends.popleft()
+            if first.error is None:
+                append()
+            else:
                 self._stored(first, first.error)  # it is sent again: nobody receives it twice
-                continue
-            topic = None if first.log is None else first.log.topic
-            assert topic is not None
-            topic.publish([entry], [count], partial(self._stored, first))
 
     @property
     def is_drained(self) -> bool:
