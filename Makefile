@@ -7,7 +7,7 @@ BIN := .venv/bin
 dev:            ## make .venv, with all that tests and checks need
 	scripts/test --version
 
-native:         ## build the compiled twins in place, after changing a .pyx
+native:         ## compile in place, after changing a .pyx, or a module of the hot path (setup.py)
 	$(BIN)/python setup.py -q build_ext --inplace
 
 check:          ## style, types, architecture and the quick tests: before each commit

@@ -14,9 +14,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from magnetar.core.native.sources import prefer_sources
+
 ROOT = Path(__file__).parent
 PACKAGE = ROOT / "magnetar"
 STEADY = not os.environ.get("MAGNETAR_EXPLORE")
+
+prefer_sources("these are unit tests")  # in this process; the servers of tests run what is compiled
 
 settings.register_profile("steady", deadline=None, derandomize=STEADY)
 settings.load_profile("steady")

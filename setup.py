@@ -3,15 +3,24 @@
 The folders `core`, `wire` and `bookie` stand at the top of the repository and are installed as
 `magnetar.core`, `magnetar.wire` and `magnetar.bookie` (docs/decisions/0016).
 
-The compiled twins of pure functions (docs/decisions/0008) are optional: without a C compiler or
-Python's headers the installation goes on without them.
+What is compiled is optional: the twins of pure functions (docs/decisions/0008), and the modules of
+the hot path (docs/decisions/0019), which mypyc compiles as they are. Without a C compiler or
+Python's headers the installation goes on without them. `MAGNETAR_BUILD_PURE=1` leaves both out.
 """
 
+import contextlib
+import os
 import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build import build
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+from setuptools.errors import CompileError
 
 ROOMS = ("core", "wire", "bookie")
 """Folders at the top that are installed inside `magnetar`."""
@@ -27,6 +36,126 @@ TWINS = [
     "wire.pulsar.hot.compiled.reading",
     "wire.pulsar.hot.compiled.writing",
 ]
+
+HOT = [
+    "bookie.client.writer",
+    "bookie.format.entries",
+    "bookie.machine.kernel_writes",
+    "bookie.server.bookie",
+    "bookie.server.cache.write_cache",
+    "bookie.server.journal.files",
+    "bookie.server.journal.groups",
+    "bookie.server.journal.kernel_writer",
+    "bookie.server.journal.writer",
+    "core.entry.header",
+    "core.entry.mqtt.form",
+    "core.entry.mqtt.run",
+    "core.entry.mqtt.segments",
+    "core.ledger.log.appends",
+    "core.ledger.log.chain",
+    "core.ledger.log.ledger_list",
+    "core.ledger.log.managed_ledger",
+    "core.ledger.read.tail_cache",
+    "core.link.connection",
+    "core.link.loop",
+    "core.link.memory.pace",
+    "core.link.partial_frame",
+    "core.topic.persistent_topic",
+    "wire.mqtt.delivery.feed",
+    "wire.mqtt.delivery.lagging_reader",
+    "wire.mqtt.delivery.matcher",
+    "wire.mqtt.delivery.packet_ids",
+    "wire.mqtt.delivery.sent_messages",
+    "wire.mqtt.delivery.shared_group",
+    "wire.mqtt.delivery.stored_messages",
+    "wire.mqtt.delivery.subscriber",
+    "wire.mqtt.session.client",
+    "wire.mqtt.session.connect",
+    "wire.mqtt.session.publish",
+    "wire.mqtt.session.session",
+    "wire.mqtt.wire",
+]
+"""Modules that mypyc compiles from their own source: they run for each sweep, append or packet.
+"""
+HOT_LIBRARY = "magnetar.hot__mypyc"
+"""All of them; what has a module's name only looks its part up there."""
+MYPY = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
+
+
+def hot_modules() -> list[Extension]:
+    """The extensions of the modules in HOT; none if mypyc is not here, or refuses them."""
+    try:
+        from mypyc.build import mypycify
+    except ImportError:
+        return []
+    here, generated = Path.cwd(), Path("build/mypyc").absolute()
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        front = Path("magnetar")
+        front.mkdir()
+        for part in (here / "magnetar").iterdir():
+            if part.name not in ROOMS:
+                (front / part.name).symlink_to(part)
+        for room in ROOMS:
+            (front / room).symlink_to(here / room)
+        sources = [f"magnetar/{name.replace('.', '/')}.py" for name in HOT]
+        try:
+            extensions = mypycify(
+                [*MYPY, *sources],
+                opt_level="2",
+                debug_level="0",
+                multi_file=True,  # several compilers at once
+                target_dir=str(generated),
+                group_name=HOT_LIBRARY.removesuffix("__mypyc"),
+            )
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it leaves when it refuses a file,
+            # and another version of it may fail: then the sources run
+            sys.stderr.write(f"magnetar: the hot path is not compiled: {error}\n")
+            return []
+    for extension in extensions:
+        extension.optional = True
+        extension.include_dirs.append(str(generated / "magnetar"))  # the library's headers
+    return extensions
+
+
+class BuildWhatCompiles(build_ext):
+    """Builds a module of the hot path only if their library is: Python prefers it to its source."""
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.cython_c_in_temp = True  # no generated C beside the sources
+
+    def finalize_options(self) -> None:
+        if os.environ.get("MAGNETAR_BUILD_PURE", "0") in ("", "0"):
+            self.distribution.ext_modules += hot_modules()
+        else:
+            self.distribution.ext_modules = []
+        super().finalize_options()
+        self._library_failed = False
+
+    def build_extension(self, ext: Extension) -> None:
+        if ext.name == HOT_LIBRARY:
+            self._library_failed = True
+            self._build_together(ext)
+            self._library_failed = False
+        elif ext.name.removeprefix("magnetar.") in HOT and self._library_failed:
+            raise CompileError(f"{ext.name} needs {HOT_LIBRARY}")
+        else:
+            super().build_extension(ext)
+
+    def _build_together(self, ext: Extension) -> None:
+        """Compile the sources of one extension at the same time."""
+        compile_some = self.compiler.compile
+
+        def compile_all(sources: list[str], **options: object) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                objects = pool.map(lambda source: compile_some([source], **options), sources)
+                return [name for names in objects for name in names]
+
+        self.compiler.compile = compile_all
+        try:
+            super().build_extension(ext)
+        finally:
+            self.compiler.compile = compile_some
 
 
 def packages() -> list[str]:
@@ -60,7 +189,11 @@ class BuildAnew(build):
 
 
 setup(
-    cmdclass={"build": BuildAnew, "build_py": BuildWithoutTests},
+    cmdclass={
+        "build": BuildAnew,
+        "build_ext": BuildWhatCompiles,
+        "build_py": BuildWithoutTests,
+    },
     packages=packages(),
     package_dir={f"magnetar.{room}": room for room in ROOMS},
     ext_modules=[
@@ -69,5 +202,4 @@ setup(
         )
         for name in TWINS
     ],
-    options={"build_ext": {"cython_c_in_temp": True}},  # no generated C beside the sources
 )

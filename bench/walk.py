@@ -54,6 +54,9 @@ class Trace:
 
 def serve(folder: Path) -> None:
     """A server with all of its ports chosen by the system, and a trace."""
+    from magnetar.core.native.sources import prefer_sources
+
+    prefer_sources("a profiler looks")  # it does not see compiled functions
     from magnetar.cli import main
 
     trace = Trace(folder / "trace")

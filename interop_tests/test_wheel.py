@@ -1,5 +1,7 @@
 """The wheel, installed in a fresh environment beside packages with the names of our folders."""
 
+import ast
+import os
 import subprocess
 import sys
 import sysconfig
@@ -13,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("bookie", "core", "wire")
 FRONT = "magnetar"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a wheel takes a minute and more
 
 APPLICATION = """
 import urllib.request
@@ -68,17 +70,32 @@ def test_what_an_earlier_build_has_left_does_not_ship(tmp_path: Path) -> None:
     left.parent.mkdir(parents=True)
     left.write_text("")
     folders = ["--build-lib", tmp_path / "lib", "--build-temp", tmp_path / "temp"]
-    subprocess.run([sys.executable, "setup.py", "-q", "build", *folders], cwd=ROOT, check=True)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "build", *folders],
+        cwd=ROOT,
+        env={**os.environ, "MAGNETAR_BUILD_PURE": "1"},
+        check=True,
+    )
     assert (tmp_path / "lib" / FRONT / "core" / "kernel" / "errors.py").exists()
+    assert not list(tmp_path.rglob("*.so"))
     assert not left.exists()
 
 
-def test_compiled_twins_ship_in_a_wheel_for_most_linuxes(wheel: Path) -> None:
+def _hot() -> list[str]:
+    """What `setup.py` has compiled as it is."""
+    for statement in ast.parse((ROOT / "setup.py").read_text()).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "HOT":
+            return list(ast.literal_eval(statement.value))
+    raise LookupError("setup.py has no HOT")
+
+
+def test_what_is_compiled_ships_in_a_wheel_for_most_linuxes(wheel: Path) -> None:
     compiled = {name for name in _names(wheel) if name.endswith(".so")}
-    sources = [path for room in ROOMS for path in (ROOT / room).rglob("*.pyx")]
+    twins = [path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.pyx")]
+    names = [str(path.with_suffix("")) for path in twins]
+    names += [name.replace(".", "/") for name in _hot()] + ["hot__mypyc"]
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    expected = {f"{FRONT}/{path.relative_to(ROOT).with_suffix('')}{suffix}" for path in sources}
-    assert compiled == expected
+    assert compiled == {f"{FRONT}/{name}{suffix}" for name in names}
     assert "-manylinux" in wheel.name
 
 
@@ -105,7 +122,9 @@ def _run(site: Path, program: str, *arguments: object, cwd: Path | None = None) 
 
 
 def test_it_works_beside_packages_of_other_people(site: Path, tmp_path: Path) -> None:
-    assert "codec: compiled" in _run(site, "magnetar", "version", cwd=tmp_path)
+    said = _run(site, "magnetar", "version", cwd=tmp_path)
+    assert "codec: compiled" in said
+    assert "hot path: compiled" in said
     for room in ROOMS:  # where somebody works who has such folders too
         (tmp_path / room).mkdir()
         (tmp_path / room / "__init__.py").write_text("raise ImportError('nor this one')\n")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Final
-from weakref import WeakValueDictionary
 
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.link import BookieLink
@@ -47,7 +46,8 @@ class LedgerClient:
         self._store = store
         self._machine = machine
         self._call_soon = call_soon
-        self._writers: WeakValueDictionary[int, Writer] = WeakValueDictionary()
+        self._writers: dict[int, Writer] = {}
+        """Those that are not closed."""
 
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
         while True:

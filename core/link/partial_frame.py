@@ -32,6 +32,7 @@ EXPECTED_BYTES: Final = 4 * 1024
 class PartialFrame:
     """See the module's docstring."""
 
+    __deletable__ = ("_connection",)
     __slots__ = ("_connection", "_incoming", "held", "large", "large_bytes", "left", "proven")
 
     def __init__(self, connection: Connection) -> None:

@@ -9,6 +9,8 @@ when this was installed. As in the standard library's `json`, the reference `py_
 
 Invariant: twins have the same signature and the same results for the same arguments; the tests
 drive both with arbitrary bytes. `MAGNETAR_PURE=1` keeps all compiled ones out.
+
+Whole modules that are compiled as they are: `sources.py`.
 """
 
 from __future__ import annotations

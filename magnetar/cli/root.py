@@ -39,6 +39,7 @@ def _print_version() -> None:
 
     from magnetar import __version__
     from magnetar.core import native
+    from magnetar.core.native import sources
 
     system = f"{platform.system()} {platform.machine()}"
     click.echo(f"magnetar {__version__} (Python {platform.python_version()}, {system})")
@@ -49,6 +50,7 @@ def _print_version() -> None:
     ):
         import_module(user)  # importing decides between compiled and pure
     click.echo(f"codec: {native.described()}")
+    click.echo(f"hot path: {sources.described()}")
 
 
 root.add_command(standalone)

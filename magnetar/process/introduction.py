@@ -14,6 +14,7 @@ from typing import Final
 
 from magnetar import __version__
 from magnetar.core import native
+from magnetar.core.native import sources
 from magnetar.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ def introduce_first(settings: Settings, config: str) -> None:
 def introduce(settings: Settings, config: str) -> None:
     """Log versions, configuration and data directory; `config` is the file of the settings."""
     python, storage = platform.python_version(), settings.storage
-    log.info("Magnetar %s, Python %s, codec %s", __version__, python, native.described())
+    compiled = f"codec {native.described()}, hot path {sources.described()}"
+    log.info("Magnetar %s, Python %s, %s", __version__, python, compiled)
     log.info("configuration: %s", Path(config).absolute() if config else "no file")
     synced = "synced before they are acknowledged" if storage.sync else "not synced"
     log.info("data: %s, messages are %s", Path(storage.data_dir).absolute(), synced)

@@ -222,7 +222,7 @@ class Subscriber(LaggingReader):
         for one in in_flight:
             self.ids.resume(one.packet_id, one.sent, one.qos, released=one.released)
         self._resending.extend(one.packet_id for one in reversed(in_flight))
-        behind = ((feed, place) for feed, place in places.items() if place != NOWHERE)
+        behind = {feed: place for feed, place in places.items() if place != NOWHERE}
         self._lagging.update(behind)  # of the others, it only gets messages of QoS 0
         self._doubtful = dict(doubts)
 
@@ -339,7 +339,7 @@ class Subscriber(LaggingReader):
 
     def release(self, numbers: Sequence[int]) -> None:
         """Send PUBREL for each."""
-        self._outlet.send([b"".join(PUBREL + u16(number) for number in numbers)], len(numbers))
+        self._outlet.send([b"".join([PUBREL + u16(number) for number in numbers])], len(numbers))
 
     async def send_retained(
         self, source: MessageSource, message: KeyedMessage, subscription: TopicSubscription

@@ -57,6 +57,7 @@ FORMER: Final = ""
 class ConnectedClient:
     """See the module's docstring."""
 
+    __deletable__ = ("publisher",)
     __slots__ = (
         "_last",
         "_marks",

@@ -1,0 +1,101 @@
+"""Which of a module and its compiled self is imported."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from magnetar.core.native import sources
+
+ROOT = Path(__file__).resolve().parents[3]
+ASK = "import magnetar.core.link.loop as it; from magnetar.core.native import sources; "
+
+
+def answer(question: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{ASK}print({question})"],
+        env={**os.environ, **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def hot() -> list[str]:
+    """The modules that `setup.py` has compiled."""
+    for statement in ast.parse((ROOT / "setup.py").read_text()).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "HOT":
+            return list(ast.literal_eval(statement.value))
+    raise LookupError("setup.py has no HOT")
+
+
+def classes(module: str) -> Iterator[ast.ClassDef]:
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    return (
+        node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    )
+
+
+def test_sources_can_be_asked_for() -> None:
+    assert answer("it.__file__", MAGNETAR_PURE="1").endswith("/loop.py")
+    assert answer("sources.described()", MAGNETAR_PURE="1") == "interpreted (MAGNETAR_PURE is set)"
+
+
+def test_unit_tests_run_sources() -> None:
+    from magnetar.core.link import loop
+
+    assert loop.__file__.endswith("/loop.py")
+
+
+def test_what_is_described_is_what_runs() -> None:
+    compiled = answer("sources.described() == 'compiled'", MAGNETAR_PURE="0")
+    assert answer("not it.__file__.endswith('.py')", MAGNETAR_PURE="0") == compiled
+
+
+def test_where_they_can_be_built_they_are() -> None:
+    headers = Path(sysconfig.get_path("include"), "Python.h")
+    if shutil.which("cc") is None or not headers.exists():
+        pytest.skip("no C compiler, or no Python.h")
+    said = answer("sources.described()", MAGNETAR_PURE="0")
+    assert said == "compiled" or "sources have changed" in said
+
+
+def test_sources_that_are_newer(tmp_path: Path) -> None:
+    for room in sources.ROOMS:
+        (tmp_path / room / "inner" / "tests").mkdir(parents=True)
+    inner = tmp_path / "core" / "inner"
+    for path, changed in ((inner / "old.py", 100), (inner / "tests" / "test_old.py", 300)):
+        path.touch()
+        os.utime(path, (changed, changed))
+    assert not sources.has_newer(tmp_path, 200)
+    os.utime(inner / "old.py", (201, 201))
+    assert sources.has_newer(tmp_path, 200)
+
+
+def test_no_interpreted_class_has_a_compiled_base() -> None:
+    """Such a class could be defined, and could have no instances."""
+    compiled = hot()
+    homes = {node.name: module for module in compiled for node in classes(module)}
+    wrong = []
+    for room in sources.ROOMS:
+        for path in (ROOT / room).rglob("*.py"):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            if module in compiled or "tests" in path.parts:
+                continue
+            text = path.read_text()
+            for node in classes(module):
+                for base in node.bases:
+                    home = homes.get(ast.unparse(base).partition("[")[0])
+                    if home and f"magnetar.{home} import" in text:
+                        wrong.append(f"{module}.{node.name} inherits from {home}")
+    assert wrong == []
