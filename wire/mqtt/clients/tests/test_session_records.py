@@ -171,6 +171,28 @@ async def test_an_acknowledgement_stores_little_of_a_large_session(stage: Stage)
     assert stored_bytes(stage) > 200_000
 
 
+async def test_a_subscription_that_the_session_has_stores_little(stage: Stage) -> None:
+    """Many clients subscribe to all their filters again whenever they connect."""
+    filters = [("x" * 100 + f"/{number}", 1) for number in range(1_000)]
+    client = await stage.subscribed("c", *filters, clean=False)
+    before = stored_bytes(stage)
+    (suback,) = await client.says(subscribe(*filters[:10]))
+    assert suback.reasons == (1,) * 10
+    assert before < stored_bytes(stage) < before + 2_000
+
+
+async def test_requests_that_wait_are_stored_together(stage: Stage) -> None:
+    """Else a client that sends one for each filter has the record stored as often, ever larger."""
+    client = await stage.connected("c", clean=False)
+    names = ["x" * 100 + f"/{number}" for number in range(300)]
+    answers = await client.says(*(subscribe((name, 1), number=9) for name in names))
+    assert [(one.kind, one.reasons) for one in answers] == [("SUBACK", (1,))] * 300
+    assert stored_bytes(stage) < 80_000
+    answers = await client.says(*(unsubscribe(name, number=9) for name in names))
+    assert [one.kind for one in answers] == ["UNSUBACK"] * 300
+    assert stored_bytes(stage) < 160_000
+
+
 async def progress(stage: Stage) -> list[tuple[str, bool]]:
     """The progress that is in the topic, after compaction: of whom, and whether it counts."""
     found: dict[bytes, bytes] = {}
