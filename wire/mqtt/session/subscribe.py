@@ -185,7 +185,7 @@ async def _subscribe(
         services.groups.enter(client.client_id, client.subscriber, subscription, logs)
     else:
         services.matcher.add(client.subscriber, subscription)
-        services.join(client.subscriber, client.feeds, filter, logs)
+        client.join(filter, logs)
     return _Granted(subscription, is_new, options.retain_handling)
 
 
@@ -239,5 +239,5 @@ def _unsubscribe(services: MqttServices, client: ConnectedClient, filter: str) -
         services.groups.unsubscribe(client.client_id, client.subscriber, filter)
         return ReasonCode.SUCCESS
     services.matcher.remove(client.subscriber, filter)
-    services.leave(client.subscriber, client.feeds, filter)
+    client.leave_logs(filter)
     return ReasonCode.SUCCESS
