@@ -167,12 +167,25 @@ class SessionRecords:
                 self._delete_progress(client_id)
 
     @staticmethod
-    def _decoded(client_id: str, data: bytes, progress: bytes = b"") -> SessionRecord | None:
+    def _decoded(client_id: str, data: bytes) -> SessionRecord | None:
         try:
-            return records.decode(data, progress)
+            return records.decode(data)
         except Corrupted as error:
             log.error("the session of %r is lost: %s", client_id, error)
             return None
+
+    def _latest(self, client_id: str, data: bytes) -> SessionRecord | None:
+        """The record with the session's progress; without it, if only that is damaged."""
+        progress = self._progress.get(client_id)
+        if progress is None:
+            return self._decoded(client_id, data)
+        try:
+            return records.decode(data, progress)
+        except Corrupted as error:
+            text = "the session of %r is resumed from its last whole record: %s"
+            log.warning(text, client_id, error)
+            self._void_progress(client_id)
+            return self._decoded(client_id, data)
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -192,7 +205,7 @@ class SessionRecords:
             data = await self._read_at(indexed.position, client_id)
             if data is None:
                 return None
-        record = self._decoded(client_id, data, self._progress.get(client_id, b""))
+        record = self._latest(client_id, data)
         if record is None:
             self._discard(client_id)
         return record
@@ -245,8 +258,7 @@ class SessionRecords:
                 indexed = self._index.get(client_id)
                 if indexed is None or indexed.position != message.position:
                     continue
-                progress = self._progress.get(client_id, b"")
-                record = self._decoded(client_id, message.packet.payload, progress)
+                record = self._latest(client_id, message.packet.payload)
                 if record is not None:
                     yield client_id, record
 
