@@ -66,6 +66,28 @@ async def test_only_the_last_ones_are_in_memory() -> None:
         assert size > 30 * 20
 
 
+async def test_client_ids_count_as_parts_of_records() -> None:
+    """A record may be the smaller part: a few thousand of the longest ids fill a gigabyte."""
+    stores = Stores()
+    async with serving(stores, sleeping_bytes_max=500_000) as stage:
+        records = stage.services.sessions.records
+        for number in range(10):
+            await sleeper(stage, f"{number}" + "é" * 30_000)
+        assert len(records._cached) == 8
+        assert 600_000 < records.bytes_stored < 620_000
+        size = records.bytes_stored
+        client, _ = await stage.connects("9" + "é" * 30_000, clean=False)
+        assert abs(records.bytes_stored - size) < 1_000
+        await client.leaves()
+        await client.is_cut()
+    async with serving(stores) as stage:
+        records = stage.services.sessions.records
+        assert abs(records.bytes_stored - size) < 1_000
+        for number in range(10):
+            await stage.connected(f"{number}" + "é" * 30_000, version=V5)  # a clean start
+        assert (records.count, records.bytes_stored, records._cached_bytes) == (0, 0, 0)
+
+
 async def test_sessions_in_storage_expire_and_publish_their_wills() -> None:
     async with serving(**NOTHING_CACHED) as stage:
         reader = await stage.subscribed("reader", ("w", 0))
