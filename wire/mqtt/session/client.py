@@ -104,7 +104,7 @@ class ConnectedClient:
         self.expiry_seconds = 0
         self.will: StoredWill | None = None
         self.will_bytes = self.window_bytes = 0
-        """Taken from the memory of all clients' wills, and of their messages in flight."""
+        """Taken from the memory of all clients' wills and long ids, and of their windows."""
         self.wants_problems = True
         """Whether reason strings and user properties may be sent in all packets (3.1.2.11.7)."""
         self.feeds: dict[str, list[MqttLog]] = {}
