@@ -1,4 +1,4 @@
-"""Magnetar: one light server that stock Pulsar and Kafka clients connect to unmodified.
+"""Magnetar: one light server that stock Pulsar, Kafka and MQTT clients connect to unmodified.
 
     import magnetar
 

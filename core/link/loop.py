@@ -492,6 +492,7 @@ class Link:
 
     def _forget(self, connection: Connection, reason: str) -> None:
         del self._connections[connection.fd]
+        self._held.pop(connection, None)
         self._silence.leave(connection)
         self._accepting.leave(connection)
         connection.release()
@@ -528,8 +529,7 @@ class Link:
         held = self._held
         for connection in list(islice(held, RELEASED_MAX)):
             del held[connection]
-            if connection.open:
-                connection.resume(PAUSE_STORAGE)
+            connection.resume(PAUSE_STORAGE)
         if held:
             self._wanted = True
 

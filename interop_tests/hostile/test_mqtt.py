@@ -132,6 +132,13 @@ def rss_of(one, bystander) -> int:
     return rss(one.server)
 
 
+def test_a_packet_of_two_million_properties(one, bystander):
+    properties = b"\x26\0\1a\0\1b" * 2_000_000
+    (last,) = one.connected().say(publish("t", properties=properties, version=V5)).ends()
+    assert (last.kind, last.reasons) == ("DISCONNECT", (QUOTA_EXCEEDED,))
+    bystander.works()
+
+
 def test_more_than_receive_maximum(one, bystander, topic):
     """Messages of QoS 2 that are never released."""
     one.connected()

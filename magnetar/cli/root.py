@@ -24,7 +24,7 @@ def _show_version(context: click.Context, _option: click.Parameter, requested: b
     help="Same as the command `version`.",
 )
 def root() -> None:
-    """One light server that stock Pulsar and Kafka clients connect to unmodified."""
+    """One light server that stock Pulsar, Kafka and MQTT clients connect to unmodified."""
 
 
 @root.command()

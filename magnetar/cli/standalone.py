@@ -33,6 +33,6 @@ standalone = click.Command(
             help="Stop when standard input ends, so as not to outlive the process that feeds it.",
         ),
     ],
-    help="Run the whole server in this process, for Pulsar, Kafka and HTTP clients, until SIGTERM "
-    "or SIGINT.",
+    help="Run the whole server in this process, for Pulsar, Kafka, MQTT and HTTP clients, until "
+    "SIGTERM or SIGINT.",
 )

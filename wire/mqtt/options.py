@@ -52,7 +52,7 @@ class MqttOptions(Struct, frozen=True):
     """Memory for the messages in flight to all connected clients, if each uses its whole window.
     Clients that come later have small windows."""
     wills_bytes_max: int = 128 * 1024 * 1024
-    """Memory for the wills of all connected clients."""
+    """Memory for the wills, and long client ids, of all connected clients."""
     pending_messages_max: int = 10_000
     """Publishes of one connection that wait for storage; beyond this, reading pauses."""
     sys_interval_seconds: float = 10.0

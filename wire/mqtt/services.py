@@ -197,24 +197,23 @@ class MqttServices:
         """Have a subscriber read the logs of a filter, besides those that it reads already; `feeds`
         are those of all its filters. `whole` has it read them from their beginning.
         """
-        present = {log for each in feeds.values() for log in each}
         feeds[filter] = [*dict.fromkeys((*feeds.get(filter, ()), *logs))]
         for log in logs:
-            if log not in present and whole:
+            if log.feed.is_read_by(subscriber):
+                continue
+            if whole:
                 place = MessagePlace(log.feed.beginning, 0)
                 log.feed.resume(subscriber)
                 subscriber.lag(log.feed, place)
-            elif log not in present:
+            else:
                 log.feed.join(subscriber)
         if whole:
             subscriber.has_room()
 
     def leave(self, subscriber: Subscriber, feeds: dict[str, list[MqttLog]], filter: str) -> None:
         """Stop reading the logs that only this filter needs."""
-        former = feeds.pop(filter, [])
-        needed = {log for each in feeds.values() for log in each}
-        for log in former:
-            if log not in needed:
+        for log in feeds.pop(filter, []):
+            if not any(log in each for each in feeds.values()):
                 log.feed.leave(subscriber)
                 subscriber.leave(log.feed)
 

@@ -4,7 +4,8 @@
 
     flags   1  packets have properties: their client speaks MQTT 5.0
             2  places: u16 count, then as many u16: the place of each packet among the messages
-               of the entry; without them no packet is missing
+               of the entry; without them no packet is missing. Two bytes suffice: a run is of one
+               read (256 KiB), and no packet takes less than 5 bytes
 
 A packet is stored as sent, fixed header included, with one exception: a topic alias is replaced by
 its topic. Packet identifiers and DUP belong to the publisher's session, and readers ignore them.
@@ -25,8 +26,6 @@ from magnetar.core.kernel.errors import Corrupted
 LAYOUT: Final = 1
 HAS_PROPERTIES: Final = 1
 HAS_PLACES: Final = 2
-MESSAGES_MAX: Final = 65_535
-"""Messages of a run: places have two bytes."""
 TOPIC_BYTES_MAX: Final = 65_535
 PUBLISH: Final = 0x30
 RETAIN: Final = 1

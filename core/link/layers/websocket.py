@@ -147,6 +147,11 @@ class WebSocketWire(Layer):
         head = self._head
         begin = max(0, len(head) - len(HEAD_END) + 1)
         head += data
+        if head and not (
+            head[:1].isalpha() or head[:1].isspace()
+        ):  # no method of HTTP, nor a line's end
+            text = f"this port speaks WebSocket at {self._options.path}, and this is not HTTP"
+            self._refuse(400, text)
         end = head.find(HEAD_END, begin) + len(HEAD_END)
         if end < len(HEAD_END):
             if len(head) > HEAD_BYTES_MAX:

@@ -256,7 +256,9 @@ async def test_what_is_on_its_way_to_storage_holds_writers_until_half_of_it_is_s
 
 
 async def test_held_writers_resume_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that ten thousand do not hold up the loop; those that have gone cost nothing."""
+    """So that ten thousand do not hold up the loop; those that have gone are forgotten at once, as
+    storage may be congested for long, while others come and go.
+    """
     monkeypatch.setattr(loop, "RELEASED_MAX", 2)
     async with running() as bench, contextlib.AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(await bench.dial()) for _ in range(5)]
@@ -278,7 +280,7 @@ async def test_held_writers_resume_some_at_a_time(monkeypatch: pytest.MonkeyPatc
         bench.backend.congested = False
         bench.link.settle()
         held = [one for one in bench.connections if one.paused & PAUSE_STORAGE and one.open]
-        assert len(held) == 3, "the one that has gone was among the first two"
+        assert len(held) == 2, "the one that has gone is not among the first two"
         for stream in streams[1:]:
             assert await receive_exactly(stream, 2) == b"b\n"
         assert not any(one.paused & PAUSE_STORAGE for one in bench.connections[1:])

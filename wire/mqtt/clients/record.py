@@ -123,12 +123,6 @@ def encode_progress(progress: SessionProgress) -> bytes:
     return bytes((LAYOUT,)) + _encoder.encode(progress)
 
 
-def progress_of(record: SessionRecord) -> SessionProgress:
-    return SessionProgress(
-        record.places, record.in_flight, record.received, record.marks, record.doubts
-    )
-
-
 def decode(data: bytes, progress: bytes = b"") -> SessionRecord:
     """A record, with the progress that was stored after it, if there is any."""
     record = _decoded(data, _decoder)

@@ -167,12 +167,25 @@ class SessionRecords:
                 self._delete_progress(client_id)
 
     @staticmethod
-    def _decoded(client_id: str, data: bytes, progress: bytes = b"") -> SessionRecord | None:
+    def _decoded(client_id: str, data: bytes) -> SessionRecord | None:
         try:
-            return records.decode(data, progress)
+            return records.decode(data)
         except Corrupted as error:
             log.error("the session of %r is lost: %s", client_id, error)
             return None
+
+    def _latest(self, client_id: str, data: bytes) -> SessionRecord | None:
+        """The record with the session's progress; without it, if only that is damaged."""
+        progress = self._progress.get(client_id)
+        if progress is None:
+            return self._decoded(client_id, data)
+        try:
+            return records.decode(data, progress)
+        except Corrupted as error:
+            text = "the session of %r is resumed from its last whole record: %s"
+            log.warning(text, client_id, error)
+            self._void_progress(client_id)
+            return self._decoded(client_id, data)
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -192,7 +205,7 @@ class SessionRecords:
             data = await self._read_at(indexed.position, client_id)
             if data is None:
                 return None
-        record = self._decoded(client_id, data, self._progress.get(client_id, b""))
+        record = self._latest(client_id, data)
         if record is None:
             self._discard(client_id)
         return record
@@ -245,8 +258,7 @@ class SessionRecords:
                 indexed = self._index.get(client_id)
                 if indexed is None or indexed.position != message.position:
                     continue
-                progress = self._progress.get(client_id, b"")
-                record = self._decoded(client_id, message.packet.payload, progress)
+                record = self._latest(client_id, message.packet.payload)
                 if record is not None:
                     yield client_id, record
 
@@ -329,16 +341,18 @@ class SessionRecords:
     def _set_awake(self, client_id: str, data: bytes) -> None:
         self._discard(client_id)
         self._awake[client_id] = data
-        self._awake_bytes += len(data)
+        self._awake_bytes += _size(client_id, data)
 
     def _set_progress(self, client_id: str, data: bytes) -> None:
         self._void_progress(client_id)
         self._progress[client_id] = data
-        self._awake_bytes += len(data)
+        self._awake_bytes += _size(client_id, data)
 
     def _void_progress(self, client_id: str) -> None:
         """The record is newer than the progress."""
-        self._awake_bytes -= len(self._progress.pop(client_id, b""))
+        data = self._progress.pop(client_id, None)
+        if data is not None:
+            self._awake_bytes -= _size(client_id, data)
 
     def _delete_progress(self, client_id: str) -> None:
         """Delete what counts no more. If that fails, the next start does it."""
@@ -347,17 +361,19 @@ class SessionRecords:
             self._stored.put(PROGRESS + client_id.encode(), b"", _ignore)
 
     def _remove_awake(self, client_id: str) -> None:
-        self._awake_bytes -= len(self._awake.pop(client_id, b""))
+        data = self._awake.pop(client_id, None)
+        if data is not None:
+            self._awake_bytes -= _size(client_id, data)
 
     def _set_asleep(self, client_id: str, needs: _Needs, data: bytes, position: Position) -> None:
-        self._index.put(client_id, IndexedSession(position, len(data), needs.due))
+        self._index.put(client_id, IndexedSession(position, _size(client_id, data), needs.due))
         for lowest in (self._lowest, self._since_scan):
             lower(lowest, needs.positions)
         self.readers.update({name for name, _ in needs.positions})
         self._void_progress(client_id)
         self._uncache(client_id)
         self._cached[client_id] = data
-        self._cached_bytes += len(data)
+        self._cached_bytes += _size(client_id, data)
         while self._cached_bytes + OVERHEAD_BYTES * len(self._cached) > self._cached_bytes_max:
             self._uncache(next(iter(self._cached)))
 
@@ -366,7 +382,9 @@ class SessionRecords:
         return _Needs(due, tuple(positions(record)))
 
     def _uncache(self, client_id: str) -> None:
-        self._cached_bytes -= len(self._cached.pop(client_id, b""))
+        data = self._cached.pop(client_id, None)
+        if data is not None:
+            self._cached_bytes -= _size(client_id, data)
 
     def _discard(self, client_id: str) -> None:
         """Forget what is in memory of a session."""
@@ -405,6 +423,11 @@ class SessionRecords:
     def lowest(self) -> dict[str, Position]:
         """The lowest position that a sleeping session needs, or a lower one, by log."""
         return dict(self._lowest)
+
+
+def _size(client_id: str, data: bytes) -> int:
+    """The bytes of a record with its key, which may be the larger part."""
+    return len(client_id.encode()) + len(data)
 
 
 def positions(record: SessionRecord) -> Iterator[tuple[str, Position]]:

@@ -33,6 +33,8 @@ from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 log = logging.getLogger(__name__)
 
 QOS_MAX: Final = 2
+GROUP_BYTES: Final = 3_000
+"""What a shared subscription costs here, however many sessions have it."""
 SESSION_BYTES: Final = 150
 """What a session with a shared subscription costs here, besides its client id."""
 
@@ -99,6 +101,8 @@ class SharedGroups:
 
     def _add(self, client_id: str, name: str) -> None:
         sessions = self._sessions.setdefault(name, set())
+        if not sessions:
+            self.bytes += GROUP_BYTES
         if client_id not in sessions:
             sessions.add(client_id)
             self.bytes += SESSION_BYTES + len(client_id)
@@ -111,6 +115,7 @@ class SharedGroups:
         sessions.discard(client_id)
         self.bytes -= SESSION_BYTES + len(client_id)
         if not sessions:
+            self.bytes -= GROUP_BYTES
             del self._sessions[name]
         return not sessions
 

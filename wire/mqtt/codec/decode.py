@@ -222,10 +222,14 @@ def _subscribe(_kind: int, fields: FieldReader, version: Version) -> Subscribe:
 
 def _options(byte: int, text: str, version: Version) -> SubscriptionOptions:
     qos = byte & 3
-    if qos == 3 or byte & (0xC0 if version == Version.V5 else 0xFC):
-        raise MalformedPacket(f"subscription options {byte:#x}")  # [MQTT-3.8.3-5]
     if version != Version.V5:
+        if byte > 2:
+            raise MalformedPacket(f"requested QoS {byte:#x}")  # [MQTT-3.8.3-4] of 3.1.1
         return SubscriptionOptions(qos)
+    if byte & 0xC0:
+        raise MalformedPacket(f"subscription options {byte:#x}")  # [MQTT-3.8.3-5]
+    if qos == 3:
+        raise ProtocolViolation("a maximum QoS of 3")
     handling = byte >> 4 & 3
     if handling > RetainHandling.NEVER:
         raise ProtocolViolation("retain handling 3")

@@ -183,11 +183,15 @@ IN_DISCONNECT: Final = frozenset({P.SESSION_EXPIRY_INTERVAL, P.REASON_STRING, P.
 IN_AUTH: Final = frozenset(
     {P.AUTHENTICATION_METHOD, P.AUTHENTICATION_DATA, P.REASON_STRING, P.USER_PROPERTY}
 )
+USER_PROPERTIES_MAX: Final = 4_000
+"""User properties of one packet: ten milliseconds."""
 _KNOWN: Final[Mapping[int, Property]] = {int(one): one for one in Property}
 
 
 def read_properties(fields: FieldReader, allowed: frozenset[Property]) -> Properties:
-    """Read the length of the properties, and the properties."""
+    """Read the length of the properties, and the properties. Only user properties may be many: a
+    packet of 16 MB has room for two millions, which would hold up the loop for seconds.
+    """
     size = fields.varint()
     if not size:
         return NO_PROPERTIES
@@ -200,7 +204,11 @@ def read_properties(fields: FieldReader, allowed: frozenset[Property]) -> Proper
             raise MalformedPacket(f"property 0x{number:02x} does not belong to its packet")
         value = TYPES[name].read(part)
         if name is P.USER_PROPERTY:
-            found.setdefault(name, []).append(value)
+            pairs = found.setdefault(name, [])
+            pairs.append(value)
+            if len(pairs) > USER_PROPERTIES_MAX:
+                text = f"more than {USER_PROPERTIES_MAX} user properties"
+                raise PacketError(ReasonCode.QUOTA_EXCEEDED, text)
         elif name in found:
             raise ProtocolViolation(f"property {name.name} stands twice")
         else:

@@ -195,6 +195,9 @@ class Feed:
         if gone is not None and not self._subscribers and self._topic is not None:
             self._topic.unwatch(self.advance)
 
+    def is_read_by(self, subscriber: FeedReader) -> bool:
+        return subscriber in self._subscribers
+
     def readers(self) -> list[FeedReader]:
         """Its subscribers."""
         return list(self._subscribers)

@@ -180,6 +180,8 @@ class Subscriber(LaggingReader):
 
     def subscribe(self, subscription: TopicSubscription) -> bool:
         """Add or replace a subscription; returns whether it is new."""
+        if self.subscriptions.get(subscription.filter) == subscription:
+            return False
         self._grants.clear()
         self.changes += 1
         is_new = subscription.filter not in self.subscriptions

@@ -61,6 +61,7 @@ class ConnectedClient:
     __slots__ = (
         "_last",
         "_marks",
+        "_read",
         "_saver",
         "_services",
         "_stored_changes",
@@ -104,7 +105,7 @@ class ConnectedClient:
         self.expiry_seconds = 0
         self.will: StoredWill | None = None
         self.will_bytes = self.window_bytes = 0
-        """Taken from the memory of all clients' wills, and of their messages in flight."""
+        """Taken from the memory of all clients' wills and long ids, and of their windows."""
         self.wants_problems = True
         """Whether reason strings and user properties may be sent in all packets (3.1.2.11.7)."""
         self.feeds: dict[str, list[MqttLog]] = {}
@@ -113,6 +114,8 @@ class ConnectedClient:
         """Whether its record is to be stored soon."""
         self._marks: dict[MqttLog, MessagePlace] = {}
         self._last: SessionRecord | None = None
+        self._read: dict[MqttLog, bool] | None = None
+        """See `_logs`; None if that is to be found out again."""
         self._stored_changes = -1
         """How often its subscriptions had changed when they were last stored."""
         self._saver = Saver(self._store, self._failed)
@@ -260,18 +263,44 @@ class ConnectedClient:
         `NOWHERE`: nothing of it is caught up with, so a sleeping session must not hold it.
         """
         found: dict[str, MessagePlace] = {}
+        for log, is_needed in self._logs().items():
+            found[log.name.full] = self.subscriber.place_in(log.feed) if is_needed else NOWHERE
+        for _, each in self.subscriber.ids:
+            found.setdefault(each.message.source.full_name, NOWHERE)
+        places = [StoredPlace(name, *at.position, at.place) for name, at in found.items()]
+        return places, {name: number for number, name in enumerate(found)}
+
+    def _logs(self) -> dict[MqttLog, bool]:
+        """The logs that it reads, and whether a filter of QoS 1 or 2 does. Looking at each filter
+        again for each acknowledgement would cost a session of 10,000 several ms.
+        """
+        if self._read is not None:
+            return self._read
+        found: dict[MqttLog, bool] = {}
         subscriptions = self.subscriber.subscriptions
         for filter, logs in self.feeds.items():
             subscription = subscriptions.get(filter)
             for log in logs:
                 if subscription is None or subscription.qos:
-                    found[log.name.full] = self.subscriber.place_in(log.feed)
+                    found[log] = True
                 else:
-                    found.setdefault(log.name.full, NOWHERE)
-        for _, each in self.subscriber.ids:
-            found.setdefault(each.message.source.full_name, NOWHERE)
-        places = [StoredPlace(name, *at.position, at.place) for name, at in found.items()]
-        return places, {name: number for number, name in enumerate(found)}
+                    found.setdefault(log, False)
+        self._read = found
+        return found
+
+    def join(self, filter: str, logs: list[MqttLog], *, whole: bool = False) -> None:
+        """Read the logs of a filter, besides those that it reads already; see `services.py`."""
+        self._services.join(self.subscriber, self.feeds, filter, logs, whole=whole)
+        self.logs_changed()
+
+    def leave_logs(self, filter: str) -> None:
+        """Stop reading the logs that only this filter needs."""
+        self._services.leave(self.subscriber, self.feeds, filter)
+        self.logs_changed()
+
+    def logs_changed(self) -> None:
+        """Its subscriptions or `feeds` have changed."""
+        self._read = None
 
     # -- QoS 2 --------------------------------------------------------------------------------
 
@@ -328,7 +357,7 @@ class ConnectedClient:
                 if subscription.qos:
                     await self._services.hold.keep(log, whole=begins)
                 if not self.gone and filter in self.feeds:
-                    self._services.join(self.subscriber, self.feeds, filter, [log], whole=begins)
+                    self.join(filter, [log], whole=begins)
         after = {log for logs in self.feeds.values() for log in logs}
         if self.lasts and not self.gone and after - before:
             await self.saved()
@@ -342,7 +371,7 @@ class ConnectedClient:
             if subscription.qos:
                 await self._services.hold.keep(log, whole=True)
             if not self.gone and filter in self.feeds:
-                self._services.join(self.subscriber, self.feeds, filter, [log], whole=True)
+                self.join(filter, [log], whole=True)
         self.changed()
 
     def leave(self) -> None:

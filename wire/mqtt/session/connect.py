@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+CLIENT_ID_SMALL: Final = 256
+"""Characters of a client id that are not counted, as parts of the connection."""
 WINDOW_MAX: Final = 65_535
 """The Receive Maximum of a client that names none (3.1.2.11.3)."""
 WINDOW_SMALL: Final = 20
@@ -183,7 +185,7 @@ class Connecting:
         client.wants_problems = bool(wants)
         self._check_room_for(client)
         self._check_size_of(self._capabilities(client))
-        self._take_memory_for_will(client)
+        self._take_memory_for(client)
         try:
             return await self._enter(client, enter)
         except BaseException:
@@ -242,13 +244,18 @@ class Connecting:
             text = "this server keeps as many sessions as it may (mqtt.session_storage_mb)"
             raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, text)
 
-    def _take_memory_for_will(self, client: ConnectedClient) -> None:
-        """A will is in memory twice: by itself, and in the client's record."""
-        if client.will is None:
-            return
-        size = 2 * (len(client.will.topic) + len(client.will.payload) + len(client.will.properties))
+    def _take_memory_for(self, client: ConnectedClient) -> None:
+        """A will is in memory twice: by itself, and in the client's record; a long client id three
+        times: as text, in the client's runs of messages, and for the local messages of others.
+        """
+        will, size = client.will, 0
+        if will is not None:
+            size = 2 * (len(will.topic) + len(will.payload) + len(will.properties))
+        if len(client.client_id) > CLIENT_ID_SMALL:
+            size += 3 * len(client.client_id.encode())
         if not self._services.will_memory.take(size):
-            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, "no memory for another will")
+            text = "no memory for another will, or a long client id"
+            raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, text)
         client.will_bytes = size
 
     def _check_size_of(self, capabilities: Mapping[Property, Any]) -> None:

@@ -47,6 +47,7 @@ from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, count_of, one_by_one
 from magnetar.wire.mqtt.errors import AWAY, PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
+from magnetar.wire.mqtt.session.pending_run import PendingRun
 from magnetar.wire.mqtt.session.received_aliases import ReceivedAliases, without_alias
 from magnetar.wire.mqtt.session.received_ids import ReceivedIds
 from magnetar.wire.mqtt.storage.retained import RetainedMessage
@@ -67,39 +68,6 @@ PUBACK: Final = 0x4002
 PUBREC: Final = 0x5002
 PUBCOMP: Final = 0x7002
 """Packets that succeed, up to the packet identifier."""
-
-
-class PendingRun:
-    """One run until it is acknowledged."""
-
-    __slots__ = (
-        "error",
-        "id_bytes",
-        "log",
-        "messages",
-        "ones",
-        "position",
-        "size",
-        "twos",
-        "waits",
-    )
-
-    def __init__(self, log: MqttLog | None, size: int = 0, messages: int = 0) -> None:
-        self.log = log
-        self.messages = messages
-        """How many wait for storage."""
-        self.position: Position | None = None
-        """Its entry, when that is stored."""
-        self.size = size
-        self.ones: list[int] = []
-        """Identifiers of QoS 1."""
-        self.twos: list[int] = []
-        """New identifiers of QoS 2."""
-        self.id_bytes = 0
-        """What they have taken of the memory for unreleased ones; none if it was refused."""
-        self.waits = 1
-        """How many writes it waits for: its retained messages, and the entry."""
-        self.error: BrokerError | None = None
 
 
 class Publisher:

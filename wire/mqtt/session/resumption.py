@@ -145,6 +145,7 @@ class Resumption:
     def restore(self) -> None:
         """Give the subscriber its places and messages in flight, and join its feeds and groups."""
         client, places, found = self._client, self._places, self._record
+        client.logs_changed()
         read = {log.feed: None for logs in client.feeds.values() for log in logs}
         for feed in read:
             if feed in places:

@@ -61,6 +61,8 @@ log = logging.getLogger(__name__)
 PUBACK, PUBREL, PUBCOMP = PacketType.PUBACK, PacketType.PUBREL, PacketType.PUBCOMP
 PACKET_BYTES: Final = 512
 """Memory of a packet that waits, besides a run's bytes."""
+FILTERS_TOGETHER: Final = 1_000
+"""Beyond these, SUBSCRIBE and UNSUBSCRIBE that wait are handled in another turn."""
 
 
 class MqttSession:
@@ -149,14 +151,26 @@ class MqttSession:
                 self._acknowledge(client, event.kind, (event.packet_id,), event.reason)
             case Pingreq():
                 client.send(encode.PINGRESP)
-            case Subscribe():
-                self._hold_for(subscribe.on_subscribe(self._services, client, event))
-            case Unsubscribe():
-                self._hold_for(subscribe.on_unsubscribe(self._services, client, event))
+            case Subscribe() | Unsubscribe():
+                packets = self._with_following(event)
+                self._hold_for(subscribe.on_requests(self._services, client, packets))
             case Disconnect():
                 self._disconnect(client, event)
             case Auth():
                 self._authenticate_again(client, event)
+
+    def _with_following(self, first: Subscribe | Unsubscribe) -> Sequence[Subscribe | Unsubscribe]:
+        """A packet, and the same that wait right behind it."""
+        found, filters = [first], len(first.filters)
+        while self._waiting and filters < FILTERS_TOGETHER:
+            event = self._waiting[0]
+            if not isinstance(event, Subscribe | Unsubscribe):
+                break
+            self._waiting.popleft()
+            self._release(_weight(event))
+            found.append(event)
+            filters += len(event.filters)
+        return found
 
     def _client(self) -> ConnectedClient:
         assert self.client is not None, "packets wait until the client is connected"

@@ -9,7 +9,7 @@ Invariant: a granted subscription gets every matching message that is stored aft
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,7 +26,7 @@ from magnetar.wire.mqtt.codec.packets import (
     SubscriptionOptions,
     Unsubscribe,
 )
-from magnetar.wire.mqtt.codec.properties import Property
+from magnetar.wire.mqtt.codec.properties import Properties, Property
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription, stored_size, weight
 from magnetar.wire.mqtt.errors import PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
@@ -53,24 +53,53 @@ FILTERS_PER_TURN: Final = 100
 """Filters that are handled in one turn, after which other tasks run."""
 
 
+class _Answer(NamedTuple):
+    """The answer to a packet, which is sent when the record is stored."""
+
+    encoded: Callable[[Properties], bytes]
+    problem: str = ""
+    granted: Sequence[_Granted] = ()
+
+
+async def on_requests(
+    services: MqttServices, client: ConnectedClient, packets: Sequence[Subscribe | Unsubscribe]
+) -> None:
+    """Answer consecutive packets in their order. The record is stored once for all of them: many
+    clients send a packet for each filter.
+    """
+    with _reserved(client, sum(len(packet.filters) for packet in packets)):
+        answers = []
+        for packet in packets:
+            if isinstance(packet, Subscribe):
+                answer = await _on_subscribe(services, client, packet)
+            else:
+                answer = await _on_unsubscribe(services, client, packet)
+            if answer is None:
+                return
+            answers.append(answer)
+        if client.lasts:
+            await client.saved()
+        for answer in answers:
+            client.answer(answer.encoded, answer.problem)
+            _replay(services, client, answer.granted)
+
+
 @contextmanager
-def _reserved(client: ConnectedClient, filters: Sequence[object]) -> Iterator[None]:
-    """Have memory for a packet of so many filters until it is answered."""
-    size = FILTER_BYTES * len(filters)
+def _reserved(client: ConnectedClient, filters: int) -> Iterator[None]:
+    """Have memory for packets of so many filters until they are answered."""
+    size = FILTER_BYTES * filters
     if not client.connection.has_room_for(size):
-        raise PacketError(ReasonCode.SERVER_BUSY, f"no memory for {len(filters)} filters")
+        raise PacketError(ReasonCode.SERVER_BUSY, f"no memory for {filters} filters")
     try:
         yield
     finally:
         client.connection.has_answered(size)
 
 
-async def on_subscribe(services: MqttServices, client: ConnectedClient, packet: Subscribe) -> None:
-    with _reserved(client, packet.filters):
-        await _on_subscribe(services, client, packet)
-
-
-async def _on_subscribe(services: MqttServices, client: ConnectedClient, packet: Subscribe) -> None:
+async def _on_subscribe(
+    services: MqttServices, client: ConnectedClient, packet: Subscribe
+) -> _Answer | None:
+    """Subscribe to the filters of a packet; None if the client is gone."""
     identifier = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, 0)
     reasons: list[ReasonCode] = []
     granted: list[_Granted] = []
@@ -83,7 +112,7 @@ async def _on_subscribe(services: MqttServices, client: ConnectedClient, packet:
             if reason is None:
                 one = await _subscribe(services, client, filter, options, identifier)
                 if one is None:
-                    return
+                    return None
                 granted.append(one)
                 reason = ReasonCode(options.qos)
         except BrokerError as error:
@@ -91,10 +120,8 @@ async def _on_subscribe(services: MqttServices, client: ConnectedClient, packet:
             if reason is ReasonCode.TOPIC_NAME_INVALID:
                 reason = ReasonCode.TOPIC_FILTER_INVALID
         reasons.append(reason)
-    if granted and client.lasts:
-        await client.saved()
-    client.answer(partial(encode.suback, client.version, packet.packet_id, reasons), problem)
-    _replay(services, client, granted)
+    encoded = partial(encode.suback, client.version, packet.packet_id, reasons)
+    return _Answer(encoded, problem, granted)
 
 
 def _replay(services: MqttServices, client: ConnectedClient, granted: Sequence[_Granted]) -> None:
@@ -158,7 +185,7 @@ async def _subscribe(
         services.groups.enter(client.client_id, client.subscriber, subscription, logs)
     else:
         services.matcher.add(client.subscriber, subscription)
-        services.join(client.subscriber, client.feeds, filter, logs)
+        client.join(filter, logs)
     return _Granted(subscription, is_new, options.retain_handling)
 
 
@@ -189,20 +216,17 @@ async def _open_logs(
     raise NotReady(f"the logs of {filter} are being unloaded")
 
 
-async def on_unsubscribe(
+async def _on_unsubscribe(
     services: MqttServices, client: ConnectedClient, packet: Unsubscribe
-) -> None:
+) -> _Answer | None:
     reasons: list[ReasonCode] = []
-    with _reserved(client, packet.filters):
-        for count, filter in enumerate(packet.filters, 1):
-            if count % FILTERS_PER_TURN == 0:
-                await trio.lowlevel.checkpoint()
-            if client.gone:
-                return  # its subscriptions may be those of another connection now
-            reasons.append(_unsubscribe(services, client, filter))
-    if client.lasts:
-        await client.saved()
-    client.answer(partial(encode.unsuback, client.version, packet.packet_id, reasons))
+    for count, filter in enumerate(packet.filters, 1):
+        if count % FILTERS_PER_TURN == 0:
+            await trio.lowlevel.checkpoint()
+        if client.gone:
+            return None  # its subscriptions may be those of another connection now
+        reasons.append(_unsubscribe(services, client, filter))
+    return _Answer(partial(encode.unsuback, client.version, packet.packet_id, reasons))
 
 
 def _unsubscribe(services: MqttServices, client: ConnectedClient, filter: str) -> ReasonCode:
@@ -215,5 +239,5 @@ def _unsubscribe(services: MqttServices, client: ConnectedClient, filter: str) -
         services.groups.unsubscribe(client.client_id, client.subscriber, filter)
         return ReasonCode.SUCCESS
     services.matcher.remove(client.subscriber, filter)
-    services.leave(client.subscriber, client.feeds, filter)
+    client.leave_logs(filter)
     return ReasonCode.SUCCESS

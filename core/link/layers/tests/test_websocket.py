@@ -137,6 +137,12 @@ def test_what_is_no_request_for_a_websocket(head: bytes, status: int) -> None:
     assert answer.startswith(b"HTTP/1.1 %d " % status)
 
 
+@pytest.mark.parametrize("begin", [b"\x10", b"\x16\x03\x01", b"\0\0\0\x20"])
+def test_another_protocol_is_refused_at_once(begin: bytes) -> None:
+    """Its peer would wait for an answer, and the server for the end of a head."""
+    assert b"this port speaks WebSocket at /lines" in refused(begin)
+
+
 def test_an_endless_head_is_refused() -> None:
     wire = WebSocketWire(OPTIONS, LineWire())
     for _ in range(16):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.clients import session_records
@@ -62,6 +64,28 @@ async def test_only_the_last_ones_are_in_memory() -> None:
             await stage.connected(f"c{number}", version=V5)  # a clean start
         assert (records.count, records.bytes_stored) == (0, 0)
         assert size > 30 * 20
+
+
+async def test_client_ids_count_as_parts_of_records() -> None:
+    """A record may be the smaller part: a few thousand of the longest ids fill a gigabyte."""
+    stores = Stores()
+    async with serving(stores, sleeping_bytes_max=500_000) as stage:
+        records = stage.services.sessions.records
+        for number in range(10):
+            await sleeper(stage, f"{number}" + "é" * 30_000)
+        assert len(records._cached) == 8
+        assert 600_000 < records.bytes_stored < 620_000
+        size = records.bytes_stored
+        client, _ = await stage.connects("9" + "é" * 30_000, clean=False)
+        assert abs(records.bytes_stored - size) < 1_000
+        await client.leaves()
+        await client.is_cut()
+    async with serving(stores) as stage:
+        records = stage.services.sessions.records
+        assert abs(records.bytes_stored - size) < 1_000
+        for number in range(10):
+            await stage.connected(f"{number}" + "é" * 30_000, version=V5)  # a clean start
+        assert (records.count, records.bytes_stored, records._cached_bytes) == (0, 0, 0)
 
 
 async def test_sessions_in_storage_expire_and_publish_their_wills() -> None:
@@ -171,6 +195,28 @@ async def test_an_acknowledgement_stores_little_of_a_large_session(stage: Stage)
     assert stored_bytes(stage) > 200_000
 
 
+async def test_a_subscription_that_the_session_has_stores_little(stage: Stage) -> None:
+    """Many clients subscribe to all their filters again whenever they connect."""
+    filters = [("x" * 100 + f"/{number}", 1) for number in range(1_000)]
+    client = await stage.subscribed("c", *filters, clean=False)
+    before = stored_bytes(stage)
+    (suback,) = await client.says(subscribe(*filters[:10]))
+    assert suback.reasons == (1,) * 10
+    assert before < stored_bytes(stage) < before + 2_000
+
+
+async def test_requests_that_wait_are_stored_together(stage: Stage) -> None:
+    """Else a client that sends one for each filter has the record stored as often, ever larger."""
+    client = await stage.connected("c", clean=False)
+    names = ["x" * 100 + f"/{number}" for number in range(300)]
+    answers = await client.says(*(subscribe((name, 1), number=9) for name in names))
+    assert [(one.kind, one.reasons) for one in answers] == [("SUBACK", (1,))] * 300
+    assert stored_bytes(stage) < 80_000
+    answers = await client.says(*(unsubscribe(name, number=9) for name in names))
+    assert [one.kind for one in answers] == ["UNSUBACK"] * 300
+    assert stored_bytes(stage) < 160_000
+
+
 async def progress(stage: Stage) -> list[tuple[str, bool]]:
     """The progress that is in the topic, after compaction: of whom, and whether it counts."""
     found: dict[bytes, bytes] = {}
@@ -258,6 +304,36 @@ async def test_progress_without_a_session_is_deleted_by_the_next_start() -> None
         assert await progress(stage) == []
         _, (connack,) = await stage.connects("asleep", clean=False)
         assert connack.number == 1
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"\x02\x95\x90\x90\x90\x90\x90",
+        b"\x01\x95\x90",
+        b"\x01\x95\x90\x91\x97\1\0\0\0\0\1\xc2\x90\x90\x90",
+    ],
+    ids=["layout", "end", "log"],
+)
+async def test_damaged_progress_costs_the_progress_alone(
+    caplog: pytest.LogCaptureFixture, damaged: bytes
+) -> None:
+    """The session is as the record before it says: messages are sent again."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        client = await stage.subscribed("c", ("t", 1), clean=False)
+        await write(stage, b"1")
+        await client.acknowledges(*await client.receive())
+        await stage.forward(1)
+        await stage.services.sessions.records.stored.store(b"\0c", damaged)
+        await sleeper(stage, "other")
+    async with serving(stores) as stage:
+        assert stage.services.sessions.records.count == 2
+        client, (connack, *got) = await stage.connects("c", clean=False)
+        assert (connack.number, [one.payload for one in got]) == (1, [b"1"])
+        await client.acknowledges(*got)
+    (line,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert line.startswith("the session of 'c' is resumed from its last whole record: ")
 
 
 def test_lower() -> None:

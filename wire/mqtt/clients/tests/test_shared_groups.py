@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from magnetar.core.testing.broker import Stores
-from magnetar.wire.mqtt.clients.shared_groups import SESSION_BYTES
+from magnetar.wire.mqtt.clients.shared_groups import GROUP_BYTES, SESSION_BYTES
 from magnetar.wire.mqtt.conftest import Client, Stage, serving
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, Received, publish, subscribe, unsubscribe
@@ -216,6 +216,20 @@ async def test_a_group_without_sessions_is_forgotten() -> None:
         assert stage.services.groups.count == 0
 
 
+async def test_groups_count_as_memory() -> None:
+    """One client could have ten thousand, of 4 KB each, a hundred clients 4 GB."""
+    async with serving(subscriptions_bytes_max=100_000) as stage:
+        client = await stage.connected("c", version=V5)
+        (suback,) = await client.says(
+            subscribe(*((f"$share/g{number}/s", 1) for number in range(100)), version=V5)
+        )
+        granted = suback.reasons.count(1)
+        assert 20 < granted < 30
+        assert set(suback.reasons[granted:]) == {0x97}
+        await client.is_cut()
+        assert stage.services.groups.bytes == 0
+
+
 async def test_sessions_that_sleep_count_as_memory() -> None:
     """Until they end: random client ids cannot fill it."""
     stores = Stores()
@@ -224,12 +238,12 @@ async def test_sessions_that_sleep_count_as_memory() -> None:
         for name in ("1", "2"):
             await (await member(stage, name, lasts=True)).is_cut()
         size = groups.bytes
-        assert size == 2 * (SESSION_BYTES + 1)
+        assert size == GROUP_BYTES + 2 * (SESSION_BYTES + 1)
     async with serving(stores) as stage:
         groups = stage.services.groups
         assert groups.bytes == size
         await stage.connected("1", version=V5)
-        assert groups.bytes == size // 2
+        assert groups.bytes == GROUP_BYTES + SESSION_BYTES + 1
         await stage.connected("2", version=V5)
         assert groups.bytes == 0
 

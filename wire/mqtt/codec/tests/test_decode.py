@@ -159,7 +159,7 @@ def test_subscriptions() -> None:
         (b"\0\0" + string("a") + b"\0", V3, MALFORMED),
         (b"\0\x01" + string("a") + b"\x03", V3, MALFORMED),
         (b"\0\x01" + string("a") + b"\x04", V3, MALFORMED),  # [MQTT-3.8.3-4 of 3.1.1]
-        (b"\0\x01\0" + string("a") + b"\x03", V5, MALFORMED),
+        (b"\0\x01\0" + string("a") + b"\x03", V5, VIOLATION),  # 3.8.3.1
         (b"\0\x01\0" + string("a") + b"\x40", V5, MALFORMED),  # [MQTT-3.8.3-5]
         (b"\0\x01\0" + string("a") + b"\x30", V5, VIOLATION),  # retain handling 3
         (b"\0\x01\0" + string("$share/g/a") + b"\x04", V5, VIOLATION),  # [MQTT-3.8.3-4]

@@ -16,6 +16,7 @@ from magnetar.wire.mqtt.codec.fields import FieldReader, string, varint
 from magnetar.wire.mqtt.codec.properties import (
     IN_PUBLISH,
     TYPES,
+    USER_PROPERTIES_MAX,
     Property,
     packed,
     read_properties,
@@ -112,6 +113,17 @@ def test_bad_values(data: bytes, reason: ReasonCode) -> None:
     with pytest.raises(PacketError) as caught:
         read(body(data))
     assert caught.value.reason is reason
+
+
+def test_user_properties_have_a_number() -> None:
+    """Millions in one packet would hold up the loop."""
+    one = b"\x26\0\1a\0\1b"
+    most = one * USER_PROPERTIES_MAX
+    found = read(body(most), IN_PUBLISH)
+    assert found == {Property.USER_PROPERTY: [("a", "b")] * USER_PROPERTIES_MAX}
+    with pytest.raises(PacketError) as refused:
+        read(body(most + one), IN_PUBLISH)
+    assert refused.value.reason is ReasonCode.QUOTA_EXCEEDED
 
 
 def test_without_properties_the_length_is_zero() -> None:

@@ -9,9 +9,10 @@ import pytest
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.session.client import ConnectedClient
 from magnetar.wire.mqtt.tests import peer
-from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
+from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe, unsubscribe
 
 
 async def test_a_session_that_does_not_last_stores_nothing(stage: Stage) -> None:
@@ -47,6 +48,29 @@ async def test_suback_waits_until_the_subscription_is_stored() -> None:
             stores.ledgers.sync()
             await settled()
         assert [one.kind for one in await client.receive()] == ["SUBACK"]
+
+
+async def test_places_follow_the_subscriptions() -> None:
+    """A log that no filter of QoS 1 or 2 reads is not held."""
+    async with serving(rules=(MappingRule("o/#", "orders"),)) as stage:
+        reader = await stage.subscribed("r", ("a", 1), clean=False)
+        writer = await stage.connected("w")
+        await writer.says(publish("a", b"x"), publish("o/1", b"x"))
+        client = stage.services.sessions.connected["r"]
+        assert isinstance(client, ConnectedClient)
+
+        def held() -> list[str]:
+            return [
+                one.log.rpartition("/")[2] for one in client.record().places if one.ledger_id >= 0
+            ]
+
+        assert held() == ["mqtt"]
+        await reader.says(subscribe(("o/#", 1)))
+        assert held() == ["mqtt", "orders"]
+        await reader.says(subscribe(("a", 0)))
+        assert held() == ["orders"]
+        await reader.says(subscribe(("b", 2)), unsubscribe("o/#"))
+        assert held() == ["mqtt"]
 
 
 async def test_acknowledgements_of_qos_1_are_stored_a_moment_later() -> None:

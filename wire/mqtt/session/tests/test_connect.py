@@ -189,6 +189,21 @@ async def test_windows_of_all_clients_have_a_budget() -> None:
         assert len(await later.receive()) == 100
 
 
+@pytest.mark.parametrize(("version", "reason"), [(4, 3), (V5, 0x97)])
+async def test_long_client_ids_of_all_clients_have_a_budget(version: int, reason: int) -> None:
+    """Ten thousand connections would take two gigabytes for them. Short ones are not counted."""
+    async with serving(wills_bytes_max=3 * 2 * 65_000) as stage:
+        first, _ = [await stage.connected(f"{i}" + "x" * 64_999) for i in (1, 2)]
+        refused, (connack,) = await stage.connects("3" + "x" * 64_999, version=version)
+        assert connack.reasons == (reason,)
+        assert refused.line.ending is not None
+        for number in range(10):
+            await stage.connected(f"short {number}", version=version)
+        await first.leaves()
+        await first.is_cut()
+        await stage.connected("4" + "x" * 64_999, version=version)
+
+
 async def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:
     """Random client ids cannot fill it; who has a session, or needs none, is not affected."""
     lasts = {"version": V5, "clean": False, "properties": b"\x11\0\0\0\x64"}
