@@ -6,12 +6,14 @@ with what stands in each of its directories (`format/cookie.py`), and starts onl
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from msgspec import Struct
 
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.format import cookie as cookies
 from magnetar.bookie.format.cookie import Cookie
-from magnetar.core.kernel.errors import Corrupted, NotFound
+from magnetar.core.kernel.errors import AlreadyExists, Corrupted, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 
@@ -44,6 +46,8 @@ class Cookies:
     async def write(self, cookie: Cookie, expected: int = ABSENT) -> int:
         """Create it (`AlreadyExists`), or write over a version (`BadVersion`)."""
         data = cookie.encode().encode()
+        with suppress(AlreadyExists):  # it must stay when the last cookie goes: tools list it
+            await self._store.put(self._cluster.path("cookies"), b"", ABSENT)
         return await self._store.put(self._path(cookie.bookie_id), data, expected)
 
     async def delete(self, bookie_id: str) -> None:

@@ -95,7 +95,8 @@ async def _exists(store: MetadataStore, root: str) -> bool:
 async def _begin(store: MetadataStore, cluster: BookKeeperCluster) -> BookKeeperCluster:
     assert cluster.instance_id is not None
     await store.put(cluster.path("INSTANCEID"), cluster.instance_id.encode(), ABSENT)
-    for steps in ((), ("available",), ("available", READ_ONLY)):
+    # Apache's begins without `cookies`, and some tools of its fail until the first bookie starts.
+    for steps in ((), ("available",), ("available", READ_ONLY), ("cookies",)):
         with suppress(AlreadyExists):
             await store.put(cluster.path(*steps), b"", ABSENT)
     await store.put(cluster.path("LAYOUT"), cluster.layout.encode(), ABSENT)

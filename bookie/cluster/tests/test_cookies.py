@@ -30,6 +30,7 @@ async def test_cookies_come_and_go() -> None:
     with pytest.raises(NotFound, match="b:1 has no cookie"):
         await cookies.delete("b:1")
     assert await cookies.bookies() == []
+    assert await store.get("/ledgers/cookies") is not None, "Apache's tools list it"
 
 
 async def test_a_cookie_that_makes_no_sense() -> None:

@@ -29,9 +29,9 @@ async def test_a_new_cluster() -> None:
     made = await initialize_cluster(store, "one", "/mine", LAYOUTS["longhierarchical"])
     assert made == await clusters.find(store, "/mine")
     assert made.instance_id == "one"
-    assert await store.children("/mine") == ["INSTANCEID", "LAYOUT", "available"]
+    assert await store.children("/mine") == ["INSTANCEID", "LAYOUT", "available", "cookies"]
     assert await store.children("/mine/available") == ["readonly"]
-    for path in ("/mine", "/mine/available", "/mine/available/readonly"):
+    for path in ("/mine", "/mine/available", "/mine/available/readonly", "/mine/cookies"):
         assert (await store.get(path)).value == b""
     with pytest.raises(AlreadyExists, match="something at /mine"):
         await initialize_cluster(store, "two", "/mine")
@@ -58,7 +58,8 @@ async def test_a_cluster_is_formatted_again() -> None:
     assert (await clusters.find(store)).instance_id == "one"
     made = await format_cluster(store, "two", force=True)
     assert made == await clusters.find(store)
-    left = ["INSTANCEID", "LAYOUT", "available", "underreplication"]
+    left = ["INSTANCEID", "LAYOUT", "available", "cookies", "underreplication"]
+    assert await store.children("/ledgers/cookies") == []
     assert await store.children("/ledgers") == left
     assert await store.children("/ledgers/underreplication") == ["LAYOUT"]
     assert await store.children("/ledgers/available") == ["b:1", "readonly"]
