@@ -29,6 +29,7 @@ class Cutter:
         self.port = self._listener.getsockname()[1]
         self.cuts = 0
         self._armed: tuple[str, Callable[[], object]] | None = None
+        self._links: list[_Link] = []
         self._thread = threading.Thread(target=self._accept, daemon=True)
 
     def __enter__(self) -> Self:
@@ -39,6 +40,8 @@ class Cutter:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join()
+        for link in self._links:
+            link.close()
 
     def cut_request(self, before: Callable[[], object] = nothing) -> None:
         """The next write is not carried out."""
@@ -48,12 +51,18 @@ class Cutter:
         """The next write is carried out, and its answer lost."""
         self._armed = ("answer", before)
 
+    def lose_the_way(self) -> None:
+        """What is sent on today's connections arrives no more, either way; new ones work."""
+        for link in self._links:
+            link.is_dead = True
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(("127.0.0.1", self._target))
-                _Link(self, client, server).start()
+                self._links.append(_Link(self, client, server))
+                self._links[-1].start()
 
     def take(self, kind: str) -> Callable[[], object] | None:
         """What to do before the cut, if one is due at this point."""
@@ -71,6 +80,7 @@ class _Link:
         self._cutter, self._client, self._server = cutter, client, server
         self._due: tuple[int, Callable[[], object]] | None = None
         """The request whose answer is to be lost."""
+        self.is_dead = False
 
     def start(self) -> None:
         for source, target, read in (
@@ -88,7 +98,12 @@ class _Link:
                 if not is_first and not let(body):
                     break
                 is_first = False
-                target.sendall(head + body)
+                if not self.is_dead:
+                    target.sendall(head + body)
+        if not self.is_dead:  # else nobody hears of the end either
+            self.close()
+
+    def close(self) -> None:
         for end in (self._client, self._server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -141,6 +141,36 @@ async def test_a_caller_that_is_cancelled_has_written_all_the_same(own_zookeeper
         assert await store.get("/a") == Versioned(b"1", 0)
 
 
+async def test_a_half_open_connection_is_left(zookeeper) -> None:
+    """kazoo's pings find that nothing is answered, soon enough for the session and its lease."""
+    loss = Loss()
+    with Cutter(zookeeper.port) as cutter:
+        async with open_zookeeper(parse(f"zk:127.0.0.1:{cutter.port}"), 4) as store:
+            await store.lease("/half-open-lease", b"1", loss)
+            cutter.lose_the_way()
+            assert await store.get("/half-open-lease") == Versioned(b"1", 0)
+            assert loss.count == 0
+
+
+async def test_a_half_open_connection_under_load_is_left(zookeeper) -> None:
+    """kazoo sends no pings while there are requests, and would never notice."""
+    with Cutter(zookeeper.port) as cutter:
+        async with open_zookeeper(parse(f"zk:127.0.0.1:{cutter.port}"), 3) as store:
+            await store.put("/half-open", b"1", ABSENT)
+            cutter.lose_the_way()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask_all_the_time, store, nursery)
+                with trio.fail_after(6):
+                    assert await store.get("/half-open") == Versioned(b"1", 0)
+                nursery.cancel_scope.cancel()
+
+
+async def ask_all_the_time(store, nursery) -> None:
+    while True:
+        nursery.start_soon(store.get, "/half-open")
+        await trio.sleep(0.1)
+
+
 # -- answers that are lost ------------------------------------------------------------------------
 
 

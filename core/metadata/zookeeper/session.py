@@ -148,8 +148,9 @@ class ZooKeeperSession:
     ) -> None:
         self.state = SessionState.CONNECTING
         self._told = told
-        self._asked: dict[object, trio.lowlevel.Task] = {}
-        """Tasks that wait for an answer, one key a request."""
+        self._asked: dict[object, tuple[trio.lowlevel.Task, float]] = {}
+        """Tasks that wait for an answer and since when, one key a request, the oldest first."""
+        self._answered_at = 0.0
         self._answers = _Answers(trio.lowlevel.current_trio_token())
         handler = _Handler(self._answers)
         retry = KazooRetry(
@@ -184,6 +185,7 @@ class ZooKeeperSession:
             self.end()
         elif state == KazooState.CONNECTED:
             self.state = SessionState.CONNECTED
+            self._answered_at = trio.current_time()
         else:
             self.state = SessionState.CONNECTING
         self._told(self.state)
@@ -192,23 +194,35 @@ class ZooKeeperSession:
         """Use it no longer: whoever waits for an answer hears that it is lost."""
         self.state = SessionState.ENDED
         asked, self._asked = self._asked, {}
-        for task in asked.values():
+        for task, _ in asked.values():
             trio.lowlevel.reschedule(task, Error(AnswerLost("the session has ended")))
 
     def close(self) -> None:
         """Say good-bye to ZooKeeper, if it listens, and end kazoo's thread. It blocks."""
         with suppress(KazooException, OSError):
             self._client.stop()
-        self._client.close()
+        if self._connection.connection_stopped.is_set():
+            self._client.close()
+
+    def is_silent(self) -> bool:
+        """Whether requests of a session timeout ago have no answer, on a connection that stands.
+
+        kazoo notices such a connection by its pings, but sends none while there are requests.
+        """
+        if self.state is not SessionState.CONNECTED or not self._asked:
+            return False
+        _, oldest = next(iter(self._asked.values()))
+        return trio.current_time() - max(oldest, self._answered_at) > self.timeout_seconds
 
     async def _ask(self, start: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if self.state is SessionState.ENDED:
             raise AnswerLost("the session has ended")
         key = object()
-        self._asked[key] = trio.lowlevel.current_task()
+        self._asked[key] = (trio.lowlevel.current_task(), trio.current_time())
 
         def answered(result: Any) -> None:
-            task = self._asked.pop(key, None)
+            self._answered_at = trio.current_time()
+            task, _ = self._asked.pop(key, (None, None))
             if task is None:
                 return
             if result.successful():

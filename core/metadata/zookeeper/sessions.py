@@ -153,6 +153,13 @@ class ZooKeeperSessions:
                 else:
                     await trio.sleep_until(sent + session.timeout_seconds / BEATS)
 
+    async def guard(self) -> None:
+        """End a session whose connection stands and brings nothing: the way is gone."""
+        while True:
+            await trio.sleep(self._timeout_seconds / 2)
+            if self.current.is_silent():
+                self.lose("it answers nothing")
+
     def lose(self, why: str) -> None:
         """End the session; another one begins."""
         leases, self.leases = self.leases, {}

@@ -195,8 +195,10 @@ class ZooKeeperMetadata:
         )
 
     async def run(self) -> None:
-        """Keep the leases, for as long as the store is open."""
-        await self._sessions.keep()
+        """Keep the leases, and end dead sessions, for as long as the store is open."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._sessions.keep)
+            nursery.start_soon(self._sessions.guard)
 
     async def connected(self) -> None:
         """Wait for the first connection, and create the root of all paths."""
