@@ -15,7 +15,7 @@ from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zooke
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-SESSION_SECONDS = 1.0
+SESSION_SECONDS = 2.0
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def test_a_lease_is_given_up_while_zookeeper_is_silent(own_zookeeper) -> N
         frozen = trio.current_time()
         with trio.fail_after(10):
             await loss.event.wait()
-        assert loss.at - frozen < SESSION_SECONDS * 0.9, "ZooKeeper waits for a whole second"
+        assert loss.at - frozen < SESSION_SECONDS * 0.9, "ZooKeeper waits longer"
         own_zookeeper.thaw()
         other = Loss()
         with trio.fail_after(20):
@@ -100,7 +100,7 @@ async def test_all_goes_on_after_a_restart_of_zookeeper(own_zookeeper) -> None:
 
 
 async def test_calls_end_when_zookeeper_does_not_come_back(own_zookeeper) -> None:
-    async with opened(own_zookeeper) as store:
+    async with opened(own_zookeeper, session_seconds=0.5) as store:
         await trio.to_thread.run_sync(own_zookeeper.kill)
         started = trio.current_time()
         for call in (
@@ -108,9 +108,9 @@ async def test_calls_end_when_zookeeper_does_not_come_back(own_zookeeper) -> Non
             lambda: store.put("/a", b"", ABSENT),
             lambda: store.next("/a"),
         ):
-            with pytest.raises(StorageFailed, match="has not answered for 3 s"):
+            with pytest.raises(StorageFailed, match=r"has not answered for 1\.5 s"):
                 await call()
-        assert trio.current_time() - started < 12
+        assert trio.current_time() - started < 8
 
 
 async def test_an_expired_session_is_told_of(own_zookeeper) -> None:
