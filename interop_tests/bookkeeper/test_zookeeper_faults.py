@@ -1,7 +1,10 @@
 """The MetadataStore while its ZooKeeper is frozen, killed and started again, or cut off."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 import trio
@@ -129,6 +132,38 @@ async def test_an_expired_session_is_told_of(own_zookeeper) -> None:
         assert await store.get("/lease") is None
         await store.lease("/lease", b"", Loss())
         assert loss.count == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+async def test_another_process_takes_the_lease_of_one_that_is_silent(zookeeper, how) -> None:
+    """One that is stopped and goes on knows that it has lost it; ZooKeeper gave it to us."""
+    path = f"/silent-{how.name}"
+    with lease_holder(zookeeper, path) as child:
+        assert await trio.to_thread.run_sync(child.stdout.readline) == "held\n"
+        async with opened(zookeeper) as store:
+            with pytest.raises(AlreadyExists):
+                await store.lease(path, b"us", Loss())
+            gone = trio.Event()
+            store.watch(path, lambda _: gone.set())
+            child.send_signal(how)
+            with trio.fail_after(10 * SESSION_SECONDS):
+                await gone.wait()
+            await store.lease(path, b"us", Loss())
+            assert await store.get(path) == Versioned(b"us", 0)
+        if how is signal.SIGSTOP:
+            child.send_signal(signal.SIGCONT)
+            assert await trio.to_thread.run_sync(child.stdout.readline) == "lost\n"
+
+
+@contextmanager
+def lease_holder(server, path: str) -> Iterator[subprocess.Popen[str]]:
+    words = (f"zk:{server.address}", path, str(SESSION_SECONDS))
+    command = [sys.executable, "-m", "interop_tests.bookkeeper.lease_child", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 async def test_a_caller_that_is_cancelled_has_written_all_the_same(own_zookeeper) -> None:
