@@ -22,6 +22,7 @@ ALONE = tuple(
 """Tests that measure how the whole machine does."""
 ROUGH = (
     *("crash", "kafka/crash", "mqtt/crash", "hostile", "test_start.py"),
+    "bookkeeper/test_zookeeper_faults.py",
     *(
         f"{suite}/test_crash.py"
         for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go", "mqtt/java")

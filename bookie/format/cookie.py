@@ -12,6 +12,7 @@ The embedded bookie names its directories relative to its root, so that the root
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -31,15 +32,24 @@ class Cookie(Struct, frozen=True):
     journal_directory: str
     ledger_directories: str
     instance_id: str
+    index_directories: str = ""
+    """Empty if the indexes stand with the ledgers."""
 
     def encode(self) -> str:
-        fields = (
+        fields = [
             ("bookieHost", self.bookie_id),
             ("journalDir", self.journal_directory),
             ("ledgerDirs", self.ledger_directories),
             ("instanceId", self.instance_id),
-        )
+        ]
+        if self.index_directories:
+            fields.append(("indexDirs", self.index_directories))
         return f"{LAYOUT}\n" + "".join(f'{name}: "{_escape(value)}"\n' for name, value in fields)
+
+
+def directories(paths: Sequence[str]) -> str:
+    """Several directories, as the fields for ledgers and indexes have them."""
+    return "\t".join((str(len(paths)), *paths))
 
 
 def _escape(value: str) -> str:
@@ -65,6 +75,7 @@ def decode(text: str) -> Cookie:
             fields["journalDir"],
             fields["ledgerDirs"],
             fields.get("instanceId", ""),  # optional in CookieFormat (Cookie.java)
+            fields.get("indexDirs", ""),
         )
     except KeyError as missing:
         raise ValueError(f"it lacks {missing}") from None

@@ -75,3 +75,6 @@ class DictMetadata:
 
     def watch(self, prefix, changed):
         return lambda: None
+
+    async def sync(self):
+        pass

@@ -50,6 +50,7 @@ SYSTEM_TENANT = NamespaceName.parse(SYSTEM_NAMESPACE).tenant
 PARTITIONED = "/admin/partitioned-topics"
 TOPIC_POLICIES = "/magnetar/topic-policies"
 """Pulsar stores these in a system topic (PIP-39); here they are records like all others."""
+WATCHED = ("/admin", TOPIC_POLICIES)
 PRODUCER_NAMES = "/counters/producer-name"
 PARTITIONS_MAX = 10_000
 CACHED_PATHS_MAX = 50_000
@@ -97,8 +98,8 @@ class Catalog:
 
     async def open(self) -> None:
         """Create the tenant and namespaces that every client expects."""
-        self._metadata.watch("/admin", self._forget)
-        self._metadata.watch(TOPIC_POLICIES, self._forget)
+        for prefix in WATCHED:
+            self._metadata.watch(prefix, self._forget)
         for path, value in (
             (f"{CLUSTERS}/{self.cluster}", encode(Cluster())),
             (f"{TENANTS}/public", encode(Tenant(allowed_clusters=[self.cluster]))),
@@ -141,6 +142,8 @@ class Catalog:
     def _forget(self, path: str) -> None:
         self._changes += 1
         self._cache.pop(path, None)
+        if path in WATCHED:  # anything below may have changed: the port joins reports
+            self._cache.clear()
 
     def _keep(self, path: str, found: Versioned | None) -> None:
         while len(self._cache) >= CACHED_PATHS_MAX:

@@ -168,6 +168,9 @@ class EmbeddedMetadata:
         self._watches.append(entry)
         return lambda: self._watches.remove(entry) if entry in self._watches else None
 
+    async def sync(self) -> None:
+        """Nothing: all readers see the same values."""
+
     def _deliver(self, group: list[Write]) -> None:
         """Deliver outcomes to the callers, on the loop."""
         for write in group:

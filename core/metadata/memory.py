@@ -75,6 +75,9 @@ class MemoryMetadata:
         self._watches.append(entry)
         return lambda: self._watches.remove(entry)
 
+    async def sync(self) -> None:
+        """Nothing: all readers see the same values."""
+
     def _tell(self, path: str) -> None:
         for prefix, changed in list(self._watches):
             if path == prefix or path.startswith(prefix.rstrip("/") + "/"):

@@ -30,7 +30,8 @@ class MetadataStore(Protocol):
         """Write and return the new version.
 
         `ABSENT` creates or raises `AlreadyExists`; a version writes only over that version, or
-        raises `BadVersion`. Parents need not exist.
+        raises `BadVersion`. Parents need not exist. The first version is 0; in ZooKeeper it is
+        higher if the path led to others before.
         """
         ...
 
@@ -62,6 +63,16 @@ class MetadataStore(Protocol):
     def watch(self, prefix: str, changed: Callable[[str], None]) -> Callable[[], None]:
         """Call `changed(path)` on the loop after each change at or below `prefix`.
 
-        Returns a function that ends the watch. Reports may be late or joined, but none is left out.
+        Returns a function that ends the watch. Reports may be late or joined, but none is left out:
+        what a call reads that is made after this one is older than the first report. A report of
+        `prefix` itself may stand for changes anywhere below.
+        """
+        ...
+
+    async def sync(self) -> None:
+        """Wait until reads see all that anybody has written before this call.
+
+        A server of ZooKeeper's may be behind the others: without this, a listing may lack what
+        another process has created.
         """
         ...

@@ -38,6 +38,12 @@ PURE = (
     "core/dispatch/*",
     "core/ports/*",
     "bookie/format/*",
+    "bookie/cluster/handshake.py",
+    "core/metadata/zookeeper/addresses.py",
+    "core/metadata/zookeeper/memory.py",
+    "core/metadata/zookeeper/names.py",
+    "core/metadata/zookeeper/requests.py",
+    "core/metadata/zookeeper/watches.py",
     "core/link/wire.py",
     "core/ledger/log/chain.py",
     "core/ledger/cursor/acks.py",
@@ -71,9 +77,13 @@ COVERED_ELSEWHERE = {
     "magnetar/cli/standalone.py": "magnetar/tests/test_server.py",
     "core/entry/pulsar/metadata.py": "wire/pulsar/tests/test_core_metadata.py",
     "core/testing/note_form.py": "core/entry/tests/test_form.py",
+    "core/metadata/zookeeper/nodes.py": "interop_tests/bookkeeper/test_zookeeper_faults.py",
+    "core/metadata/zookeeper/session.py": "interop_tests/bookkeeper/test_zookeeper_faults.py",
+    "core/metadata/zookeeper/sessions.py": "interop_tests/bookkeeper/test_zookeeper_faults.py",
+    "core/metadata/zookeeper/store.py": "interop_tests/bookkeeper/test_zookeeper_store.py",
 }
 """Modules that are tested through another one: a whole process, protobuf's own codec (which core
-may not import), and a fake that passes the test of what it stands for."""
+may not import), a fake that passes the test of what it stands for, and a real ZooKeeper."""
 
 METADATA_STORES = re.compile(r"(^|[._])(metadata|store)$")
 """How those who write to a metadata store call it."""

@@ -37,3 +37,10 @@ def test_what_is_no_cookie_of_ours_is_refused(text, reason):
 def test_any_text_survives(text):
     made = cookie.Cookie(text, text, text, text)
     assert cookie.decode(made.encode()) == made
+
+
+def test_a_bookie_with_indexes_apart():
+    made = cookie.Cookie("b:1", "/j1,/j2", cookie.directories(["/a", "/b"]), "x", "1\t/index")
+    assert made.ledger_directories == "2\t/a\t/b"
+    assert made.encode().endswith('instanceId: "x"\nindexDirs: "1\\t/index"\n')
+    assert cookie.decode(made.encode()) == made

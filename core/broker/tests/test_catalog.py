@@ -143,6 +143,19 @@ async def test_names_that_nobody_has_do_not_fill_memory(monkeypatch: pytest.Monk
     assert len(catalog._cache) <= 10
 
 
+async def test_a_report_of_a_whole_tree_ends_all_that_is_cached() -> None:
+    """What a store over a network reports after a connection that broke."""
+    metadata = MemoryMetadata()
+    ours, theirs = await opened(metadata), await opened(metadata)
+    assert (await ours.policies(DEFAULT)).message_ttl_seconds != 9
+    watches, metadata._watches = metadata._watches, []
+    await theirs.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=9))
+    metadata._watches = watches
+    assert (await ours.policies(DEFAULT)).message_ttl_seconds != 9, "it has heard nothing"
+    await overwrite(metadata, "/admin", b"")
+    assert (await ours.policies(DEFAULT)).message_ttl_seconds == 9
+
+
 async def test_what_another_broker_changes_meanwhile_is_not_written_over() -> None:
     metadata = MemoryMetadata()
     ours, theirs = await opened(metadata), await opened(metadata)

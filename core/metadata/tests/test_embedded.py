@@ -28,7 +28,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "metadata.db"
 
 
-@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", contract.CHECKS + contract.TREE_CHECKS, ids=lambda check: check.__name__
+)
 async def test_contract(check: contract.Check, path: Path) -> None:
     async with open_embedded(path, sync=False) as store:
         await check(store)

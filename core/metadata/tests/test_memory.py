@@ -9,7 +9,9 @@ pytest.register_assert_rewrite("magnetar.core.ports.tests.contract_metadata_stor
 from magnetar.core.ports.tests import contract_metadata_store as contract  # noqa: E402 (after the rewrite)
 
 
-@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", contract.CHECKS + contract.TREE_CHECKS, ids=lambda check: check.__name__
+)
 async def test_contract(check: contract.Check) -> None:
     await check(MemoryMetadata())
 

@@ -58,8 +58,30 @@ async def deletion(store: MetadataStore) -> None:
     assert await store.get("/a/child") == Versioned(b"stays", 0)
     with pytest.raises(NotFound):
         await store.delete("/a", 0)
-    assert await store.put("/a", b"again", ABSENT) == 0
+    version = await store.put("/a", b"again", ABSENT)
+    assert await store.get("/a") == Versioned(b"again", version)
     await remove(store, "/a")
+    assert await store.get("/a") is None
+
+
+async def versions_begin_at_0_again(store: MetadataStore) -> None:
+    assert await store.put("/a/b", b"1", ABSENT) == 0
+    assert await store.put("/a/b", b"2", 0) == 1
+    await store.delete("/a/b", 1)
+    assert await store.put("/a/b", b"3", ABSENT) == 0
+
+
+async def above_others_too(store: MetadataStore) -> None:
+    assert await store.put("/a/child", b"stays", ABSENT) == 0
+    assert await store.put("/a", b"1", ABSENT) == 0
+    await store.delete("/a", 0)
+    assert await store.put("/a", b"again", ABSENT) == 0
+
+
+async def all_that_was_written_is_read(store: MetadataStore) -> None:
+    await overwrite(store, "/a", b"1")
+    await store.sync()
+    assert await store.get("/a") == Versioned(b"1", 0)
 
 
 async def children_are_one_level_down(store: MetadataStore) -> None:
@@ -212,12 +234,16 @@ LEASE_CHECKS: list[Callable[[Expiring], Awaitable[None]]] = [
     a_lost_lease_is_told_of_before_anybody_can_take_it
 ]
 """Of stores whose session can be ended by a test."""
+TREE_CHECKS: list[Check] = [above_others_too]
+"""Of stores that count no version for a path that only leads to others: ZooKeeper does."""
 CHECKS: list[Check] = [
     what_is_put_is_got,
     any_bytes_are_kept,
     absent_means_create,
     a_version_is_written_over_once,
     deletion,
+    versions_begin_at_0_again,
+    all_that_was_written_is_read,
     children_are_one_level_down,
     names_may_be_anything,
     many_children,

@@ -93,7 +93,16 @@ def test_help() -> None:
 
 
 def test_starting_is_not_slowed_by_what_a_server_does_not_need() -> None:
-    heavy = ("rich", "starlette", "hypercorn", "cryptography", "hypothesis", "pytest", "trio")
+    heavy = (
+        "rich",
+        "starlette",
+        "hypercorn",
+        "cryptography",
+        "hypothesis",
+        "pytest",
+        "trio",
+        "kazoo",
+    )
     code = (
         "import sys, magnetar.cli.root; "
         f"sys.stdout.write(', '.join(name for name in {heavy} if name in sys.modules))"

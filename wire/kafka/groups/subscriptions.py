@@ -116,6 +116,9 @@ class Subscriptions:
         steps = path.split("/")[2:]
         if len(steps) > DEPTH:
             self._stale.add("/".join(steps[:DEPTH]))
+        elif path == LOGS:  # anything below may have changed: the port joins reports
+            self._is_listed = False
+            self._stale.update(self._of_log)
 
     def _set(self, log: str, names: frozenset[str]) -> None:
         before = self._of_log.pop(log, frozenset())

@@ -3,8 +3,9 @@
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.wire.kafka.groups.subscriptions import Subscriptions
+from magnetar.wire.kafka.groups.subscriptions import LOGS, Subscriptions
 
 
 async def test_they_come_and_go() -> None:
@@ -34,3 +35,17 @@ async def test_they_come_and_go() -> None:
         await broker.delete(topics[2].name, force=True)
         assert await found.partitions("s/1") == [("q-partition-1", 0), ("public/functions/b", 0)]
         assert await Subscriptions(broker).partitions("only a") == [("a", 0)]
+
+
+async def test_a_report_of_the_whole_tree_has_them_listed_again() -> None:
+    """What a metadata store over a network reports after a connection that broke."""
+    async with running(Stores()) as broker:
+        found = Subscriptions(broker)
+        assert await found.names() == []
+        watches, broker.metadata._watches = broker.metadata._watches, []
+        topic = await broker.topic(TopicName.parse("a"), by_order=True)
+        await topic.subscription("s")
+        broker.metadata._watches = watches
+        assert await found.names() == [], "it has heard nothing"
+        await overwrite(broker.metadata, LOGS, b"")
+        assert await found.names() == ["s"]

@@ -1,0 +1,95 @@
+"""The bookies of a cluster that run, as its clients know them: where new ledgers may be placed.
+
+The list follows the store: it is read when something below `available` has changed. While the store
+does not answer, the last list stays: bookies do not stop when ZooKeeper does, and an add that fails
+tells more than a list.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+
+from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.format import service_info
+from magnetar.bookie.format.service_info import READ_ONLY, ServiceInfo
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
+from magnetar.core.ports.metadata_store import MetadataStore
+
+RETRY_SECONDS: Final = 1.0
+log = logging.getLogger(__name__)
+Infos = Mapping[str, ServiceInfo]
+
+
+class Bookies:
+    """See the module's docstring. `changed` is called when one of the lists is another one."""
+
+    def __init__(
+        self, store: MetadataStore, cluster: BookKeeperCluster, changed: Callable[[], None]
+    ) -> None:
+        self.writable: Infos = {}
+        self.read_only: Infos = {}
+        self._store = store
+        self._available = cluster.path("available")
+        self._read_only = cluster.path("available", READ_ONLY)
+        self._tell = changed
+        self._infos: dict[str, ServiceInfo | None] = {}
+        """What was read at each path; None if it makes no sense."""
+        self._changed = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Read the lists, and again whenever they change, until it is cancelled."""
+        end = self._store.watch(self._available, self._heard)
+        try:
+            await self._read()
+            task_status.started()
+            while True:
+                await self._changed.wait()
+                try:
+                    await self._read()
+                except StorageFailed as error:
+                    log.warning("the list of bookies cannot be read: %s", error)
+                    self._changed.set()
+                    await trio.sleep(RETRY_SECONDS)
+        finally:
+            end()
+
+    def _heard(self, path: str) -> None:
+        if path in (self._available, self._read_only):
+            self._infos.clear()
+        self._infos.pop(path, None)
+        self._changed.set()
+
+    async def _read(self) -> None:
+        self._changed = trio.Event()
+        writable = await self._below(self._available)
+        read_only = await self._below(self._read_only)
+        if (writable, read_only) != (self.writable, self.read_only):
+            self.writable, self.read_only = writable, read_only
+            self._tell()
+
+    async def _below(self, parent: str) -> Infos:
+        found = {}
+        for name in await self._store.children(parent):
+            if name != READ_ONLY and (info := await self._info(f"{parent}/{name}")) is not None:
+                found[name] = info
+        return found
+
+    async def _info(self, path: str) -> ServiceInfo | None:
+        if path in self._infos:
+            return self._infos[path]
+        stored = await self._store.get(path)
+        if stored is None:  # it has stopped meanwhile
+            return None
+        bookie_id = path.rpartition("/")[2]
+        try:
+            info = service_info.decode(bookie_id, stored.value)
+        except Corrupted as error:
+            log.warning("bookie %s is left out: %s", bookie_id, error)
+            info = None
+        if not self._changed.is_set():  # else it may have been this one
+            self._infos[path] = info
+        return info

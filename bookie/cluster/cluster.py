@@ -1,0 +1,61 @@
+"""One cluster, as its metadata describe it: the root, the layout, the instance.
+
+`INSTANCEID` is made when the cluster is formatted. A bookie whose cookie names another one belongs
+to another cluster, or to this one before it was formatted again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from magnetar.bookie.format import layout as layouts
+from magnetar.bookie.format.layout import Layout
+from magnetar.core.kernel.errors import Invalid, NotFound
+from magnetar.core.ports.metadata_store import MetadataStore
+
+ROOT: Final = "/ledgers"
+SPECIAL: Final = (
+    "available", "cookies", "LAYOUT", "INSTANCEID", "underreplication", "idgen", "idgen-long",
+)  # fmt: skip
+"""Names at the root that are no ledgers (`AbstractZkLedgerManager.isSpecialZnode` of 4.18)."""
+
+
+class BookKeeperCluster(Struct, frozen=True):
+    """See the module's docstring."""
+
+    root: str
+    layout: Layout
+    instance_id: str | None
+    """None in clusters that were formatted before BookKeeper 4.2."""
+
+    def path(self, *steps: str) -> str:
+        return "/".join((self.root, *steps))
+
+    def ledger(self, ledger_id: int) -> str:
+        """The path of a ledger's metadata."""
+        return self.path(self.layout.path_of(ledger_id))
+
+
+def is_special(name: str) -> bool:
+    """Whether a name at the root is none of ledgers; `ID-` is of generators before 4.2."""
+    return name in SPECIAL or name.startswith("ID-")
+
+
+async def find(
+    store: MetadataStore, root: str = ROOT, layout: str | None = None
+) -> BookKeeperCluster:
+    """The cluster at a root; `layout` is what the operator takes it for, if he says so."""
+    found = await store.get(f"{root}/LAYOUT")
+    if found is None:
+        raise NotFound(f"there is no BookKeeper cluster at {root}: format one first")
+    instance = await store.get(f"{root}/INSTANCEID")
+    cluster = BookKeeperCluster(
+        root,
+        layouts.decode(found.value),
+        instance.value.decode(errors="replace") if instance is not None else None,
+    )
+    if layout not in (None, "null", cluster.layout.name):
+        raise Invalid(f"the ledgers at {root} are laid out {cluster.layout.name}, not {layout}")
+    return cluster

@@ -1,0 +1,115 @@
+"""Whether a bookie may start on its directories: the rules of cookies. Pure.
+
+The cookie in the metadata store and those in the directories are made together, once. If one is
+missing later, a disk was lost, swapped or wiped; a bookie that started would answer "no such entry"
+for entries that it had acknowledged, and recovery would cut ledgers short. So in doubt it does not
+start, and nothing is repaired without the operator.
+
+    store     directories                                 verdict
+    cookie    all have one                                START
+    cookie    some lack one                               refused; STAMP if `may_grow` and those
+                                                          are new and empty
+    none      none has data                               STAMP: a new bookie, or one whose first
+                                                          start was cut off
+    none      some have data                              refused
+
+All cookies must be the one of this bookie, these directories and this cluster; with `may_grow` they
+may name fewer directories. STAMP: write the cookie into all directories first, then into the store,
+over the version that was read. Apache: `LegacyCookieValidation.java` of 4.18, which also lets a
+bookie start anew if the directories without a cookie are empty, whatever the others hold.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from magnetar.bookie.format.cookie import Cookie
+from magnetar.core.kernel.errors import StorageFailed
+
+
+class StartVerdict(enum.Enum):
+    """See the module's docstring."""
+
+    START = enum.auto()
+    STAMP = enum.auto()
+
+
+class CookiePlace(Struct, frozen=True):
+    """A directory of the journal, of ledgers or of indexes, as it was found."""
+
+    path: str
+    cookie: Cookie | None
+    has_data: bool
+    """Anything that a bookie writes, but for the cookie."""
+
+
+def judge(
+    ours: Cookie, stored: Cookie | None, places: Sequence[CookiePlace], *, may_grow: bool = False
+) -> StartVerdict:
+    """What to do, or `StorageFailed` with what the operator has to know."""
+    if stored is not None:
+        _compare(ours, stored, "the metadata store", may_grow=may_grow)
+    for place in places:
+        if place.cookie is not None:
+            _compare(ours, place.cookie, place.path, may_grow=may_grow)
+    if stored is None:
+        return _judge_new(places)
+    missing = [place for place in places if place.cookie is None]
+    if missing and may_grow:
+        _check_new(missing, [stored, *(p.cookie for p in places if p.cookie is not None)])
+    elif missing:
+        raise StorageFailed(
+            f"{_list(missing)} lacks the cookie that bookie {ours.bookie_id} has in the metadata "
+            "store: is it the right disk? If it is new, allow the storage to grow; if its data are "
+            "lost, recover the bookie's ledgers from the others and format it"
+        )
+    return StartVerdict.START if stored == ours and not missing else StartVerdict.STAMP
+
+
+def _judge_new(places: Sequence[CookiePlace]) -> StartVerdict:
+    full = [place for place in places if place.has_data]
+    if full:
+        raise StorageFailed(
+            f"{_list(full)} holds a bookie's data, and the metadata store has no cookie of it: is "
+            "it the right cluster?"
+        )
+    return StartVerdict.STAMP
+
+
+def _check_new(missing: Sequence[CookiePlace], cookies: Sequence[Cookie]) -> None:
+    known = {path for cookie in cookies for path in _paths(cookie)}
+    for place in missing:
+        if place.has_data or place.path in known:
+            raise StorageFailed(
+                f"{place.path} is no new directory, and lacks its cookie: is it the right disk?"
+            )
+
+
+def _compare(ours: Cookie, found: Cookie, where: str, *, may_grow: bool) -> None:
+    if found == ours:
+        return
+    if (found.bookie_id, found.instance_id) != (ours.bookie_id, ours.instance_id):
+        raise StorageFailed(
+            f"{where} has the cookie of bookie {found.bookie_id} in the cluster "
+            f"{found.instance_id or 'without an instance'}, this one is {ours.bookie_id} in "
+            f"{ours.instance_id or 'one without an instance'}"
+        )
+    if not (may_grow and set(_paths(found)) < set(_paths(ours))):
+        raise StorageFailed(
+            f"{where} has a cookie for other directories: {', '.join(_paths(found))}; this bookie "
+            f"has {', '.join(_paths(ours))}"
+        )
+
+
+def _paths(cookie: Cookie) -> list[str]:
+    """All directories that a cookie names."""
+    journals = cookie.journal_directory.split(",")
+    ledgers = cookie.ledger_directories.split("\t")[1:]
+    return [*journals, *ledgers, *cookie.index_directories.split("\t")[1:]]
+
+
+def _list(places: Iterable[CookiePlace]) -> str:
+    return ", ".join(place.path for place in places)

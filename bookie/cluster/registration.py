@@ -1,0 +1,139 @@
+"""A bookie's registration: the node that says that it runs, and whether it takes writes.
+
+    available/ID             it does
+    available/readonly/ID    it serves reads only
+
+Both are leases, so they vanish with the process. After a lost session the bookie registers again:
+it goes on to serve meanwhile, since what it has acknowledged is on its disk, but clients with fresh
+lists do not find it (Apache's does the same, `BookieStateManager.java` of 4.18).
+
+    state      the node                             leaves for
+    ABSENT     none, or still one of a former       HELD when it is gone and ours is there; the
+               session or process                   first time: an error after `wait_seconds`
+    HELD       ours, of the mode of then            ABSENT when the lease is lost; HELD of the other
+                                                    mode, whose node is there before this one goes
+
+Invariants: there is no moment without a node while the mode changes, for clients that see none take
+the bookie for lost. A node that stays while we wait belongs to a process with our identity: that is
+an error, whenever it happens.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Final
+
+import trio
+
+from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.format import service_info
+from magnetar.bookie.format.service_info import READ_ONLY, ServiceInfo
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound, StorageFailed
+from magnetar.core.ports.metadata_store import MetadataStore
+
+WAIT_SECONDS: Final = 30.0
+"""For the node of a former process: three times Apache's session timeout."""
+log = logging.getLogger(__name__)
+
+
+class Registration:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        cluster: BookKeeperCluster,
+        bookie_id: str,
+        info: ServiceInfo,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
+        service_info.check_id(bookie_id)
+        self._store = store
+        self._cluster = cluster
+        self._bookie_id = bookie_id
+        self._value = info.encode()
+        self._wait_seconds = wait_seconds
+        self._read_only = False
+        self._held: str | None = None
+        self._changed = trio.Event()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether clients can find this bookie, as far as it knows."""
+        return self._held is not None
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Have clients told, soon."""
+        self._read_only = read_only
+        self._changed.set()
+
+    def _wanted(self) -> str:
+        steps = ("available", READ_ONLY) if self._read_only else ("available",)
+        return self._cluster.path(*steps, self._bookie_id)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Register, and stay registered until it is cancelled."""
+        await self._follow()
+        task_status.started()
+        while True:
+            await self._changed.wait()
+            try:
+                await self._follow()
+            except StorageFailed as error:
+                log.warning("bookie %s cannot register yet: %s", self._bookie_id, error)
+                self._changed.set()
+
+    async def _follow(self) -> None:
+        """Hold the node of the mode that is wanted, and no other."""
+        self._changed = trio.Event()
+        while self._held != (wanted := self._wanted()):
+            await self._take(wanted)
+            before, self._held = self._held, wanted
+            log.info("bookie %s is registered at %s", self._bookie_id, wanted)
+            if before is not None:
+                await self._give_up(before)
+
+    async def _take(self, path: str) -> None:
+        deadline = trio.current_time() + self._wait_seconds
+        while True:
+            try:
+                await self._store.lease(path, self._value, partial(self._lost, path))
+            except AlreadyExists:
+                if not await self._vanishes(path, deadline):
+                    raise AlreadyExists(
+                        f"another process is registered as bookie {self._bookie_id}, at {path}"
+                    ) from None
+            else:
+                return
+
+    async def _vanishes(self, path: str, deadline: float) -> bool:
+        """Whether the node of somebody else ends in time."""
+        with trio.move_on_at(deadline):
+            while True:
+                changed = trio.Event()
+                end = self._store.watch(path, partial(_set, changed))
+                try:
+                    if await self._store.get(path) is None:
+                        return True
+                    await changed.wait()
+                finally:
+                    end()
+        return False
+
+    async def _give_up(self, path: str) -> None:
+        found = await self._store.get(path)
+        if found is not None:
+            try:
+                await self._store.delete(path, found.version)
+            except (NotFound, BadVersion):
+                return
+
+    def _lost(self, path: str) -> None:
+        if self._held == path:
+            self._held = None
+            self._changed.set()
+
+
+def _set(event: trio.Event, _: str) -> None:
+    event.set()

@@ -1,0 +1,232 @@
+"""The MetadataStore of a cluster: ZooKeeper, in the layout of Pulsar and BookKeeper.
+
+What the port asks for, and how it stands in ZooKeeper:
+
+- A value is the data of a node; a path that only leads to others has a node without (`nodes.py`).
+- `next` takes the number of an ephemeral sequential node `ID-NNNNNNNNNN` below the path, as Apache
+  does for ledger ids (`ZkLedgerIdGenerator.java` of BookKeeper 4.18).
+- A lease is an ephemeral node (`sessions.py`).
+
+A call whose answer is lost is resolved by reading back (`nodes.py`). A lease is ours if its node is
+one of our session; a number whose answer was lost is left out.
+
+Writes are shielded from cancellation, as the port's callers are used to, for `answer_seconds` at
+most; then they raise `StorageFailed`, and whether they happened is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import trio
+from kazoo.exceptions import (
+    NodeExistsError,
+    NoNodeError,
+    ZookeeperError,
+)
+
+from magnetar.core.kernel.errors import (
+    AlreadyExists,
+    Invalid,
+    StorageFailed,
+    StorageFull,
+)
+from magnetar.core.metadata.zookeeper import names
+from magnetar.core.metadata.zookeeper.addresses import ZooKeeperAddress
+from magnetar.core.metadata.zookeeper.nodes import PAUSE_SECONDS, Nodes
+from magnetar.core.metadata.zookeeper.session import AnswerLost, ZooKeeperSession
+from magnetar.core.metadata.zookeeper.sessions import ZooKeeperSessions
+from magnetar.core.metadata.zookeeper.watches import Watches
+from magnetar.core.ports.metadata_store import ABSENT, Versioned
+
+TIMEOUT_SECONDS: Final = 10.0
+"""Of a session; BookKeeper's `zkTimeout`."""
+VALUE_BYTES_MAX: Final = 1_000_000
+"""ZooKeeper closes connections that send more than 1 MiB (`jute.maxbuffer`)."""
+SEQUENCE: Final = "ID-"
+SYSTEM: Final = "zookeeper"
+"""ZooKeeper's own node at the top."""
+
+
+class ZooKeeperMetadata:
+    """See the module's docstring."""
+
+    def __init__(
+        self, address: ZooKeeperAddress, timeout_seconds: float, nursery: trio.Nursery
+    ) -> None:
+        self._address = address
+        self._root = address.root
+        self._answer_seconds = 3 * timeout_seconds
+        self._watches = Watches()
+        self._sessions = ZooKeeperSessions(address.servers, timeout_seconds, self._watches, nursery)
+        self._nodes = Nodes(self._sessions)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    async def get(self, path: str) -> Versioned | None:
+        with self._limit(path, shield=False):
+            return await self._nodes.get(self._node(path))
+
+    async def children(self, path: str) -> list[str]:
+        with self._limit(path, shield=False):
+            try:
+                found = await self._nodes.insist(ZooKeeperSession.names, self._node(path))
+            except NoNodeError:
+                return []
+        return sorted(
+            names.decode(name) for name in found if name != SYSTEM or self._root or path.rstrip("/")
+        )
+
+    async def sync(self) -> None:
+        with self._limit("/", shield=False):
+            await self._nodes.insist(ZooKeeperSession.commit)
+
+    # -- writing ------------------------------------------------------------------------------
+
+    async def put(self, path: str, value: bytes, expected: int) -> int:
+        if len(value) > VALUE_BYTES_MAX:
+            raise Invalid(f"{path}: ZooKeeper takes {VALUE_BYTES_MAX} bytes, not {len(value)}")
+        await trio.lowlevel.checkpoint_if_cancelled()
+        with self._limit(path, shield=True):
+            if expected == ABSENT:
+                return await self._nodes.create(self._node(path), value)
+            return await self._nodes.overwrite(self._node(path), value, expected)
+
+    async def delete(self, path: str, expected: int) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        with self._limit(path, shield=True):
+            await self._nodes.delete(self._node(path), expected, names.encode(self._root))
+            self._sessions.leases.pop(path, None)
+
+    # -- leases, numbers, watches -------------------------------------------------------------
+
+    async def lease(self, path: str, value: bytes, lost: Callable[[], None]) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        with self._limit(path, shield=True):
+            while True:
+                session, sent = self._sessions.current, trio.current_time()
+                try:
+                    await session.create(self._node(path), value, ephemeral=True)
+                except AnswerLost:
+                    await trio.sleep(PAUSE_SECONDS)
+                    continue
+                except NoNodeError:
+                    await self._nodes.make_parents(self._node(path))
+                    continue
+                except NodeExistsError:
+                    if not await self._is_our_lease(path, session):
+                        raise AlreadyExists(f"{path} is held") from None
+                if not self._sessions.hold(path, lost, session, sent):
+                    raise StorageFailed(f"{path}: the session ended while the lease was taken")
+                return
+
+    async def _is_our_lease(self, path: str, session: ZooKeeperSession) -> bool:
+        """Whether the node is of an earlier copy of our request."""
+        if path in self._sessions.leases:
+            return False
+        try:
+            _, stat = await session.read(self._node(path))
+        except (NoNodeError, AnswerLost):
+            return False
+        return bool(stat.ephemeralOwner == session.session_id)
+
+    async def next(self, path: str) -> int:
+        node = f"{self._node(path)}/{SEQUENCE}"
+        await trio.lowlevel.checkpoint_if_cancelled()
+        with self._limit(path, shield=True):
+            while True:
+                session = self._sessions.current
+                try:
+                    made = await session.create(node, b"", ephemeral=True, sequence=True)
+                except AnswerLost:
+                    await trio.sleep(PAUSE_SECONDS)
+                except NoNodeError:
+                    await self._make_counter(path)
+                else:
+                    break
+        session.remove_soon(made)
+        number = int(made.removeprefix(node))
+        if number < 0:  # ZooKeeper's number has 32 bits
+            raise StorageFull(f"{path} has no more numbers")
+        return number
+
+    async def _make_counter(self, path: str) -> None:
+        """Create it with data, since it must stay: its numbers would begin again."""
+        try:
+            await self._nodes.create(self._node(path), b"")
+        except AlreadyExists:
+            return
+
+    def watch(self, prefix: str, changed: Callable[[str], None]) -> Callable[[], None]:
+        node = self._node(prefix)
+        end = self._watches.add(node, lambda found: changed(self._path(found)))
+        self._sessions.watch(node)
+
+        def end_both() -> None:
+            if end():
+                self._sessions.end_watch(node)
+
+        return end_both
+
+    # -- the tree, and the limits -------------------------------------------------------------
+
+    def _node(self, path: str) -> str:
+        return names.encode(self._root + path.rstrip("/")) or "/"
+
+    def _path(self, node: str) -> str:
+        return names.decode(node).removeprefix(self._root) or "/"
+
+    @contextmanager
+    def _limit(self, path: str, *, shield: bool) -> Iterator[None]:
+        """The time for one call; and no error of kazoo's leaves it."""
+        deadline = trio.current_time() + self._answer_seconds
+        with trio.CancelScope(deadline=deadline, shield=shield) as scope:
+            try:
+                yield
+            except ZookeeperError as error:
+                raise StorageFailed(f"{path}: ZooKeeper says {error!r}") from error
+            return
+        assert scope.cancelled_caught
+        raise StorageFailed(
+            f"{path}: ZooKeeper at {self._address.servers} has not answered for "
+            f"{self._answer_seconds:g} s"
+        )
+
+    async def run(self) -> None:
+        """Keep the leases, and end dead sessions, for as long as the store is open."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._sessions.keep)
+            nursery.start_soon(self._sessions.guard)
+
+    async def connected(self) -> None:
+        """Wait for the first connection, and create the root of all paths."""
+        with trio.move_on_after(self._answer_seconds) as scope:
+            await self._sessions.wait_connected()
+        if scope.cancelled_caught:
+            raise StorageFailed(
+                f"no ZooKeeper answers at {self._address.servers} within {self._answer_seconds:g} s"
+            )
+        with self._limit("/", shield=False):
+            await self._nodes.make_parents(f"{names.encode(self._root)}/")
+
+    async def close(self) -> None:
+        """End the session; what it leased is free at once."""
+        await self._sessions.close()
+
+
+@asynccontextmanager
+async def open_zookeeper(
+    address: ZooKeeperAddress, timeout_seconds: float = TIMEOUT_SECONDS
+) -> AsyncIterator[ZooKeeperMetadata]:
+    """The metadata of a cluster, for as long as the block lasts."""
+    async with trio.open_nursery() as nursery:
+        store = ZooKeeperMetadata(address, timeout_seconds, nursery)
+        try:
+            await store.connected()
+            nursery.start_soon(store.run)
+            yield store
+        finally:
+            await store.close()
+            nursery.cancel_scope.cancel()

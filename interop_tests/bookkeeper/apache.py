@@ -1,0 +1,116 @@
+"""Apache BookKeeper 4.18 on a real ZooKeeper: its bookie, and its shell for a whole cluster."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from interop_tests import maven
+from interop_tests.bookkeeper.bookshell import HERE, LOGGING, OPENED
+
+START_SECONDS = 60
+STARTED = "Started component {component=bookie-server}"
+CONFIGURATION = """\
+bookiePort={port}
+advertisedAddress=127.0.0.1
+allowLoopback=true
+metadataServiceUri={uri}
+journalDirectories={directory}/journal
+ledgerDirectories={directory}/ledgers
+ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage
+dbStorage_writeCacheMaxSizeMb=16
+dbStorage_readAheadCacheMaxSizeMb=16
+diskUsageThreshold=0.99
+diskUsageWarnThreshold=0.98
+zkTimeout=2000
+journalPreAllocSizeMB=1
+journalMaxBackups=0
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+class ApacheBookie:
+    """One bookie of Apache's, and the shell that reads its configuration."""
+
+    def __init__(self, uri: str, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.bookie_id = f"127.0.0.1:{self.port}"
+        self.directory = directory
+        self._uri = uri
+        self._configuration = directory / "bk_server.conf"
+        self._configuration.write_text(
+            CONFIGURATION.format(port=self.port, uri=uri, directory=directory)
+        )
+        self._logging = directory / "log4j2.properties"
+        self._logging.write_text(LOGGING)
+        self._log = directory / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _java(self, heap: str, *words: str) -> list[str]:
+        opens = [word for name in OPENED for word in ("--add-opens", f"{name}=ALL-UNNAMED")]
+        jars = maven.build(HERE) / "jars"
+        return [
+            maven.found("java"), heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            "-XX:MaxDirectMemorySize=256m", f"-Dlog4j2.configurationFile={self._logging}",
+            *opens, "-cp", f"{jars}{os.sep}*", *words,
+        ]  # fmt: skip
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        begin = self._log.stat().st_size if self._log.exists() else 0
+        with self._log.open("ab") as log:
+            command = self._java(
+                "-Xmx256m", "org.apache.bookkeeper.server.Main", "--conf", str(self._configuration)
+            )
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_SECONDS
+        while STARTED not in self.log()[begin:]:
+            assert self._process.poll() is None, self.log()[begin:]
+            assert time.monotonic() < deadline, self.log()[begin:]
+            time.sleep(0.05)
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(30)
+            self._process = None
+
+    def shell(self, *command: str, succeeds: bool = True) -> str:
+        """What BookKeeper's shell says; it must end as `succeeds` says."""
+        shell = "org.apache.bookkeeper.bookie.BookieShell"
+        return self._run(shell, "-conf", str(self._configuration), *command, succeeds=succeeds)
+
+    def client(self, *command: str, succeeds: bool = True) -> str:
+        """What the stock client says (`StockClient.java`)."""
+        return self._run(str(HERE / "StockClient.java"), self._uri, *command, succeeds=succeeds)
+
+    def _run(self, *words: str, succeeds: bool) -> str:
+        done = subprocess.run(
+            self._java("-Xmx128m", *words), capture_output=True, text=True, timeout=90, check=False
+        )
+        said = done.stdout + done.stderr
+        assert (done.returncode == 0) is succeeds, said
+        return said
+
+
+@contextmanager
+def running_bookie(uri: str, directory: Path) -> Iterator[ApacheBookie]:
+    """A bookie that has been started, and ends with the block."""
+    bookie = ApacheBookie(uri, directory)
+    bookie.start()
+    try:
+        yield bookie
+    finally:
+        bookie.stop(signal.SIGKILL)
