@@ -115,6 +115,11 @@ def fence_note(ledger_id: int) -> bytes:
     return _note.pack(16, ledger_id, FENCE)
 
 
+def lac_note(ledger_id: int, packet: bytes) -> bytes:
+    """An explicit LAC (`BookieImpl.createExplicitLACEntry`)."""
+    return _key.pack(20 + len(packet), ledger_id, EXPLICIT_LAC, len(packet)) + packet
+
+
 def parse_note(body: bytes) -> Note:
     """Parse the body of a record whose entry id is negative."""
     ledger_id, kind = _note_body.unpack_from(body)

@@ -19,14 +19,14 @@ from typing import Final
 
 import msgspec
 
-from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.entries import ENTRY_BYTES_MIN, Run
 from magnetar.bookie.rpc import version2
 from magnetar.bookie.rpc.messages import Status
 
 LENGTH_BYTES: Final = 4
 BEFORE_ENTRY: Final = LENGTH_BYTES + version2.ENTRY_AT
 """Bytes of a frame before its entry, with the length."""
-FRAME_BYTES_MIN: Final = BEFORE_ENTRY + version2.ENTRY_BYTES_MIN
+FRAME_BYTES_MIN: Final = BEFORE_ENTRY + ENTRY_BYTES_MIN
 RUN_BYTES_MAX: Final = 4 * 1024 * 1024
 """A longer row is cut, so that groups of the journal stay bounded."""
 

@@ -28,6 +28,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from magnetar.bookie.format.entries import ENTRY_BYTES_MIN
 from magnetar.bookie.proto.requests_pb2 import AuthMessage
 from magnetar.bookie.rpc.messages import (
     Add,
@@ -60,8 +61,6 @@ HIGH_PRIORITY: Final = 4
 KEY_BYTES: Final = 20
 ENTRY_AT: Final = 4 + KEY_BYTES
 """Where the entry begins in the frame of an add."""
-ENTRY_BYTES_MIN: Final = 32
-"""An entry without digest and payload."""
 NOWHERE: Final = -1
 """The ids in a response to a request in another version."""
 

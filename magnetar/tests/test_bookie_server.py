@@ -1,0 +1,89 @@
+"""`magnetar bookie` as a process: ready, adds and reads, a clean stop, `kill -9`, refusals."""
+
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from magnetar.bookie.requests.tests.peers import KEY, add
+from magnetar.bookie.rpc import version2
+from magnetar.bookie.rpc.messages import Added, BookieMessage, Read, ReadEntry, Status
+from magnetar.cli.root import root
+from magnetar.operator_error import OperatorError
+
+MAGNETAR = str(Path(sys.executable).with_name("magnetar"))
+
+
+class Bookie:
+    """A process, and one connection to it."""
+
+    def __init__(self, folder: Path) -> None:
+        ready = folder / "ready"
+        ready.unlink(missing_ok=True)
+        self.process = subprocess.Popen(
+            [
+                MAGNETAR, "bookie", "--data-dir", str(folder / "data"), "--port", "0",
+                "--bookie-id", "b1", "--ready-file", str(ready), "--log-level", "warning",
+            ],
+        )  # fmt: skip
+        deadline = time.monotonic() + 30
+        while not ready.exists():
+            assert self.process.poll() is None
+            assert time.monotonic() < deadline
+        host, port = json.loads(ready.read_text())["bookie"].split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=20)
+
+    def ask(self, request: BookieMessage) -> BookieMessage:
+        body = version2.pack_request(request)
+        self.socket.sendall(struct.pack(">I", len(body)) + body)
+        (size,) = struct.unpack(">I", self.socket.recv(4, socket.MSG_WAITALL))
+        return version2.parse_response(self.socket.recv(size, socket.MSG_WAITALL))
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Bookie]:
+    bookie = Bookie(folder)
+    try:
+        yield bookie
+    finally:
+        bookie.socket.close()
+        bookie.process.kill()
+        bookie.process.wait()
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_what_was_acknowledged_is_there_after_the_next_start(
+    tmp_path: Path, end: signal.Signals
+) -> None:
+    with running(tmp_path) as bookie:
+        for entry_id in range(3):
+            assert bookie.ask(add(1, entry_id, b"p")) == Added(Status.OK, 1, entry_id)
+        fenced = bookie.ask(Read(2, -1, KEY, fence=True))
+        assert fenced == ReadEntry(Status.NO_ENTRY, 2, -1)
+        bookie.socket.close()
+        bookie.process.send_signal(end)
+        assert bookie.process.wait(30) == (0 if end == signal.SIGTERM else -end)
+    with running(tmp_path) as bookie:
+        for entry_id in range(3):
+            found = bookie.ask(Read(1, entry_id))
+            assert isinstance(found, ReadEntry)
+            assert found.entry == add(1, entry_id, b"p").entry
+        assert bookie.ask(add(2, 0)) == Added(Status.FENCED, 2, 0)
+
+
+@pytest.mark.parametrize(
+    "option", ["--metadata-uri", "--journal-dir", "--ledger-dirs", "--http-port"]
+)
+def test_what_is_not_there_yet_is_refused_by_name(option: str) -> None:
+    result = CliRunner().invoke(root, ["bookie", option, "1"])
+    assert isinstance(result.exception, OperatorError)
+    assert str(result.exception).startswith(f"{option} is not there yet")
