@@ -71,6 +71,7 @@ async def serve(
         bookie_settings(settings),
         bookie_id=options.bookie_id or where,
         metadata_names_ledgers=False,
+        journal_seals=True,
     )
     link = Link(SystemClock(), link_limits(settings))
     with ExitStack() as closed:

@@ -21,6 +21,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from magnetar.bookie.format import entries
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.recovery.salvage import Damaged, Salvaged, records
@@ -79,7 +80,7 @@ class Rebuild:
         make_durable(self._storage)
 
     def _read(self, log_id: int) -> None:
-        for found in records(self._storage.reader, log_id, self._storage.pause):
+        for found in records(self._storage.reader, log_id, self._storage.pause, self._is_unjudged):
             if isinstance(found, Salvaged):
                 if found.sure:
                     self._take(found.location, found.run)
@@ -96,7 +97,7 @@ class Rebuild:
     def _read_unsure(self, log_id: int) -> None:
         """Add uncertain records of entries that have no certain one, which are all indexed now."""
         locations = self._storage.locations
-        for found in records(self._storage.reader, log_id, self._storage.pause):
+        for found in records(self._storage.reader, log_id, self._storage.pause, self._is_unjudged):
             if not isinstance(found, Salvaged) or found.sure:
                 continue
             run = found.run
@@ -107,6 +108,15 @@ class Rebuild:
                 if locations.find(run.ledger_id, run.first + place) is None:
                     locations.put_at(run.ledger_id, run.first + place, found.location + offset)
                     self.entries += 1
+
+    def _is_unjudged(self, run: Run) -> bool:
+        """Whether entries have another digest. If the row is lost too, and the metadata store does
+        not name the ledger, that is concluded from a run without one right CRC32C.
+        """
+        row = self._storage.ledgers.find(run.ledger_id)
+        if row is None:
+            return self._ledgers is None and not entries.count_intact(run)
+        return row.other_digest
 
     def _exists(self, ledger_id: int) -> bool:
         return self._ledgers is None or ledger_id in self._ledgers

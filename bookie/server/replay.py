@@ -16,7 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from magnetar.bookie.format import journal as journal_format
-from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.entries import Run, has_crc32c
 from magnetar.bookie.format.journal_scan import RottenError, left_over, scan
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half
@@ -107,11 +107,22 @@ class _Target:
         self._half_bytes = half_bytes
         self._half = Half()
         self._rows: dict[int, LedgerRow] = {}
+        self._met: set[int] = set()
+        """Ledgers with entries in the journal."""
 
     def entries(self, run: Run) -> None:
+        if run.ledger_id not in self._met:
+            self._meet(run)
         self._half.put(run)
         if self._half.bytes >= self._half_bytes:
             self.write_out()
+
+    def _meet(self, run: Run) -> None:
+        """Note a ledger whose entries have another digest, as its first add did."""
+        self._met.add(run.ledger_id)
+        if self._storage.ledgers.find(run.ledger_id) is None and not has_crc32c(run):
+            row = self._rows.get(run.ledger_id, NO_ROW)
+            self._rows[run.ledger_id] = replace(row, other_digest=True)
 
     def note(self, note: journal_format.Note) -> None:
         ledger_id, row = note.ledger_id, self._row(note.ledger_id) or NO_ROW

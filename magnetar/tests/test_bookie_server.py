@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from magnetar.bookie.format import digests
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.requests.tests.peers import KEY, add
 from magnetar.bookie.rpc import version2
 from magnetar.bookie.rpc.messages import Added, BookieMessage, Read, ReadEntry, Status
 from magnetar.cli.root import root
 from magnetar.operator_error import OperatorError
 
+DUMMY = digests.digest_type(LedgerMetadata.DUMMY, b"")
 MAGNETAR = str(Path(sys.executable).with_name("magnetar"))
 
 
@@ -67,6 +70,7 @@ def test_what_was_acknowledged_is_there_after_the_next_start(
     with running(tmp_path) as bookie:
         for entry_id in range(3):
             assert bookie.ask(add(1, entry_id, b"p")) == Added(Status.OK, 1, entry_id)
+            assert bookie.ask(add(3, entry_id, b"", digest=DUMMY)) == Added(Status.OK, 3, entry_id)
         fenced = bookie.ask(Read(2, -1, KEY, fence=True))
         assert fenced == ReadEntry(Status.NO_ENTRY, 2, -1)
         bookie.socket.close()
@@ -77,6 +81,9 @@ def test_what_was_acknowledged_is_there_after_the_next_start(
             found = bookie.ask(Read(1, entry_id))
             assert isinstance(found, ReadEntry)
             assert found.entry == add(1, entry_id, b"p").entry
+            found = bookie.ask(Read(3, entry_id))
+            assert isinstance(found, ReadEntry)
+            assert found.entry == add(3, entry_id, b"", digest=DUMMY).entry
         assert bookie.ask(add(2, 0)) == Added(Status.FENCED, 2, 0)
 
 
