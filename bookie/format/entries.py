@@ -165,6 +165,19 @@ def entry_of(run: Run, entry_id: int) -> bytes:
     return run.blob[begin : run.offsets[place + 1]]
 
 
+def records_of(run: Run, first: int, count_max: int, bytes_max: int) -> tuple[bytes, int]:
+    """Whole records from entry `first` on, which are there, in one piece, and their number: as many
+    as fit, perhaps none.
+    """
+    offsets, start = run.offsets, first - run.first
+    stop = min(start + count_max, run.count)
+    if offsets[stop] - offsets[start] > bytes_max:
+        stop = bisect_right(offsets, offsets[start] + bytes_max, start, stop) - 1
+    if run.apart and stop > start:
+        return run.blob + run.apart, 1
+    return run.blob[offsets[start] : offsets[stop]], stop - start
+
+
 def last_confirmed_in(run: Run) -> int:
     """The LAC that the run's last entry tells."""
     found: int = _lac(run.blob, run.offsets[-2] + LENGTH_BYTES + 16)[0]
@@ -257,11 +270,7 @@ def is_intact(blob: bytes, start: int, end: int) -> bool:
 
 def count_intact(run: Run) -> int:
     """How many records from the start of the run have the right digest."""
-    offsets = run.offsets
-    for i in range(len(offsets) - 1):
-        if not is_intact(run.blob, offsets[i], offsets[i + 1]):
-            return i
-    return len(offsets) - 1
+    return len(_unpack(run.blob, run.offsets, 0, run.count))
 
 
 def cut(run: Run, count: int) -> Run:

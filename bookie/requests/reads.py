@@ -8,7 +8,7 @@ disk, and ends when nothing waits. Responses need no order: a client matches the
     any other read    waits while the client does not receive what it asked for before
 
 `ReadEntryProcessor.java`, `ReadEntryProcessorV3.java`, `LongPollReadEntryProcessorV3.java`,
-`BatchedReadEntryProcessor.java` and `ReadLacProcessorV3.java` of BookKeeper 4.18.
+`ReadLacProcessorV3.java` of BookKeeper 4.18.
 
 Invariants: nothing is read for a client that does not receive (`Connection.congested`); reads that
 wait are bounded, of one connection and of all; a fencing read is never answered before its fence is
@@ -25,6 +25,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from magnetar.bookie.format import availability
+from magnetar.bookie.requests.batch import Batch
 from magnetar.bookie.requests.deadlines import Deadline
 from magnetar.bookie.requests.errors import status_of
 from magnetar.bookie.requests.services import BookieServices
@@ -48,10 +49,6 @@ from magnetar.bookie.server.ledgers.states import UNKNOWN_LAC
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Overloaded, Unauthorized
 from magnetar.core.link.connection import Connection
 
-BATCH_HEAD_BYTES: Final = 24 + 8 + 4
-"""Counted against the size of a batch before its entries."""
-ENTRY_HEAD_BYTES: Final = 4
-"""The length of each entry."""
 RESPONSE_BYTES: Final = 40
 """About what a response takes without its entries."""
 
@@ -211,10 +208,8 @@ class Reads:
     def _at_once(self, request: BookieMessage, call: Call) -> BookieMessage | None:
         """The response, if all of it is in memory."""
         if isinstance(request, BatchRead):
-            found: list[bytes] = []
-            if self._gather(request, found):
-                return self._batch(request, found)
-            return None
+            batch = Batch(request, self._services.limits.max_batch_read_size)
+            return batch.response() if batch.gather(self._ledgers) else None
         if not isinstance(request, Read) or request.entry_id < 0 or request.piggyback:
             return None
         entry = self._ledgers.entry_at_once(request.ledger_id, request.entry_id)
@@ -231,7 +226,8 @@ class Reads:
         """The response; None for a read that is to wait now that the LAC is known."""
         request = call.request
         if isinstance(request, BatchRead):
-            return await self._read_batch(request)
+            size_max = self._services.limits.max_batch_read_size
+            return await Batch(request, size_max).read(self._ledgers)
         if isinstance(request, ReadLac):
             return await self._read_lac(request)
         if isinstance(request, ListEntries):
@@ -287,45 +283,6 @@ class Reads:
         status = Status.NO_ENTRY if packet is None and last is None else Status.OK
         return Lac(status, request.ledger_id, packet, last)
 
-    # -- batches ------------------------------------------------------------------------------
-
-    def _gather(self, request: BatchRead, found: list[bytes]) -> bool:
-        """Add entries from memory; False if the next one is not there."""
-        left = self._left(request, found)
-        while request.count_max <= 0 or len(found) < request.count_max:
-            entry = self._ledgers.entry_at_once(request.ledger_id, request.first + len(found))
-            if entry is None:
-                # An entry as large as the one before would not fit.
-                return bool(found) and left < len(found[-1])
-            left -= len(entry) + ENTRY_HEAD_BYTES
-            if found and left < 0:
-                return True
-            found.append(entry)
-        return True
-
-    def _left(self, request: BatchRead, found: list[bytes]) -> int:
-        """The bytes that a batch may still take."""
-        size_max = min(request.bytes_max, self._services.limits.max_batch_read_size)
-        return size_max - BATCH_HEAD_BYTES - sum(len(one) + ENTRY_HEAD_BYTES for one in found)
-
-    async def _read_batch(self, request: BatchRead) -> ReadEntries:
-        self._ledgers.known(request.ledger_id)
-        found: list[bytes] = []
-        while not self._gather(request, found):
-            try:
-                entry = await self._ledgers.entry(request.ledger_id, request.first + len(found))
-            except BrokerError:
-                if not found:
-                    raise
-                break  # a read that begins there reports it
-            if found and len(entry) + ENTRY_HEAD_BYTES > self._left(request, found):
-                break
-            found.append(entry)
-        return self._batch(request, found)
-
-    def _batch(self, request: BatchRead, found: list[bytes]) -> ReadEntries:
-        return ReadEntries(Status.OK, request.ledger_id, request.first, request.request_id, found)
-
     # -- replies ------------------------------------------------------------------------------
 
     def _refuse(self, call: Call, error: BrokerError) -> None:
@@ -378,5 +335,5 @@ def _size(response: BookieMessage) -> int:
     if isinstance(response, ReadEntry):
         return len(response.entry or b"")
     if isinstance(response, ReadEntries):
-        return sum(map(len, response.entries))
+        return sum(map(len, response.records))
     return len(response.availability or b"") if isinstance(response, EntryList) else 0

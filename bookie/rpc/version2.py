@@ -193,14 +193,14 @@ def pack_response(head: int, response: BookieMessage) -> bytes:
         case ReadEntry(status, ledger_id, entry_id, entry):
             begin = _response.pack(head, CODES[status], ledger_id, entry_id)
             return begin + entry if entry is not None and status is Status.OK else begin
-        case ReadEntries(status, ledger_id, first, request_id, entries):
+        case ReadEntries(status, ledger_id, first, request_id, entries, records):
             parts = [
                 _response.pack(head, CODES[status], ledger_id, first),
                 _request_id.pack(request_id),
             ]
             for entry in entries:
                 parts += (_length.pack(len(entry)), entry)
-            return b"".join(parts)
+            return b"".join([*parts, *records])
         case Authenticate():
             return _pack_auth(head, response)
         case StatusOnly(status):

@@ -162,6 +162,22 @@ class EntryLookup:
         self.counters.from_read_cache += 1
         return self._counted(run, entry_id)
 
+    def records_at_once(
+        self, ledger_id: int, first: int, count_max: int, bytes_max: int
+    ) -> tuple[bytes, int] | None:
+        """Entries in one piece, each behind its length, and their number, if the first is in
+        memory: those that are together there, as far as they fit. Plain call.
+        """
+        run: Run | LargeEntries | None = self._cache.find(ledger_id, first)
+        if run is None:
+            run = self.read_cache.find(ledger_id, first)
+        if not isinstance(run, Run):
+            return None
+        records, count = entries.records_of(run, first, count_max, bytes_max)
+        self.counters.entries_read += count
+        self.counters.bytes_read += len(records)
+        return records, count
+
     async def entry(self, ledger_id: int, entry_id: int) -> bytes:
         """One entry from the disk, with its neighbours for the reader that goes on.
 

@@ -173,6 +173,12 @@ class ServedLedgers:
         """The entry if it is in memory. Plain call."""
         return self._lookup.entry_at_once(ledger_id, entry_id)
 
+    def records_at_once(
+        self, ledger_id: int, first: int, count_max: int, bytes_max: int
+    ) -> tuple[bytes, int] | None:
+        """Entries that are together in memory, each behind its length, and their number."""
+        return self._lookup.records_at_once(ledger_id, first, count_max, bytes_max)
+
     async def entry(self, ledger_id: int, entry_id: int) -> bytes:
         """One entry from the disk; `EntryNotFound` only if it was certainly never added."""
         return await self._lookup.entry(ledger_id, entry_id)
