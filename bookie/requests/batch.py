@@ -32,8 +32,8 @@ class Batch:
         self.next = request.first
         self.count_left = request.count_max if request.count_max > 0 else COUNT_MAX
         self.bytes_left = max(min(request.bytes_max, size_max) - BATCH_HEAD_BYTES, 1)
-        self.last_bytes = 0
-        """The mean size of the last entries."""
+        self.last_bytes = 1024
+        """The mean size of the last entries; at first a guess."""
         self.pieces: list[bytes] = []
 
     def add(self, records: bytes, count: int) -> None:
@@ -66,7 +66,8 @@ class Batch:
         ledgers.known(ledger_id)
         while not self.gather(ledgers):
             try:
-                entry = await ledgers.entry(ledger_id, self.next)
+                ahead = min(self.bytes_left, self.count_left * self.last_bytes)
+                entry = await ledgers.entry(ledger_id, self.next, ahead)
             except BrokerError:
                 if not self.pieces:
                     raise

@@ -34,6 +34,8 @@ Arguments = TypeVarTuple("Arguments")
 
 LONE_READ_BYTES = 16 * 1024
 """Bytes read from an entry log if nothing suggests that the reader will go on."""
+BATCH_BYTES_MAX = 1024 * 1024
+"""The most bytes read at once for somebody who asks for many entries."""
 AHEAD_ENTRIES = 8
 AHEAD_BYTES_MAX = 8 * 1024 * 1024
 """Large entries are read this many at once, up to this many bytes: handing a read to a thread
@@ -178,13 +180,15 @@ class EntryLookup:
         self.counters.bytes_read += len(records)
         return records, count
 
-    async def entry(self, ledger_id: int, entry_id: int) -> bytes:
-        """One entry from the disk, with its neighbours for the reader that goes on.
+    async def entry(self, ledger_id: int, entry_id: int, ahead_bytes: int = 0) -> bytes:
+        """One entry from the disk, with its neighbours for the reader that goes on, as one does who
+        asks for `ahead_bytes`.
 
         `EntryNotFound` if it is not here, `Corrupted` if something else is in its place.
         """
         going_on = self.read_cache.find(ledger_id, entry_id - 1) is not None
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
+        size = max(size, min(ahead_bytes, BATCH_BYTES_MAX))
         run = await self._in_thread(self._load_indexed, ledger_id, entry_id, size)
         if run is None:
             found = self.entry_at_once(ledger_id, entry_id)  # it may have come meanwhile

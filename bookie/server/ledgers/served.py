@@ -179,9 +179,9 @@ class ServedLedgers:
         """Entries that are together in memory, each behind its length, and their number."""
         return self._lookup.records_at_once(ledger_id, first, count_max, bytes_max)
 
-    async def entry(self, ledger_id: int, entry_id: int) -> bytes:
+    async def entry(self, ledger_id: int, entry_id: int, ahead_bytes: int = 0) -> bytes:
         """One entry from the disk; `EntryNotFound` only if it was certainly never added."""
-        return await self._lookup.entry(ledger_id, entry_id)
+        return await self._lookup.entry(ledger_id, entry_id, ahead_bytes)
 
     async def last_entry(self, ledger_id: int) -> bytes:
         """The last entry that was added; `EntryNotFound` if there is none."""

@@ -1,7 +1,8 @@
-"""Adds of version 2 to a bookie over the network: rate, latency, and the bookie's CPU for each.
+"""Adds of version 2 to a bookie over the network: rate, latency, and the bookie's CPU for each;
+then batched reads of what was added, from its disk.
 
-    python -m bench.bookie_adds [--size 1024] [--outstanding 1 32 512] [--adds 100000]
-    python -m bench.bookie_adds --address 127.0.0.1:3181 --pid 1234      a bookie that runs already
+    python -m bench.bookie_load [--size 1024] [--outstanding 1 32 512] [--adds 100000]
+    python -m bench.bookie_load --address 127.0.0.1:3181 --pid 1234      a bookie that runs already
 
 Frames are made beforehand, so that the client costs little; still it shares the machine. CPU is
 that of the bookie's process alone, user and system.
@@ -25,9 +26,13 @@ from typing import Final
 
 from magnetar.bookie.format import digests, entries
 from magnetar.bookie.rpc import version2
+from magnetar.bookie.rpc.messages import BatchRead
 
 KEY: Final = digests.master_key(b"")
 RESPONSE_BYTES: Final = 28
+BATCH_BYTES: Final = 1 << 20
+BATCH_AT: Final = 32
+"""Where entries begin in the response."""
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 HEAD: Final = struct.pack(">I", version2.header(version2.ADD)) + KEY
 
@@ -97,6 +102,7 @@ def measure(address: tuple[str, int], pid: int, arguments: argparse.Namespace) -
             seconds = load.run(data, count)
             spent = cpu(pid) - before
             load.close()
+            largest = (ledger_id, count)
             found = sorted(load.latencies)
             print(
                 f"{outstanding:5d} outstanding {count / seconds / 1000:8.2f} k/s"
@@ -104,6 +110,29 @@ def measure(address: tuple[str, int], pid: int, arguments: argparse.Namespace) -
                 f"   p50 {1000 * found[len(found) // 2]:6.2f} ms"
                 f" p99 {1000 * found[len(found) * 99 // 100]:6.2f} ms"
             )
+    for _ in range(arguments.rounds):
+        read_all(address, pid, *largest)
+
+
+def read_all(address: tuple[str, int], pid: int, ledger_id: int, count: int) -> None:
+    """Read a ledger in order, a batch of up to 1 MiB after the other."""
+    with socket.create_connection(address) as one, one.makefile("rb") as file:
+        before, started, total, first = cpu(pid), time.perf_counter(), 0, 0
+        while first < count:
+            body = version2.pack_request(BatchRead(ledger_id, first, 0, 0, BATCH_BYTES))
+            one.sendall(struct.pack(">I", len(body)) + body)
+            (size,) = struct.unpack(">I", file.read(4))
+            frame, at = file.read(size), BATCH_AT
+            assert frame[4:8] == bytes(4), frame[:24].hex()
+            while at < size:
+                at += 4 + int.from_bytes(frame[at : at + 4], "big")
+                first += 1
+            total += size
+        seconds, megabytes = time.perf_counter() - started, total / 1e6
+        print(
+            f"batched reads     {megabytes / seconds:8.0f} MB/s"
+            f" {1000 * (cpu(pid) - before) / megabytes:8.2f} ms CPU a MB"
+        )
 
 
 def main(arguments: argparse.Namespace) -> None:
