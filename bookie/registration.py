@@ -88,7 +88,7 @@ async def identify(
         instance_id = await _format(metadata, machine)
     else:
         instance_id = found.value.decode()
-    ours = cookie.embedded(settings.bookie_id, instance_id)
+    ours = cookie.of_directories(settings.bookie_id, *directories.names, instance_id)
     path = f"{ledger_metadata.COOKIES}/{settings.bookie_id}"
     known = await metadata.get(path)
     if known is not None and identity.is_empty(directories):

@@ -185,7 +185,7 @@ async def _running(
 
 def _disk_watch(storage: LedgerStorage, settings: BookieSettings) -> DiskWatch:
     threshold, low_mark = settings.disk_usage_threshold, settings.disk_usage_low_mark
-    return DiskWatch(storage.machine.disk, storage.directories.root, threshold, low_mark)
+    return DiskWatch(storage.machine.disk, storage.directories.ledgers, threshold, low_mark)
 
 
 def _scrubber(

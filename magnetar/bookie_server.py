@@ -55,6 +55,9 @@ class BookieOptions(Struct, frozen=True):
     port: int
     bookie_id: str = ""
     """Its name in the metadata of ledgers and in its cookie; `host:port` by default."""
+    journal_dir: str = ""
+    ledger_dir: str = ""
+    """Directories on other disks; by default both are below the data directory."""
 
 
 async def serve(
@@ -76,7 +79,7 @@ async def serve(
     link = Link(SystemClock(), link_limits(settings))
     with ExitStack() as closed:
         closed.callback(door.socket.close)
-        async with _storage(settings, bookie, link) as running:
+        async with _storage(options, settings, bookie, link) as running:
             link.serve(running, NO_BACKEND)
             front = BookieFront(_services(running, bookie), [door])
             async with trio.open_nursery() as nursery:
@@ -119,7 +122,7 @@ async def _keep_registered(
 
 @asynccontextmanager
 async def _storage(
-    settings: Settings, bookie: BookieSettings, link: Link
+    options: BookieOptions, settings: Settings, bookie: BookieSettings, link: Link
 ) -> AsyncIterator[RunningBookie]:
     """The running bookie. Failures to open are `OperatorError`s."""
     folder, machine = Path(settings.storage.data_dir), system_machine()
@@ -131,7 +134,8 @@ async def _storage(
 
         part = METADATA
         try:
-            with claim(machine.disk, str(folder / BOOKIE)) as directories:
+            others = options.journal_dir, options.ledger_dir
+            with claim(machine.disk, str(folder / BOOKIE), *others) as directories:
                 async with open_metadata(folder / METADATA, on_fatal=fail) as metadata:
                     part = BOOKIE
                     async with open_bookie(

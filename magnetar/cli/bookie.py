@@ -19,8 +19,6 @@ PORT = 3181
 """Apache's default (`bookiePort`)."""
 NOT_THERE = {
     "metadata_uri": "ZooKeeper: clients create ledgers in it, and find this bookie by its address",
-    "journal_dir": "a journal outside the data directory",
-    "ledger_dirs": "ledger directories outside the data directory",
     "http_port": "HTTP",
 }
 """Options of the bookie to come, which are refused by name."""
@@ -31,6 +29,8 @@ def _run(
     config: str | None,
     port: int,
     bookie_id: str,
+    journal_dir: str,
+    ledger_dirs: str,
     **options: Any,
 ) -> None:
     if context.invoked_subcommand is not None:
@@ -39,12 +39,15 @@ def _run(
         if options.pop(name) is not None:
             flag = "--" + name.replace("_", "-")
             raise OperatorError(f"{flag} is not there yet: {meaning}")
+    if "," in ledger_dirs:
+        raise OperatorError("--ledger-dirs is not there yet for more than one directory")
     from functools import partial
 
     from magnetar import bookie_server, server
 
     settings = load_settings(config, options).settings
-    serve = partial(bookie_server.serve, bookie_server.BookieOptions(port, bookie_id))
+    chosen = bookie_server.BookieOptions(port, bookie_id, journal_dir, ledger_dirs)
+    serve = partial(bookie_server.serve, chosen)
     context.exit(server.run(settings, config=config or "", serve=serve))
 
 
@@ -55,6 +58,10 @@ def _run_options() -> list[click.Parameter]:
                      help="Port for clients of Apache BookKeeper; 0 for any free one."),
         click.Option(["--bookie-id"], default="", metavar="TEXT",
                      help="Name in the metadata of ledgers; the address by default."),
+        click.Option(["--journal-dir"], default="", metavar="DIR",
+                     help="Directory of the journal; by default in the data directory."),
+        click.Option(["--ledger-dirs"], default="", metavar="DIR",
+                     help="Directory of entry logs and index; by default in the data directory."),
         *(click.Option([f"--{name.replace('_', '-')}"], hidden=True) for name in NOT_THERE),
     ]  # fmt: skip
 

@@ -29,13 +29,13 @@ MAGNETAR = str(Path(sys.executable).with_name("magnetar"))
 class Bookie:
     """A process, and one connection to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str) -> None:
         ready = folder / "ready"
         ready.unlink(missing_ok=True)
         self.process = subprocess.Popen(
             [
                 MAGNETAR, "bookie", "--data-dir", str(folder / "data"), "--port", "0",
-                "--bookie-id", "b1", "--ready-file", str(ready), "--log-level", "warning",
+                "--bookie-id", "b1", "--ready-file", str(ready), "--log-level", "warning", *more,
             ],
         )  # fmt: skip
         deadline = time.monotonic() + 30
@@ -53,8 +53,8 @@ class Bookie:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Bookie]:
-    bookie = Bookie(folder)
+def running(folder: Path, *more: str) -> Iterator[Bookie]:
+    bookie = Bookie(folder, *more)
     try:
         yield bookie
     finally:
@@ -87,10 +87,35 @@ def test_what_was_acknowledged_is_there_after_the_next_start(
         assert bookie.ask(add(2, 0)) == Added(Status.FENCED, 2, 0)
 
 
-@pytest.mark.parametrize(
-    "option", ["--metadata-uri", "--journal-dir", "--ledger-dirs", "--http-port"]
-)
+@pytest.mark.parametrize("option", ["--metadata-uri", "--http-port"])
 def test_what_is_not_there_yet_is_refused_by_name(option: str) -> None:
     result = CliRunner().invoke(root, ["bookie", option, "1"])
     assert isinstance(result.exception, OperatorError)
     assert str(result.exception).startswith(f"{option} is not there yet")
+
+
+def test_journal_and_ledgers_on_other_disks(tmp_path: Path) -> None:
+    journal, ledgers = tmp_path / "j", tmp_path / "l"
+    more = ("--journal-dir", str(journal), "--ledger-dirs", str(ledgers))
+    with running(tmp_path, *more) as bookie:
+        assert bookie.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+        assert list(journal.glob("current/*.txn"))
+        cookie = (ledgers / "current/VERSION").read_text()
+        assert f'journalDir: "{journal}"' in cookie
+        assert f'ledgerDirs: "1\\t{ledgers}"' in cookie
+        other = Path(tmp_path / "other")
+        other.mkdir()
+        command = [MAGNETAR, "bookie", "--data-dir", str(other), "--port", "0", *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2
+        assert f"{journal} is in use by another process" in done.stderr
+    with running(tmp_path, *more) as bookie:
+        assert bookie.ask(Read(1, 0)).status is Status.OK  # type: ignore[attr-defined]
+    command = [MAGNETAR, "bookie", "--data-dir", str(tmp_path / "data"), "--bookie-id", "b1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "is empty" in done.stderr) == (2, True)
+
+
+def test_several_ledger_directories_are_not_there_yet() -> None:
+    result = CliRunner().invoke(root, ["bookie", "--ledger-dirs", "a,b"])
+    assert isinstance(result.exception, OperatorError)
