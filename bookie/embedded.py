@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from magnetar.bookie.client.store import LedgerClient
+from magnetar.bookie.identification import registered
 from magnetar.bookie.machine.system import system_machine
-from magnetar.bookie.registration import registered
 from magnetar.bookie.running import RunningBookie, open_bookie
 from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.settings import BookieSettings

@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 import trio
 from msgspec import Struct
 
+from magnetar.bookie.identification import identify
 from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.recovery.scrubber import Scrubber
-from magnetar.bookie.registration import identify
 from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer

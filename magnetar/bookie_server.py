@@ -3,8 +3,8 @@
     door (socket) -> link -> sessions -> the bookie's ledgers -> journal, entry logs, indexes
 
 The link is made first, because the journal reports its writes to it. The bookie is registered once
-it serves; when it stops, first that ends, then reading, then what was received is stored and
-answered, then storage closes. A permanent storage failure ends the process.
+it serves. When it stops, first reading ends, then what was received is stored and answered, then
+storage closes. A permanent storage failure ends the process.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 from msgspec import Struct
 from msgspec.structs import replace
 
 from magnetar.bookie.machine.system import system_machine
-from magnetar.bookie.registration import NoRegistration, Registration
 from magnetar.bookie.requests.front import BookieFront
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.requests.services import BookieServices
@@ -60,6 +59,29 @@ class BookieOptions(Struct, frozen=True):
     """Directories on other disks; by default both are below the data directory."""
 
 
+class Registrar(Protocol):
+    """Tells clients that a bookie is there, as Apache's bookies do with ephemeral nodes below
+    `/ledgers/available` (`BookieStateManager.java` of 4.18).
+    """
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Tell clients, soon, that it takes no writes, or that it does again."""
+        ...
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Register, report that, and stay registered until cancelled."""
+        ...
+
+
+class NoRegistrar:
+    """For bookies whose clients know where they are."""
+
+    def set_read_only(self, read_only: bool) -> None: ...
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+
+
 async def serve(
     options: BookieOptions,
     settings: Settings,
@@ -87,12 +109,12 @@ async def serve(
                 nursery.start_soon(front.run)
                 for listener in front.listeners:
                     link.listen(listener)
-                registration = NoRegistration()
-                await nursery.start(_keep_registered, registration, running)
+                registrar = NoRegistrar()
+                nursery.start_soon(_tell_mode, registrar, running)
+                await nursery.start(registrar.run)
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 ready(ReadyReport({NAME: where}))
                 await stop.wait()
-                await registration.unregister()
                 link.stop_reading()
                 await link.stop()
                 nursery.cancel_scope.cancel()
@@ -104,20 +126,14 @@ def _services(running: RunningBookie, settings: BookieSettings) -> BookieService
     return BookieServices(ledgers, lambda: running.disk.usage, RequestLimits())
 
 
-async def _keep_registered(
-    registration: Registration,
-    running: RunningBookie,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Register the bookie, and again whenever it becomes read-only or writable."""
-    writable = running.bookie.writable
-    await registration.register(read_only=not writable)
-    task_status.started()
+async def _tell_mode(registrar: Registrar, running: RunningBookie) -> None:
+    """Tell clients whether the bookie takes writes, whenever that changes."""
+    writable = True
     while True:
-        await trio.sleep(LOOK_SECONDS)
         if running.bookie.writable != writable:
             writable = not writable
-            await registration.register(read_only=not writable)
+            registrar.set_read_only(not writable)
+        await trio.sleep(LOOK_SECONDS)
 
 
 @asynccontextmanager

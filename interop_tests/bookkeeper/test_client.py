@@ -1,13 +1,35 @@
 """Apache BookKeeper's Java client on our bookies, with a real ZooKeeper."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+
 import pytest
 
+from interop_tests.bookkeeper.cluster import Bookie, Client, ZooKeeper, driver
 from interop_tests.driver import SceneError
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
 THREE = {"ensemble": 3, "quorum": 3, "ack": 2}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory) -> Iterator[Client]:
+    folder = tmp_path_factory.mktemp("bookkeeper")
+    with ZooKeeper(folder) as zookeeper, driver(folder) as java:
+        made = Client(zookeeper, java)
+        assert made.play("cluster.init")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def bookies(client, tmp_path_factory) -> Iterator[list[Bookie]]:
+    with ExitStack() as running:
+        made = [running.enter_context(Bookie(tmp_path_factory.mktemp("bookie"))) for _ in range(4)]
+        for bookie in made:
+            client.register(bookie)
+        yield made
 
 
 def texts(count):

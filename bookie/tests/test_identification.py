@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.bookie.registration import EMBEDDED, NoRegistration, registered
+from magnetar.bookie.identification import EMBEDDED, registered
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import StorageFailed
 
@@ -17,9 +17,3 @@ async def test_one_bookie_of_an_id_runs():
         async with registered(metadata, "b2", pytest.fail):
             pass
     assert await metadata.get(f"{EMBEDDED}/b1") is None
-
-
-async def test_no_registration_is_one():
-    registration = NoRegistration()
-    await registration.register(read_only=False)
-    await registration.unregister()

@@ -1,4 +1,4 @@
-"""Who a bookie is: its lease, its cookies, and how clients over the network hear of it.
+"""Who a bookie is: its cookies, and the lease of an embedded one.
 
 Invariant: of two bookies with one id at most one runs, and a directory is used only by the bookie
 whose cookie it has.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
@@ -23,28 +23,6 @@ from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 EMBEDDED: Final = "/magnetar/embedded-bookies"
 """Leases of running bookies, by id."""
-
-
-class Registration(Protocol):
-    """Tells clients over the network that a bookie is there, as Apache's bookies do with ephemeral
-    nodes below `/ledgers/available` (`ZKRegistrationManager.java` of 4.18).
-    """
-
-    async def register(self, *, read_only: bool) -> None:
-        """Be found, for writing or only for reading; called again when that changes."""
-        ...
-
-    async def unregister(self) -> None:
-        """Be found no more; the process ends."""
-        ...
-
-
-class NoRegistration:
-    """For bookies whose clients know where they are."""
-
-    async def register(self, *, read_only: bool) -> None: ...
-
-    async def unregister(self) -> None: ...
 
 
 @asynccontextmanager
