@@ -31,6 +31,7 @@ TWINS = [
     "core.entry.mqtt.compiled",
     "core.link.compiled",
     "bookie.format.compiled",
+    "bookie.rpc.compiled",
     "wire.kafka.compiled",
     "wire.mqtt.codec.compiled",
     "wire.pulsar.hot.compiled.reading",

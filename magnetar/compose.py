@@ -36,13 +36,12 @@ from magnetar.doors.sockets import open_doors
 from magnetar.fronts import Parts, door_plans, http_address, make_fronts
 from magnetar.operator_error import OperatorError
 from magnetar.process import memory
+from magnetar.process.data_directory import BOOKIE, METADATA, damaged
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
+from magnetar.shared_settings import bookie_settings, link_limits
 
 log = logging.getLogger(__name__)
-
-METADATA = "metadata"
-BOOKIE = "bookie"
 
 
 async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: trio.Event) -> None:
@@ -50,7 +49,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
     plans = door_plans(settings)
     doors = open_doors(plans, settings, server_contexts(plans, settings.tls))
     clock = SystemClock()
-    link = Link(clock, part_settings.link_limits(settings), http_address(settings, doors))
+    link = Link(clock, link_limits(settings), http_address(settings, doors))
     async with _storage(settings, link) as (store, metadata):
         gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
         broker = Broker(gathering, store, metadata, clock, link.schedule_settle)
@@ -95,7 +94,7 @@ async def _storage(
             nursery.start_soon(_raise, StorageFailed(reason))
 
         async with AsyncExitStack() as opened:
-            bookie = part_settings.bookie_settings(settings)
+            bookie = bookie_settings(settings)
             part = METADATA
             try:
                 metadata = await opened.enter_async_context(
@@ -111,14 +110,6 @@ async def _storage(
                 raise OperatorError(f"cannot use the data in {folder}: {error}") from error
             yield store, metadata
         nursery.cancel_scope.cancel()
-
-
-def damaged(folder: Path, part: str, error: Corrupted) -> str:
-    """The message for damaged data: what is wrong, and what the operator can do."""
-    return (
-        f"cannot use the data in {folder}: {error}. Restore the directory from a backup, or run "
-        f"`magnetar {part} repair --data-dir {folder}` to see what can be recovered without one"
-    )
 
 
 async def _raise(error: Exception) -> None:

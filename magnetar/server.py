@@ -25,7 +25,6 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
-from magnetar import compose
 from magnetar.operator_error import OperatorError
 from magnetar.process import data_directory, introduction, logs
 from magnetar.process.descriptors import connections_within, load_all_if, raise_limit
@@ -62,12 +61,17 @@ def run(
     *,
     config: str = "",
     stop_at_eof: bool = False,
-    serve: Serve = compose.serve,
+    serve: Serve | None = None,
 ) -> int:
     """Serve until a signal; return the exit code. Raises `OperatorError` for operator errors.
 
-    `config` is the file that settings were read from, for the log.
+    `config` is the file that settings were read from, for the log. `serve` is `compose.serve` by
+    default, which a bookie does not import: it has all fronts.
     """
+    if serve is None:
+        from magnetar import compose
+
+        serve = compose.serve
     logs.configure(settings.log)
     introduction.introduce_first(settings, config)
     _tune()

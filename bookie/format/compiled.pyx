@@ -104,9 +104,9 @@ def unpack(bytes blob not None, offsets not None, Py_ssize_t start, Py_ssize_t s
         raise IndexError("no such record")
     for place in range(start, stop):
         begin, end = table.data.as_uints[place], table.data.as_uints[place + 1]
-        if begin + PAYLOAD_AT > end or end > len(blob):
+        if begin > end or end > len(blob):
             raise ValueError("offsets beyond the blob")
-        if not _is_intact(data + begin, end - begin):
+        if end - begin < PAYLOAD_AT or not _is_intact(data + begin, end - begin):
             break
         found.append(_payload(data + begin + PAYLOAD_AT, end - begin - PAYLOAD_AT))
     return found

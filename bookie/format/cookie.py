@@ -6,7 +6,7 @@ r"""Apache's cookie: the owner of a directory, in its file VERSION (`Cookie.java
     ledgerDirs: "1\tledgers"
     instanceId: "..."
 
-The embedded bookie names its directories relative to its root, so that the root can be moved.
+Directories below the bookie's root are named relative to it, so that the root can be moved.
 """
 
 from __future__ import annotations
@@ -81,5 +81,6 @@ def decode(text: str) -> Cookie:
         raise ValueError(f"it lacks {missing}") from None
 
 
-def embedded(bookie_id: str, instance_id: str) -> Cookie:
-    return Cookie(bookie_id, "journal", "1\tledgers", instance_id)
+def of_directories(bookie_id: str, journal: str, ledgers: str, instance_id: str) -> Cookie:
+    """The cookie of a bookie with one journal directory and one ledger directory."""
+    return Cookie(bookie_id, journal, f"1\t{ledgers}", instance_id)

@@ -38,6 +38,11 @@ HEADER_BYTES: Final = 32
 DIGEST_BYTES: Final = 4
 OVERHEAD_BYTES: Final = HEADER_BYTES + DIGEST_BYTES
 """Bytes of an entry before its payload."""
+ENTRY_BYTES_MIN: Final = HEADER_BYTES
+"""An entry without a digest and without a payload: some clients' ledgers have no digests, and
+others longer ones (`digests.py`). A `Run` may have their entries, whose payloads nobody knows here.
+"""
+RECORD_BYTES_MIN: Final = LENGTH_BYTES + ENTRY_BYTES_MIN
 DIGEST_AT: Final = LENGTH_BYTES + HEADER_BYTES
 RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
 ENTRY_BYTES_MAX: Final = 16 * 1024 * 1024 + 64 * 1024
@@ -57,6 +62,7 @@ LEFT_ON_PART: Final = 4
 _start = Struct(">iqq").unpack_from
 _identity = Struct(">qqqq").unpack_from
 _digest = Struct(">I").unpack_from
+_lac = Struct(">q").unpack_from
 
 _pack = quickest(records.pack, "magnetar.bookie.format.compiled")
 _unpack = quickest(records.unpack, "magnetar.bookie.format.compiled")
@@ -150,6 +156,47 @@ def header_of(run: Run, entry_id: int) -> DigestHeader:
     return DigestHeader(*_identity(run.blob, run.offsets[entry_id - run.first] + LENGTH_BYTES))
 
 
+def entry_of(run: Run, entry_id: int) -> bytes:
+    """One entry as its client sent it: everything behind the length."""
+    place = entry_id - run.first
+    begin = run.offsets[place] + LENGTH_BYTES
+    if run.apart:
+        return run.blob[begin:] + run.apart
+    return run.blob[begin : run.offsets[place + 1]]
+
+
+def records_of(run: Run, first: int, count_max: int, bytes_max: int) -> tuple[bytes, int]:
+    """Whole records from entry `first` on, which are there, in one piece, and their number: as many
+    as fit, perhaps none.
+    """
+    offsets, start = run.offsets, first - run.first
+    stop = min(start + count_max, run.count)
+    if offsets[stop] - offsets[start] > bytes_max:
+        stop = bisect_right(offsets, offsets[start] + bytes_max, start, stop) - 1
+    if run.apart and stop > start:
+        return run.blob + run.apart, 1
+    return run.blob[offsets[start] : offsets[stop]], stop - start
+
+
+def last_confirmed_in(run: Run) -> int:
+    """The LAC that the run's last entry tells."""
+    found: int = _lac(run.blob, run.offsets[-2] + LENGTH_BYTES + 16)[0]
+    return found
+
+
+def last_confirmed_of(entry: bytes) -> int:
+    """The LAC that an entry tells."""
+    found: int = _lac(entry, 16)[0]
+    return found
+
+
+def has_crc32c(run: Run) -> bool:
+    """Whether the first entry of a run has a CRC32C, and the right one."""
+    if run.apart:
+        return is_whole(run.blob, run.apart)
+    return is_intact(run.blob, 0, run.offsets[1])
+
+
 def run_at(data: bytes, start: int, end: int) -> Run | None:
     """The longest run of whole records that begins at `start` and ends by `end`, or None.
 
@@ -174,21 +221,21 @@ def run_in(data: bytes) -> Run | None:
 
 def _records_at(data: bytes, start: int, end: int) -> tuple[int, int, array[int]] | None:
     """The ledger, the first entry id, and the offsets of whole records; None without any."""
-    if end - start < RECORD_OVERHEAD_BYTES:
+    if end - start < RECORD_BYTES_MIN:
         return None
     size, ledger_id, first = _start(data, start)
     offsets: list[int] = []
     position = start
     entry_id = first
     same = ledger_id
-    while same == ledger_id and size >= OVERHEAD_BYTES and first >= 0:
+    while same == ledger_id and size >= ENTRY_BYTES_MIN and first >= 0:
         following = position + LENGTH_BYTES + size
         if following > end:
             break
         offsets.append(position - start)
         position = following
         entry_id += 1
-        if end - position < RECORD_OVERHEAD_BYTES:
+        if end - position < RECORD_BYTES_MIN:
             break
         size, same, found = _start(data, position)
         if found != entry_id:
@@ -218,16 +265,12 @@ def is_whole(head: bytes, payload: bytes) -> bool:
 def is_intact(blob: bytes, start: int, end: int) -> bool:
     """Whether the record at `start`..`end` has the right digest."""
     body = start + RECORD_OVERHEAD_BYTES
-    return is_whole(blob[start:body], blob[body:end])
+    return body <= end and is_whole(blob[start:body], blob[body:end])
 
 
 def count_intact(run: Run) -> int:
     """How many records from the start of the run have the right digest."""
-    offsets = run.offsets
-    for i in range(len(offsets) - 1):
-        if not is_intact(run.blob, offsets[i], offsets[i + 1]):
-            return i
-    return len(offsets) - 1
+    return len(_unpack(run.blob, run.offsets, 0, run.count))
 
 
 def cut(run: Run, count: int) -> Run:

@@ -5,16 +5,20 @@ A file is a header of 512 bytes, then groups; a group is the records that one sy
     header  "BKLG" | i32 version 6 | zeros
     group   records, then padding to a multiple of 512
     record  i32 length | body; that is an entry, or a note: i64 ledger id | i64 kind < 0 | ...
-    padding i32 -0x100 | i32 n | n zeros
+    padding i32 -0x100 | i32 n | n bytes: zeros, or a seal and zeros
+    seal    "MGRP" | u32 bytes of the group's records | u32 CRC32C of them
     end     i32 0, or the end of the file
 
-Apache's records have no checksum. Two rules of ours replace it:
+Apache's records have no checksum. An entry with a CRC32C, as Pulsar's have it, proves itself. Other
+clients choose other digests, which only they can check; so a bookie that serves them seals each
+group, where Apache's replay skips bytes unread. Two more rules of ours:
 
 1. *After the last group there are only zeros.* Files are zeroed before they are used, or reused.
 2. *A group is begun only after the one before it is synced*, and nothing in it is acknowledged
    before it is synced itself.
 
-By 2, a crash can tear only the last group; by 1, nothing old follows the tear. So a broken record
+By 2, a crash can tear only the last group; by 1, nothing old follows the tear. A record is broken
+if neither its own digest nor the seal of its group proves it. Such a record
 is judged by what follows. If a later group exists, the record was synced and has rotted since: it
 is kept, so that its readers get "corrupted" and not "no such entry". If none exists, it is the torn
 tail, which was never acknowledged: the scan stops at the last whole record. Where a length leads
@@ -32,6 +36,8 @@ from struct import Struct
 from typing import Final
 
 import msgspec
+
+from magnetar.core.kernel.checksum import crc32c
 
 HEADER_BYTES: Final = 512
 """One sector, so that groups can align to sectors: since version 5 (JournalChannel.java)."""
@@ -55,6 +61,8 @@ FORCE: Final = -0x4000
 EXPLICIT_LAC: Final = -0x8000
 KINDS: Final = (KEY, FENCE, FORCE, EXPLICIT_LAC)
 
+SEAL_MAGIC: Final = b"MGRP"
+
 _NAME: Final = re.compile(rf"[0-9a-f]{{1,15}}{re.escape(SUFFIX)}")
 _word = Struct(">i")
 _words = Struct(">ii")
@@ -62,6 +70,7 @@ _note = Struct(">iqq")
 _key = Struct(">iqqi")
 _long = Struct(">q")
 _note_body = Struct(">qq")
+_seal = Struct(">4sII")
 
 
 class Mark(msgspec.Struct, frozen=True, order=True):
@@ -115,6 +124,11 @@ def fence_note(ledger_id: int) -> bytes:
     return _note.pack(16, ledger_id, FENCE)
 
 
+def lac_note(ledger_id: int, packet: bytes) -> bytes:
+    """An explicit LAC (`BookieImpl.createExplicitLACEntry`)."""
+    return _key.pack(20 + len(packet), ledger_id, EXPLICIT_LAC, len(packet)) + packet
+
+
 def parse_note(body: bytes) -> Note:
     """Parse the body of a record whose entry id is negative."""
     ledger_id, kind = _note_body.unpack_from(body)
@@ -125,35 +139,55 @@ def parse_note(body: bytes) -> Note:
     return Note(ledger_id, kind, value)
 
 
-def padding(position: int) -> bytes:
-    """The padding of a group that ends at `position`.
+def padding(position: int, seal: bytes = b"") -> bytes:
+    """The padding of a group that ends at `position`, with its seal.
 
     Never empty, so that every group has a visible end; Apache writes none after a group that ends
     at a boundary (`Journal.writePaddingBytes`).
     """
     # The two words of padding take 8 bytes. With less room, padding goes on through the next
     # sector, as in `Journal.writePaddingBytes`.
-    room = ALIGNMENT_BYTES - position % ALIGNMENT_BYTES
-    zeros = room - 8 if room >= 8 else ALIGNMENT_BYTES - (8 - room)
-    return _words.pack(PADDING, zeros) + bytes(zeros)
+    size = ALIGNMENT_BYTES - position % ALIGNMENT_BYTES - 8
+    if size < len(seal):
+        size += ALIGNMENT_BYTES
+    return _words.pack(PADDING, size) + seal.ljust(size, b"\0")
+
+
+def seal(size: int, checksum: int) -> bytes:
+    """The seal of a group with so many bytes of records, and that CRC32C."""
+    return _seal.pack(SEAL_MAGIC, size, checksum)
+
+
+def is_sealed(data: bytes, start: int, end: int) -> bool:
+    """Whether padding begins at `end` of the data with the right seal for the records from `start`
+    to there; with `start` -1 for as many bytes as the seal says, if they are in the data.
+    """
+    if end + 8 + _seal.size > len(data):
+        return False
+    magic, size, checksum = _seal.unpack_from(data, end + 8)
+    if magic != SEAL_MAGIC or (start >= 0 and size != end - start) or not 0 < size <= end:
+        return False
+    computed: int = crc32c(memoryview(data)[end - size : end])
+    return computed == int(checksum)
 
 
 def padding_end(data: bytes, position: int, offset: int) -> int:
     """The end of the padding that begins at `position` of the data, and at `offset` of the file.
 
-    The number of zeros has no digest. It is used only if zeros do follow, up to a boundary of
-    groups: a rotten number must not lead backwards, into an endless loop, or past synced groups.
-    Otherwise the padding ends at the next boundary, as all of ours does.
+    The size of padding has no digest. It is used only if zeros do follow, perhaps behind a seal, up
+    to a boundary of groups: a rotten size must not lead backwards, into an endless loop, or past
+    synced groups. Otherwise the padding ends at the next boundary, as all of ours does.
     """
     begin = position + 8
-    zeros = int(_word.unpack_from(data, position + 4)[0])
-    there = min(zeros, len(data) - begin)
+    size = int(_word.unpack_from(data, position + 4)[0])
+    zeros = begin + (_seal.size if data[begin : begin + 4] == SEAL_MAGIC else 0)
+    end = min(begin + size, len(data))
     if (
-        0 <= zeros <= PADDING_BYTES_MAX
-        and (offset + 8 + zeros) % ALIGNMENT_BYTES == 0
-        and data.count(0, begin, begin + there) == there
+        0 <= size <= PADDING_BYTES_MAX
+        and (offset + 8 + size) % ALIGNMENT_BYTES == 0
+        and data.count(0, zeros, end) == max(end - zeros, 0)
     ):
-        return begin + zeros
+        return begin + size
     return begin + -(offset + 8) % ALIGNMENT_BYTES
 
 

@@ -41,6 +41,7 @@ def scan(read: Read, start: int) -> Generator[entries.Run | journal_format.Note,
             window.position = journal_format.padding_end(
                 window.data, window.position, window.offset
             )
+            window.begin_group()
             continue
         end = window.position + 4 + word
         if not 16 <= word <= RECORD_BYTES_MAX or end > len(window.data):
@@ -83,9 +84,10 @@ def _run(read: Read, window: _Window, end: int) -> tuple[entries.Run | None, boo
     if run is None:  # too short to be an entry
         return None, _group_follows(read, window.offset)
     good = entries.count_intact(run)
-    if good == run.count:
+    if good == run.count or window.is_sealed():
         return run, True
-    if _group_follows(read, window.offset + run.offsets[good]):
+    if window.followed or _group_follows(read, window.offset + run.offsets[good]):
+        window.followed = True
         return entries.cut(run, good + 1), True
     return (entries.cut(run, good) if good else None), False
 
@@ -98,6 +100,20 @@ class _Window:
         self.position = 0
         self._read = read
         self._base = start
+        self.begin_group()
+
+    def begin_group(self) -> None:
+        """A group begins at the position."""
+        self._group = self.offset
+        self._sealed: bool | None = None
+        self.followed = False
+        """Whether it is known that a later group follows."""
+
+    def is_sealed(self) -> bool:
+        """Whether the group at the position has the right seal, so that all of it was written."""
+        if self._sealed is None:
+            self._sealed = _is_sealed(self._read, self._group)
+        return self._sealed
 
     @property
     def offset(self) -> int:
@@ -125,6 +141,19 @@ class _Window:
             if word == journal_format.PADDING
             else 4 + max(word, 16),
         )
+
+
+def _is_sealed(read: Read, start: int) -> bool:
+    """Whether the group that begins at `start` has the right seal."""
+    window = read(start, TEAR_BYTES_MAX)
+    position = 0
+    while word := journal_format.word(window, position):
+        if word == journal_format.PADDING:
+            return journal_format.is_sealed(window, 0, position)
+        if word < 16:
+            break
+        position += 4 + word
+    return False
 
 
 def _group_follows(read: Read, offset: int) -> bool:
@@ -158,6 +187,8 @@ def _synced_after(read: Read, offset: int) -> bool:
         zeros = window.count(0, position + 8, end) == end - position - 8
         if zeros and run is not None and entries.count_intact(entries.cut(run, 1)):
             return True
+        if position and journal_format.is_sealed(window, -1, position):
+            return True  # its records are behind the broken one, which is at 0
         position = window.find(_PADDING, position + 1)
     return _anything_after(read, offset + TEAR_BYTES_MAX)
 

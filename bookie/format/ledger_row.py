@@ -25,10 +25,19 @@ key = _key.pack
 
 
 class LedgerRow(msgspec.Struct, frozen=True):
-    """The master key that writers must present, and whether the ledger is fenced."""
+    """The master key that writers must present, whether the ledger is fenced, and what else a
+    bookie has to know of it.
+    """
 
     master_key: bytes
     fenced: bool
+    explicit_lac: bytes = b""
+    """The last explicit LAC, as its client packed it; empty if there is none."""
+    limbo: bool = False
+    """Whether entries may be missing that were acknowledged (BP-46)."""
+    other_digest: bool = False
+    """Whether its entries have another digest than CRC32C. Not Apache's: a bookie of theirs never
+    looks at digests, while ours judges by them what a disk has kept (`format/digests.py`)."""
 
 
 def ledger_id_of(row_key: bytes) -> int:
@@ -38,6 +47,12 @@ def ledger_id_of(row_key: bytes) -> int:
 
 def encode_row(row: LedgerRow) -> bytes:
     data = LedgerData(exists=True, fenced=row.fenced, masterKey=row.master_key)
+    if row.explicit_lac:
+        data.explicitLac = row.explicit_lac
+    if row.limbo:
+        data.limbo = True
+    if row.other_digest:
+        data.otherDigest = True
     return data.SerializeToString()
 
 
@@ -46,7 +61,7 @@ def decode_row(value: bytes) -> LedgerRow:
         data = LedgerData.FromString(value)
     except DecodeError as error:
         raise Corrupted("a row of the ledgers index makes no sense") from error
-    return LedgerRow(data.masterKey, data.fenced)
+    return LedgerRow(data.masterKey, data.fenced, data.explicitLac, data.limbo, data.otherDigest)
 
 
 def encode_mark_row(mark: Mark) -> bytes:

@@ -75,7 +75,7 @@ def unpack(blob: bytes, offsets: array[int], start: int, stop: int) -> list[byte
     a = offsets[start]
     for b in offsets[start + 1 : stop + 1]:
         payload = blob[a + 40 : b]
-        if crc32c(payload, crc32c(blob[a + 4 : a + 36])) != _digest(blob, a + 36)[0]:
+        if b - a < 40 or crc32c(payload, crc32c(blob[a + 4 : a + 36])) != _digest(blob, a + 36)[0]:
             break
         found.append(payload)
         a = b

@@ -122,7 +122,7 @@ class SystemDisk:
 
     def usage(self, directory: Directory) -> DiskUsage:
         found = shutil.disk_usage(directory.path)
-        return DiskUsage(1.0 - found.free / found.total, found.free)
+        return DiskUsage(1.0 - found.free / found.total, found.free, found.total)
 
     def submitted_writes(self, buffer: memoryview) -> KernelWrites | None:
         return open_kernel_writes(buffer)

@@ -69,15 +69,17 @@ class LedgerMetadata(_message.Message):
     def __init__(self, quorumSize: _Optional[int] = ..., ensembleSize: _Optional[int] = ..., length: _Optional[int] = ..., lastEntryId: _Optional[int] = ..., state: _Optional[_Union[LedgerMetadata.State, str]] = ..., segment: _Optional[_Iterable[_Union[LedgerMetadata.Segment, _Mapping]]] = ..., digestType: _Optional[_Union[LedgerMetadata.DigestType, str]] = ..., password: _Optional[bytes] = ..., ackQuorumSize: _Optional[int] = ..., ctime: _Optional[int] = ..., customMetadata: _Optional[_Iterable[_Union[LedgerMetadata.Property, _Mapping]]] = ..., cToken: _Optional[int] = ...) -> None: ...
 
 class LedgerData(_message.Message):
-    __slots__ = ("exists", "fenced", "masterKey", "explicitLac", "limbo")
+    __slots__ = ("exists", "fenced", "masterKey", "explicitLac", "limbo", "otherDigest")
     EXISTS_FIELD_NUMBER: _ClassVar[int]
     FENCED_FIELD_NUMBER: _ClassVar[int]
     MASTERKEY_FIELD_NUMBER: _ClassVar[int]
     EXPLICITLAC_FIELD_NUMBER: _ClassVar[int]
     LIMBO_FIELD_NUMBER: _ClassVar[int]
+    OTHERDIGEST_FIELD_NUMBER: _ClassVar[int]
     exists: bool
     fenced: bool
     masterKey: bytes
     explicitLac: bytes
     limbo: bool
-    def __init__(self, exists: bool = ..., fenced: bool = ..., masterKey: _Optional[bytes] = ..., explicitLac: _Optional[bytes] = ..., limbo: bool = ...) -> None: ...
+    otherDigest: bool
+    def __init__(self, exists: bool = ..., fenced: bool = ..., masterKey: _Optional[bytes] = ..., explicitLac: _Optional[bytes] = ..., limbo: bool = ..., otherDigest: bool = ...) -> None: ...

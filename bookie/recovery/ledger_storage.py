@@ -58,7 +58,7 @@ async def _open(
     run = machine.threads.run
     storage, worn = await run(_open_parts, machine, directories, settings)
     try:
-        rebuild = await _rebuild(storage, metadata) if worn else None
+        rebuild = await _rebuild(storage, metadata, settings) if worn else None
         await storage.ids.note()
         return storage, await run(_fill, storage, rebuild, settings)
     except BaseException:
@@ -89,10 +89,14 @@ def _open_parts(
     return storage, one or other
 
 
-async def _rebuild(storage: LedgerStorage, metadata: MetadataStore) -> Rebuild:
+async def _rebuild(
+    storage: LedgerStorage, metadata: MetadataStore, settings: BookieSettings
+) -> Rebuild:
     # Imported here, because it is rarely needed and costs each start time and memory.
     from magnetar.bookie.recovery.rebuild import Rebuild
 
+    if not settings.metadata_names_ledgers:
+        return Rebuild(storage, None, b"")
     named = await metadata_loop.last_entries(metadata)
     storage.ids.saw(max(named, default=-1))
     return Rebuild(storage, named, MASTER_KEY)

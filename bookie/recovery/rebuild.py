@@ -21,6 +21,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from magnetar.bookie.format import entries
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.recovery.salvage import Damaged, Salvaged, records
@@ -41,7 +42,8 @@ Ledgers = Mapping[int, int]
 class Rebuild:
     """One rebuild: `from_logs`, then the replay of the journal, then `note_lost`."""
 
-    def __init__(self, storage: LedgerStorage, ledgers: Ledgers, master_key: bytes) -> None:
+    def __init__(self, storage: LedgerStorage, ledgers: Ledgers | None, master_key: bytes) -> None:
+        """`ledgers` is None if the metadata store does not name them: all are rebuilt then."""
         self._storage = storage
         self._ledgers = ledgers
         self._master_key = master_key
@@ -78,14 +80,14 @@ class Rebuild:
         make_durable(self._storage)
 
     def _read(self, log_id: int) -> None:
-        for found in records(self._storage.reader, log_id, self._storage.pause):
+        for found in records(self._storage.reader, log_id, self._storage.pause, self._is_unjudged):
             if isinstance(found, Salvaged):
                 if found.sure:
                     self._take(found.location, found.run)
                 elif log_id not in self._unsure:
                     self._unsure.append(log_id)
             elif isinstance(found, Damaged):
-                if found.ledger_id in self._ledgers and len(self._damaged) < LOST_NOTED_MAX:
+                if self._exists(found.ledger_id) and len(self._damaged) < LOST_NOTED_MAX:
                     self._damaged[found.ledger_id, found.entry_id] = found.location
             else:
                 log.warning(
@@ -95,11 +97,11 @@ class Rebuild:
     def _read_unsure(self, log_id: int) -> None:
         """Add uncertain records of entries that have no certain one, which are all indexed now."""
         locations = self._storage.locations
-        for found in records(self._storage.reader, log_id, self._storage.pause):
+        for found in records(self._storage.reader, log_id, self._storage.pause, self._is_unjudged):
             if not isinstance(found, Salvaged) or found.sure:
                 continue
             run = found.run
-            if run.ledger_id not in self._ledgers:
+            if not self._exists(run.ledger_id):
                 continue
             self._seen.add(run.ledger_id)
             for place, offset in enumerate(run.offsets[:-1]):
@@ -107,8 +109,20 @@ class Rebuild:
                     locations.put_at(run.ledger_id, run.first + place, found.location + offset)
                     self.entries += 1
 
+    def _is_unjudged(self, run: Run) -> bool:
+        """Whether entries have another digest. If the row is lost too, and the metadata store does
+        not name the ledger, that is concluded from a run without one right CRC32C.
+        """
+        row = self._storage.ledgers.find(run.ledger_id)
+        if row is None:
+            return self._ledgers is None and not entries.count_intact(run)
+        return row.other_digest
+
+    def _exists(self, ledger_id: int) -> bool:
+        return self._ledgers is None or ledger_id in self._ledgers
+
     def _take(self, location: int, run: Run) -> None:
-        if run.ledger_id not in self._ledgers:  # deleted: the collector removes its records
+        if not self._exists(run.ledger_id):  # deleted: the collector removes its records
             return
         self._seen.add(run.ledger_id)
         self.entries += run.count
@@ -124,13 +138,14 @@ class Rebuild:
     def _make_rows(self, ledger_ids: Iterable[int]) -> None:
         """Give each ledger a row: the collector finds ledgers by their rows."""
         rows = self._storage.ledgers
-        fenced = LedgerRow(self._master_key, fenced=True)
+        # Of an unknown ledger entries may be missing: nobody may conclude that they never were.
+        fenced = LedgerRow(self._master_key, fenced=True, limbo=self._ledgers is None)
         rows.put((i, fenced) for i in sorted(ledger_ids) if rows.find(i) is None)
 
     def note_lost(self) -> None:
         """Note entries that are still missing after the replay as lost. Blocks: for a thread."""
-        for ledger_id in sorted(self._ledgers):
-            self._note_lost(ledger_id, self._ledgers[ledger_id])
+        for ledger_id, last in sorted((self._ledgers or {}).items()):
+            self._note_lost(ledger_id, last)
         make_durable(self._storage)
         if self.lost:
             log.error("%d entries are lost: reading one of them says that it is damaged", self.lost)

@@ -10,7 +10,8 @@ found by a search, and all records behind it, are not `sure`: they must never re
 was found in order.
 
 A record with a wrong digest is reported as damaged: if its ids are right, its readers must get
-"damaged" and not "no such entry".
+"damaged" and not "no such entry". Entries with another digest than CRC32C cannot be judged: they
+are taken for intact where lengths and ids lead on.
 """
 
 from __future__ import annotations
@@ -63,8 +64,20 @@ class Gap(Struct, frozen=True):
     end: int
 
 
+Unjudged = Callable[[Run], bool]
+"""Whether the entries of this run have another digest."""
+
+
+def _judged(run: Run) -> bool:
+    """As `Unjudged`, where all entries have CRC32C."""
+    return False
+
+
 def records(
-    reader: EntryLogReader, log_id: int, pause: Callable[[], None]
+    reader: EntryLogReader,
+    log_id: int,
+    pause: Callable[[], None],
+    unjudged: Unjudged = _judged,
 ) -> Iterator[Salvaged | Damaged | Gap]:
     """Yield the parts of a log in their order."""
 
@@ -72,7 +85,8 @@ def records(
         pause()
         return reader.bytes_at(log_id, offset, size)
 
-    yield from records_in(read, log_id, log_format.HEADER_BYTES, _end(reader, log_id))
+    end = _end(reader, log_id)
+    yield from records_in(read, log_id, log_format.HEADER_BYTES, end, unjudged=unjudged)
 
 
 def records_in(
@@ -81,6 +95,7 @@ def records_in(
     offset: int,
     end: int,
     window_bytes: int = FIRST_WINDOW_BYTES,
+    unjudged: Unjudged = _judged,
 ) -> Iterator[Salvaged | Damaged | Gap]:
     """Yield the parts of any file. Zeros are not a gap: those bytes were never written."""
     window, sure = window_bytes, True
@@ -90,7 +105,7 @@ def records_in(
         while position < len(data):
             run = entries.run_at(data, position, len(data))
             if run is not None:
-                good = entries.count_intact(run)
+                good = _count_good(run, unjudged)
                 if good:
                     yield Salvaged(_location(log_id, offset + position), _first(run, good), sure)
                 position += run.offsets[good]
@@ -109,6 +124,11 @@ def records_in(
         if position == 0:
             window = min(4 * size, WINDOW_BYTES)  # the record is only long
         offset += position
+
+
+def _count_good(run: Run, unjudged: Unjudged) -> int:
+    good = entries.count_intact(run)
+    return run.count if good < run.count and unjudged(run) else good
 
 
 def _first(run: Run, count: int) -> Run:

@@ -27,6 +27,7 @@ from msgspec import Struct
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.format import entry_log as log_format
+from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.locations import LOST
 from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.recovery import salvage
@@ -116,11 +117,15 @@ class Scrubber:
         directory = self._storage.directories.ledgers
         with _PastTheCache(directory, log_format.file_name(log_id)) as file:
             end = await self._run(self._end, log_id)
-            walk = _Walk(log_id, end, file)
+            walk = _Walk(log_id, end, file, self._is_unjudged)
             while await self._run(walk.step):
                 await self._pace(file)
         if walk.holes:
             await self._report(await self._select(walk.is_in_a_hole))
+
+    def _is_unjudged(self, run: Run) -> bool:
+        row = self._storage.ledgers.find(run.ledger_id)
+        return row is not None and row.other_digest
 
     def _end(self, log_id: int) -> int:
         try:
@@ -214,14 +219,16 @@ class Scrubber:
 class _Walk:
     """A pass through the records of one log, a window at a time."""
 
-    def __init__(self, log_id: int, end: int, file: _PastTheCache) -> None:
+    def __init__(
+        self, log_id: int, end: int, file: _PastTheCache, unjudged: salvage.Unjudged
+    ) -> None:
         self.holes: list[Hole] = []
         self._log_id = log_id
         self._last = log_format.HEADER_BYTES
         self._end = end
         self._file = file
         self._found = salvage.records_in(
-            file.read, log_id, log_format.HEADER_BYTES, end, WINDOW_BYTES
+            file.read, log_id, log_format.HEADER_BYTES, end, WINDOW_BYTES, unjudged
         )
 
     def step(self) -> bool:

@@ -106,6 +106,8 @@ class ReadEntries(BookieMessage, frozen=True, gc=False):
     first: int
     request_id: int
     entries: Sequence[bytes] = ()
+    records: Sequence[bytes] = ()
+    """Instead, of a bookie: pieces of any number of entries, each behind its length."""
 
 
 class Authenticate(BookieMessage, frozen=True, gc=False):

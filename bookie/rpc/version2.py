@@ -28,6 +28,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from magnetar.bookie.format.entries import ENTRY_BYTES_MIN
 from magnetar.bookie.proto.requests_pb2 import AuthMessage
 from magnetar.bookie.rpc.messages import (
     Add,
@@ -60,8 +61,6 @@ HIGH_PRIORITY: Final = 4
 KEY_BYTES: Final = 20
 ENTRY_AT: Final = 4 + KEY_BYTES
 """Where the entry begins in the frame of an add."""
-ENTRY_BYTES_MIN: Final = 32
-"""An entry without digest and payload."""
 NOWHERE: Final = -1
 """The ids in a response to a request in another version."""
 
@@ -194,14 +193,14 @@ def pack_response(head: int, response: BookieMessage) -> bytes:
         case ReadEntry(status, ledger_id, entry_id, entry):
             begin = _response.pack(head, CODES[status], ledger_id, entry_id)
             return begin + entry if entry is not None and status is Status.OK else begin
-        case ReadEntries(status, ledger_id, first, request_id, entries):
+        case ReadEntries(status, ledger_id, first, request_id, entries, records):
             parts = [
                 _response.pack(head, CODES[status], ledger_id, first),
                 _request_id.pack(request_id),
             ]
             for entry in entries:
                 parts += (_length.pack(len(entry)), entry)
-            return b"".join(parts)
+            return b"".join([*parts, *records])
         case Authenticate():
             return _pack_auth(head, response)
         case StatusOnly(status):

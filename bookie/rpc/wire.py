@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct as Layout
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -26,6 +26,12 @@ from magnetar.core.kernel.errors import WireError
 FRAME_BYTES_MAX: Final = 5 * 1024 * 1024
 """Apache's default (`nettyMaxFrameSizeBytes`)."""
 _length = Layout(">I")
+
+
+class Received(Protocol):
+    """A large frame that was received into a buffer of its own."""
+
+    def whole(self) -> bytes: ...
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
@@ -58,6 +64,13 @@ class BookieWire:
         except WireError:
             self.close()
             raise
+
+    def body_in(self, begin: bytes) -> tuple[int, int]:
+        """Large frames are received whole: what is stored follows its header without a copy."""
+        return 0, 0
+
+    def feed_large(self, frame: Received) -> None:
+        self.feed(frame.whole())
 
     def _feed(self, data: bytes) -> int:
         self.frame_bytes_wanted = 0

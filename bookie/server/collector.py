@@ -100,6 +100,8 @@ class Collector:
     async def run(self) -> None:
         """Run a round at each interval, with the compaction that is due, until cancelled."""
         settings = self._settings
+        if not settings.metadata_names_ledgers:
+            return
         minor_due = trio.current_time() + settings.minor_compaction_interval_seconds
         major_due = trio.current_time() + settings.major_compaction_interval_seconds
         while True:
@@ -125,6 +127,7 @@ class Collector:
         The order matters: first the logs, then the ledgers, then which of them exist. A ledger that
         is created meanwhile is in none of these logs.
         """
+        assert self._settings.metadata_names_ledgers, "no ledger is known to be deleted"
         finished = await self.finished_logs()
         local = await self._in_thread(self._storage.ledgers.ledger_ids)
         gone = []

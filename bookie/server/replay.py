@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
 
 from magnetar.bookie.format import journal as journal_format
-from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.entries import Run, has_crc32c
 from magnetar.bookie.format.journal_scan import RottenError, left_over, scan
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half
@@ -25,6 +28,8 @@ from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.disk import Directory, ReadFile
 
 log = logging.getLogger(__name__)
+
+NO_ROW: Final = LedgerRow(b"", fenced=False)
 
 
 def replay(storage: LedgerStorage, half_bytes: int, *, whole: bool = False) -> int:
@@ -102,20 +107,36 @@ class _Target:
         self._half_bytes = half_bytes
         self._half = Half()
         self._rows: dict[int, LedgerRow] = {}
+        self._met: set[int] = set()
+        """Ledgers with entries in the journal."""
 
     def entries(self, run: Run) -> None:
+        if run.ledger_id not in self._met:
+            self._meet(run)
         self._half.put(run)
         if self._half.bytes >= self._half_bytes:
             self.write_out()
 
+    def _meet(self, run: Run) -> None:
+        """Note a ledger whose entries have another digest, as its first add did."""
+        self._met.add(run.ledger_id)
+        if self._storage.ledgers.find(run.ledger_id) is None and not has_crc32c(run):
+            row = self._rows.get(run.ledger_id, NO_ROW)
+            self._rows[run.ledger_id] = replace(row, other_digest=True)
+
     def note(self, note: journal_format.Note) -> None:
-        row = self._rows.get(note.ledger_id) or self._storage.ledgers.find(note.ledger_id)
+        ledger_id, row = note.ledger_id, self._row(note.ledger_id) or NO_ROW
         if note.kind == journal_format.KEY:
-            self._rows[note.ledger_id] = LedgerRow(note.value, row is not None and row.fenced)
+            self._rows[ledger_id] = replace(row, master_key=note.value)
         elif note.kind == journal_format.FENCE:
             # A fence counts even for a ledger of which nothing else is known. Apache's replay skips
             # it if no master key is known (`BookieImpl.readJournal`, NoLedgerException).
-            self._rows[note.ledger_id] = LedgerRow(row.master_key if row else b"", fenced=True)
+            self._rows[ledger_id] = replace(row, fenced=True)
+        elif note.kind == journal_format.EXPLICIT_LAC:
+            self._rows[ledger_id] = replace(row, explicit_lac=note.value)
+
+    def _row(self, ledger_id: int) -> LedgerRow | None:
+        return self._rows.get(ledger_id) or self._storage.ledgers.find(ledger_id)
 
     def write_out(self) -> None:
         if self._half.entries:

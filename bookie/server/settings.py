@@ -10,10 +10,16 @@ class BookieSettings(Struct, frozen=True):
 
     bookie_id: str = "embedded"
     """Its name in ledger metadata and in its cookie."""
+    metadata_names_ledgers: bool = True
+    """Whether the metadata store names every ledger that is stored here. If not, because clients
+    keep their metadata elsewhere, none is ever taken for deleted: no garbage is collected."""
     sync: bool = True
     """Sync before acknowledging; else acknowledge after the write, and sync each second (Apache's
     `journalSyncData`)."""
 
+    journal_seals: bool = False
+    """Give each group of the journal a checksum (`format/journal.py`): for clients whose entries
+    have other digests than CRC32C."""
     journal_size_max_bytes: int = 64 * MIB
     """The largest journal file; the first ones after a start are smaller."""
     journal_spares_max: int = 2

@@ -35,6 +35,19 @@ class Histogram(Struct):
         return sum(self.counts)
 
 
+class Counters:
+    """Plain integers, summed on the loop."""
+
+    __slots__ = (
+        "bytes_added", "bytes_read", "entries_added", "entries_read",
+        "from_disk", "from_read_cache", "from_write_cache",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.entries_added = self.bytes_added = self.entries_read = self.bytes_read = 0
+        self.from_write_cache = self.from_read_cache = self.from_disk = 0
+
+
 class BookieStatistics(Struct, frozen=True):
     """One bookie at one moment. Counters count since the start."""
 

@@ -114,7 +114,7 @@ async def check(copies, expected, fenced=()):
                     got = await reader.read(0, len(payloads), 1 << 30)
                     assert got == payloads, directory.name
                 for ledger_id in fenced:
-                    state = store._client._link._touch(ledger_id, b"")
+                    state = store._client._link.states.touch(ledger_id, b"")
                     assert state.fenced, directory.name
 
 
@@ -255,9 +255,9 @@ async def test_a_journal_torn_at_every_byte_of_its_last_records(tmp_path):
         writer = await store.create({})
         await append(writer, b"zero", b"one")
         start = store.statistics().journal_bytes
-        before = store._journal.synced.offset
+        before = store._parts.journal.synced.offset
         await append(writer, b"two", b"three")
-        after = store._journal.synced.offset
+        after = store._parts.journal.synced.offset
         shutil.copytree(source, tmp_path / "copy")
         assert start
     (journal,) = (tmp_path / "copy" / "journal" / "current").glob("*.txn")

@@ -447,7 +447,7 @@ async def test_a_failed_journal_acknowledges_nothing_and_says_so_once(tmp_path):
         await append(writer, b"safe")
 
         bad = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(bad, store._journal._groups.file.fd)
+        os.dup2(bad, store._parts.journal._groups.file.fd)
         os.close(bad)
         outcome = Outcome(2)
         writer.append([b"lost"], outcome)

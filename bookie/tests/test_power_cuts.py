@@ -98,7 +98,7 @@ class Run:
             seen = store.statistics()
             assert seen.bytes_compacted, "the run must come by all that may go wrong"
             assert seen.entry_logs_unlinked
-            assert store._journal.synced.journal_id > START_MS
+            assert store._parts.journal.synced.journal_id > START_MS
 
     async def check(self, steps, store):
         """After a cut behind so many steps."""
@@ -108,7 +108,7 @@ class Run:
                 promised[ledger_id] = max(promised[ledger_id], entries)
         for count, ledger_id in self.fenced:
             if count <= steps:
-                assert store._bookie._touch(ledger_id, b"").fenced, steps
+                assert store._bookie.states.touch(ledger_id, b"").fenced, steps
         for ledger_id, appended in self.appended.items():
             try:
                 reader = await store.open(ledger_id, recover=True)

@@ -46,6 +46,7 @@ class DiskUsage(Struct, frozen=True):
     used_part: float
     """The used part; space reserved for root counts as used."""
     free_bytes: int
+    total_bytes: int = 0
 
 
 class ReadFile(Protocol):

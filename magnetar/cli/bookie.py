@@ -1,4 +1,4 @@
-"""`magnetar bookie rebuild-index | repair`: rebuild the indexes, drop a damaged journal."""
+"""`magnetar bookie`: run a bookie alone; `rebuild-index`, `repair`: mend a stopped one."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -13,19 +13,75 @@ from magnetar.cli.metadata import ACCEPT
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
 
+RUN_FLAGS = ("--data-dir", "--host", "--no-sync", "--ready-file", "--log-level", "--log-format")
+"""Those of the settings' flags that concern a bookie."""
+PORT = 3181
+"""Apache's default (`bookiePort`)."""
+NOT_THERE = {
+    "metadata_uri": "ZooKeeper: clients create ledgers in it, and find this bookie by its address",
+    "http_port": "HTTP",
+}
+"""Options of the bookie to come, which are refused by name."""
 
-@click.group()
-def bookie() -> None:
-    """Maintain the bookie: entries, their index, the journal. The server must be stopped."""
+
+def _run(
+    context: click.Context,
+    config: str | None,
+    port: int,
+    bookie_id: str,
+    journal_dir: str,
+    ledger_dirs: str,
+    **options: Any,
+) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    for name, meaning in NOT_THERE.items():
+        if options.pop(name) is not None:
+            flag = "--" + name.replace("_", "-")
+            raise OperatorError(f"{flag} is not there yet: {meaning}")
+    if "," in ledger_dirs:
+        raise OperatorError("--ledger-dirs is not there yet for more than one directory")
+    from functools import partial
+
+    from magnetar import bookie_server, server
+
+    settings = load_settings(config, options).settings
+    chosen = bookie_server.BookieOptions(port, bookie_id, journal_dir, ledger_dirs)
+    serve = partial(bookie_server.serve, chosen)
+    context.exit(server.run(settings, config=config or "", serve=serve))
+
+
+def _run_options() -> list[click.Parameter]:
+    return [
+        *setting_options(RUN_FLAGS),
+        click.Option(["--port"], type=int, default=PORT, show_default=True, metavar="N",
+                     help="Port for clients of Apache BookKeeper; 0 for any free one."),
+        click.Option(["--bookie-id"], default="", metavar="TEXT",
+                     help="Name in the metadata of ledgers; the address by default."),
+        click.Option(["--journal-dir"], default="", metavar="DIR",
+                     help="Directory of the journal; by default in the data directory."),
+        click.Option(["--ledger-dirs"], default="", metavar="DIR",
+                     help="Directory of entry logs and index; by default in the data directory."),
+        *(click.Option([f"--{name.replace('_', '-')}"], hidden=True) for name in NOT_THERE),
+    ]  # fmt: skip
+
+
+bookie = click.Group(
+    "bookie",
+    callback=click.pass_context(_run),
+    params=_run_options(),
+    invoke_without_command=True,
+    help="Run a bookie for clients of Apache BookKeeper, until SIGTERM or SIGINT. The commands "
+    "below maintain one, also that of a whole server, which must be stopped.",
+)
 
 
 @contextmanager
 def _stopped(settings: Settings) -> Iterator[Path]:
     """The data directory of a stopped server; errors become an `OperatorError`."""
-    from magnetar.compose import BOOKIE
     from magnetar.core.kernel.errors import BrokerError
     from magnetar.process import logs
-    from magnetar.process.data_directory import existing
+    from magnetar.process.data_directory import BOOKIE, existing
 
     logs.configure(settings.log)
     with existing(settings.storage.data_dir) as folder:
@@ -43,7 +99,7 @@ def _rebuild_index(config: str | None, **options: Any) -> None:
     from magnetar.bookie.machine.disk import SystemDisk
     from magnetar.bookie.recovery.repair import note_wear
     from magnetar.bookie.server.directories import claim
-    from magnetar.compose import BOOKIE
+    from magnetar.process.data_directory import BOOKIE
 
     settings = load_settings(config, options).settings
     with _stopped(settings) as folder:
@@ -56,14 +112,14 @@ def _rebuild_index(config: str | None, **options: Any) -> None:
 
 async def _opened_once(folder: Path, settings: Settings) -> None:
     """Start and stop the bookie: the start rebuilds the indexes."""
-    from magnetar import part_settings
     from magnetar.bookie.embedded import open_embedded
-    from magnetar.compose import BOOKIE, METADATA, damaged
     from magnetar.core.kernel.errors import Corrupted
     from magnetar.core.metadata.embedded import open_embedded as open_metadata
+    from magnetar.process.data_directory import BOOKIE, METADATA, damaged
+    from magnetar.shared_settings import bookie_settings
 
     failed = logging.getLogger(__name__).critical
-    bookie, part = part_settings.bookie_settings(settings), METADATA
+    bookie, part = bookie_settings(settings), METADATA
     try:
         async with open_metadata(folder / METADATA, on_fatal=failed) as metadata:
             part = BOOKIE
@@ -78,8 +134,8 @@ def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     from magnetar.bookie.machine.disk import SystemDisk
     from magnetar.bookie.recovery import repair
     from magnetar.bookie.server.directories import claim
-    from magnetar.compose import BOOKIE
     from magnetar.core.kernel.clock import SystemClock
+    from magnetar.process.data_directory import BOOKIE
 
     settings = load_settings(config, options).settings
     with (

@@ -4,7 +4,7 @@ Invariant: flags, their types and their help come from the list of settings (`se
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,15 +21,15 @@ SWITCHES = {
 """Help of the flags that turn a setting off, since its description says what it does when on."""
 
 
-def setting_options() -> list[click.Parameter]:
-    """`--config`, and one option for each flag of `FLAGS`."""
+def setting_options(flags: Collection[str] = FLAGS) -> list[click.Parameter]:
+    """`--config`, and one option for each of these flags."""
     config = click.Option(
         ["--config"],
         metavar="FILE",
         envvar=CONFIG_VARIABLE,
         help=f"TOML file with settings (also {CONFIG_VARIABLE}).",
     )
-    return [config, *(_option(flag, path) for flag, path in FLAGS.items())]
+    return [config, *(_option(flag, FLAGS[flag]) for flag in flags)]
 
 
 def _option(flag: str, path: str) -> click.Option:
@@ -49,7 +49,7 @@ def load_settings(config: str | None, options: Mapping[str, Any]) -> Loaded:
     """The settings of one command, from the file, the environment and its options."""
     flags = {}
     for flag in FLAGS:
-        value = options[flag.removeprefix("--").replace("-", "_")]
+        value = options.get(flag.removeprefix("--").replace("-", "_"))
         if value is True:  # a switch: there are only `--no-...` ones
             flags[flag] = "false"
         elif isinstance(value, str):

@@ -18,10 +18,10 @@ def metadata() -> None:
 
 
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
-    from magnetar.compose import METADATA
     from magnetar.core.kernel.errors import BrokerError
     from magnetar.core.metadata import repair
     from magnetar.core.metadata.history import Names, hold
+    from magnetar.process.data_directory import METADATA
     from magnetar.process.data_directory import existing as data_directory
 
     settings = load_settings(config, options).settings

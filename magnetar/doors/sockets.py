@@ -98,7 +98,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
 
 
 def _sentence(name: str, host: str, port: int, error: OSError) -> str:
-    setting = f"--{name}_port".replace("_", "-")
+    setting = "--port" if name == "bookie" else f"--{name}_port".replace("_", "-")
     if "@" in name:
         setting = "mqtt.mount_points"
     failed = f"cannot listen on {host} port {port} for {name}"

@@ -22,6 +22,9 @@ history of its own (docs/decisions/0014), which an older version would not see a
 """
 MARKER: Final = "magnetar.json"
 LOCK: Final = "lock"
+METADATA: Final = "metadata"
+BOOKIE: Final = "bookie"
+"""Directories of the storage tier."""
 NOT_FOREIGN: Final = frozenset({MARKER, MARKER + ".new", LOCK, "lost+found"})
 
 
@@ -122,3 +125,11 @@ def _write_marker(path: Path) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def damaged(folder: Path, part: str, error: Exception) -> str:
+    """The message for damaged data: what is wrong, and what the operator can do."""
+    return (
+        f"cannot use the data in {folder}: {error}. Restore the directory from a backup, or run "
+        f"`magnetar {part} repair --data-dir {folder}` to see what can be recovered without one"
+    )

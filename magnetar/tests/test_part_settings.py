@@ -4,16 +4,12 @@ import msgspec
 
 from magnetar import part_settings
 from magnetar.bookie.format.entries import ENTRY_BYTES_MAX
-from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.broker.broker import BrokerSettings
 from magnetar.core.ledger.log.trim import RollLimits
-from magnetar.core.link.limits import LinkLimits
 from magnetar.core.policy.values import BacklogQuota
 from magnetar.part_settings import (
-    bookie_settings,
     broker_settings,
     kafka_options,
-    link_limits,
     pulsar_options,
     roll_limits,
 )
@@ -33,12 +29,8 @@ def room() -> tuple[int, int]:
 
 
 def test_defaults_are_the_parts_own() -> None:
-    # How much is received at once is not set by anybody: it depends on the codec.
-    link = msgspec.structs.replace(link_limits(USUAL), receive_bytes=LinkLimits().receive_bytes)
-    assert link == LinkLimits()
     assert roll_limits(USUAL) == RollLimits()
     assert broker_settings(USUAL) == BrokerSettings()
-    assert bookie_settings(USUAL) == BookieSettings()
     front = pulsar_options(USUAL, {})
     assert msgspec.structs.replace(front, server_version="Magnetar") == PulsarOptions()
 
@@ -61,15 +53,11 @@ def test_kafka_defaults_are_the_fronts_own() -> None:
 def test_units() -> None:
     settings = load(
         "[ledgers]\nmax_size_mb = 2\nmin_rollover_minutes = 0.5\nmax_rollover_minutes = 1\n"
-        "cache_size_mb = 3\n[limits]\nkeep_alive_seconds = 1.5\n[storage]\nsync = false\n"
-        "write_cache_max_size_mb = 4"
+        "cache_size_mb = 3"
     ).settings
     roll = roll_limits(settings)
     assert (roll.bytes_max, roll.age_ms_min, roll.age_ms_max) == (2_097_152, 30_000, 60_000)
     assert broker_settings(settings).tail_cache_bytes_max == 3_145_728
-    assert link_limits(settings).silence_seconds == 1.5
-    bookie = bookie_settings(settings)
-    assert (bookie.sync, bookie.write_cache_bytes) == (False, 4_194_304)
 
 
 def test_units_of_kafkas_groups() -> None:

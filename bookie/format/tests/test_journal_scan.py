@@ -11,6 +11,7 @@ from magnetar.bookie.format.journal_scan import (
     left_over,
     scan,
 )
+from magnetar.core.kernel.checksum import crc32c
 
 ZEROS_AHEAD = 4096
 
@@ -203,3 +204,75 @@ def test_padding_that_rots_leads_neither_back_nor_past_what_follows(change):
     assert found(bytes(data)) == FIRST_FOUND + LAST_FOUND
     data[data.index(b"other")] ^= 1  # whether a group follows is asked through it
     assert len(found(bytes(data))) == len(FIRST_FOUND + LAST_FOUND)
+
+
+def other(ledger_id, first, *payloads):
+    """Entries whose digests nobody here can check."""
+    data = bytearray(run(ledger_id, first, *payloads))
+    at = 0
+    for payload in payloads:
+        data[at + 36 : at + 40] = b"\xaa\xbb\xcc\xdd"
+        at += 40 + len(payload)
+    return bytes(data)
+
+
+def sealed(*groups):
+    data = journal_format.HEADER
+    for blobs in groups:
+        records = b"".join(blobs)
+        seal = journal_format.seal(len(records), crc32c(records))
+        data += records + journal_format.padding(len(data) + len(records), seal)
+    return data + bytes(ZEROS_AHEAD)
+
+
+OTHERS = [
+    [journal_format.key_note(1, b"k" * 20), other(1, 0, b"zero", b"one"), other(2, 0, b"other")],
+    [other(1, 2, b"two", b"three " * 100), journal_format.fence_note(2), other(1, 4, b"four")],
+]
+
+
+def test_a_seal_proves_entries_with_any_digest():
+    data = sealed(*OTHERS)
+    assert found(data) == FIRST_FOUND + LAST_FOUND
+    assert end_of(data) == (len(data) - ZEROS_AHEAD, False)
+    assert found(journal(*OTHERS)) == FIRST_FOUND  # without seals the last group is in doubt
+
+
+def test_a_group_that_is_torn_anywhere_has_no_seal():
+    data = sealed(*OTHERS)
+    start = len(sealed(OTHERS[0])) - ZEROS_AHEAD
+    seal_end = data.rindex(b"MGRP") + 12
+    for cut in range(start, seal_end):
+        kept = found(data[:cut] + bytes(len(data) - cut))
+        if data[:cut] + bytes(len(data) - cut) != data:
+            assert kept == FIRST_FOUND, cut
+    for hole in range(start, seal_end - 12, 7):
+        torn = bytearray(data)
+        torn[hole] ^= 0x40
+        assert found(bytes(torn))[:4] == FIRST_FOUND
+        assert (1, 4, b"four") not in found(bytes(torn))
+
+
+def test_rot_in_a_sealed_group_is_kept_for_its_client_to_see():
+    data = bytearray(sealed(*OTHERS))
+    data[data.index(b"zero")] ^= 0x40
+    kept = found(bytes(data))
+    assert kept[1] == (1, 0, b":ero")
+    assert kept[2:] == FIRST_FOUND[2:] + LAST_FOUND
+
+
+def test_a_senseless_length_before_a_sealed_group_is_rot():
+    data = bytearray(sealed(*OTHERS))
+    at = data.index(other(1, 0, b"zero")[:20])
+    data[at : at + 4] = b"\x7f\xff\xff\xff"
+    with pytest.raises(RottenError):
+        found(bytes(data))
+
+
+@pytest.mark.parametrize("position", range(512, 1536, 5))
+def test_padding_ends_where_its_size_leads(position):
+    seal = journal_format.seal(10, 7)
+    padding = journal_format.padding(position, seal)
+    assert (position + len(padding)) % 512 == 0
+    assert len(padding) >= 20
+    assert journal_format.padding_end(padding + b"next", 0, position) == len(padding)

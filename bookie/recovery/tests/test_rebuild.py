@@ -66,7 +66,7 @@ async def check(directory, metadata, closed, still_open):
             reader = await store.open(still_open, recover=True)
             expected = [*payloads(still_open), b"in the journal only"]
             assert await reader.read(0, 300, 1 << 30) == expected
-            assert store._bookie._touch(still_open, b"").fenced
+            assert store._bookie.states.touch(still_open, b"").fenced
             await store.collect(compact_below=0.5)
 
 

@@ -118,3 +118,17 @@ def test_what_a_search_has_found_is_not_sure():
 def test_noise_holds_nothing(noise):
     ids, _ = found_in(bytes(BASE) + noise)
     assert ids == []
+
+
+def test_entries_with_another_digest_are_taken_as_they_lead_on():
+    some = entries.seal(1, 0, -1, 0, [b"%05d" % i for i in range(50)])
+    other = entries.Run(1, 0, some.blob.replace(b"000", b"001"), some.offsets)
+    data = bytes(1024) + other.blob
+
+    def read(offset, size):
+        return data[offset : offset + size]
+
+    found = list(salvage.records_in(read, 0, 1024, len(data), unjudged=lambda run: True))
+    assert [(one.run.first, one.run.count) for one in found] == [(0, 50)]
+    judged = list(salvage.records_in(read, 0, 1024, len(data)))
+    assert not any(isinstance(one, salvage.Salvaged) and one.run.count == 50 for one in judged)

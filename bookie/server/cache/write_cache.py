@@ -10,6 +10,7 @@ can read it. The loop drops that half when its entries are in an entry log.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections.abc import Iterator
 from operator import attrgetter
 
 from magnetar.bookie.format.entries import Run
@@ -62,6 +63,11 @@ class Half:
             return -1
         return max(run.last for run in runs) if self.overlapping else runs[-1].last
 
+    def entry_ids(self, ledger_id: int) -> Iterator[int]:
+        """The ids of a ledger's entries, some perhaps twice."""
+        for run in self.runs.get(ledger_id, ()):
+            yield from range(run.first, run.last + 1)
+
 
 class WriteCache:
     """The two halves."""
@@ -87,6 +93,12 @@ class WriteCache:
         if self.leaving is not None:
             last = max(last, self.leaving.last(ledger_id))
         return last
+
+    def entry_ids(self, ledger_id: int) -> Iterator[int]:
+        """The ids of a ledger's entries, some perhaps twice."""
+        yield from self.filling.entry_ids(ledger_id)
+        if self.leaving is not None:
+            yield from self.leaving.entry_ids(ledger_id)
 
     def swap(self) -> Half:
         """Begin to write out: the full half becomes the leaving one, an empty one fills."""

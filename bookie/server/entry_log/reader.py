@@ -47,7 +47,7 @@ class EntryLogReader:
         start = offset - entries.LENGTH_BYTES
         data = self._readable(log_id, start, size)
         length = int.from_bytes(data[:4], "big", signed=True)
-        if not entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX:
+        if not entries.ENTRY_BYTES_MIN <= length <= entries.ENTRY_BYTES_MAX:
             raise Corrupted(f"entry {ledger_id}:{entry_id}: its length in log {log_id} is {length}")
         if entries.LENGTH_BYTES + length > len(data):
             data = self._readable(log_id, start, entries.LENGTH_BYTES + length)
@@ -182,7 +182,7 @@ class EntryLogReader:
         try:
             head = self._pread(log_id, offset, entries.RECORD_OVERHEAD_BYTES)
             length = int.from_bytes(head[:4], "big", signed=True)
-            whole = entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX
+            whole = entries.ENTRY_BYTES_MIN <= length <= entries.ENTRY_BYTES_MAX
             return self._pread(log_id, offset, length + 4) if whole else head
         except OSError as error:
             if error.errno != errno.EIO:

@@ -155,9 +155,9 @@ class LocationIndex:
         """Drop all locations of a ledger."""
         self._database.delete_range(key(ledger_id, 0), key(ledger_id, ENTRY_ID_MAX))
 
-    def locations(self, ledger_id: int) -> Iterator[tuple[int, int]]:
-        """(entry id, location) of one ledger, in order."""
-        for found, stored in self._database.from_key(key(ledger_id, 0)):
+    def locations(self, ledger_id: int, first: int = 0) -> Iterator[tuple[int, int]]:
+        """(entry id, location) of one ledger from entry `first` on, in order."""
+        for found, stored in self._database.from_key(key(ledger_id, first)):
             known, entry_id = ids_of(found)
             if known != ledger_id:
                 return

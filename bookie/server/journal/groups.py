@@ -21,6 +21,7 @@ from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.journal.files import JournalFile, JournalFiles
 from magnetar.bookie.server.statistics import Histogram
+from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.ledger_store import Done
 from magnetar.core.ports.machine import Machine
@@ -46,13 +47,23 @@ class CommitGroups:
     """See the module's docstring."""
 
     def __init__(
-        self, files: JournalFiles, first_id: int, machine: Machine, *, wait_sync: bool
+        self,
+        files: JournalFiles,
+        first_id: int,
+        machine: Machine,
+        *,
+        wait_sync: bool,
+        seals: bool = False,
     ) -> None:
+        """`seals`: whether groups get a checksum, for entries that cannot prove themselves."""
         self.file: JournalFile = files.create(first_id, 0, synced=wait_sync)
         self.synced = journal_format.Mark(first_id, journal_format.HEADER_BYTES)
         """Everything before it survives a crash."""
         self.wait_sync = wait_sync
         """Whether a group ends only when it is durable."""
+        self._seals = seals
+        self._checksum = 0
+        """Of the group's records that have left the buffer."""
         self.count = self.bytes_written = 0
         self.seconds = Histogram.of_latency()
         """The time to write and sync each group."""
@@ -97,15 +108,14 @@ class CommitGroups:
         begin = self.file.position
         if len(batches) == 1 and batches[0][1] <= SMALL_BYTES:  # a lone sweep's: one copy more
             blobs = [blob for blob, _ in batches[0][0]]
-            blobs.append(journal_format.padding(begin + batches[0][1]))
+            blobs.append(self.padding(blobs, begin + batches[0][1]))
             group = b"".join(blobs)
             piece = self.buffer[: len(group)]
             piece[:] = group
             yield piece
             return
         view = self.buffer
-        fill = 0
-        total = 0
+        fill = total = self._checksum = 0
         for items, size in batches:
             total += size
             for blob, _ in items:
@@ -115,7 +125,10 @@ class CommitGroups:
                     fill = end
                 else:
                     fill = yield from self._overflow(blob, fill)
-        padding = journal_format.padding(begin + total)
+        seal = b""
+        if self._seals:
+            seal = journal_format.seal(total, crc32c(view[:fill], self._checksum))
+        padding = journal_format.padding(begin + total, seal)
         fill = yield from self._overflow(padding, fill)
         if fill:
             yield view[:fill]
@@ -129,9 +142,20 @@ class CommitGroups:
             source = source[room:]
             fill += room
             if fill == BUFFER_BYTES:
+                if self._seals:
+                    self._checksum = crc32c(self.buffer, self._checksum)
                 yield self.buffer
                 fill = 0
         return fill
+
+    def padding(self, blobs: list[bytes], end: int) -> bytes:
+        """The padding of a group of these records, which end at `end` of the file."""
+        if not self._seals:
+            return journal_format.padding(end)
+        checksum = 0
+        for blob in blobs:
+            checksum = crc32c(blob, checksum)
+        return journal_format.padding(end, journal_format.seal(sum(map(len, blobs)), checksum))
 
     def end(self) -> None:
         """End the group: it is written."""

@@ -23,7 +23,6 @@ from typing import Final
 
 import trio
 
-from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server.journal.groups import Batch, CommitGroups, failure
 from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.threads import Threads
@@ -103,7 +102,7 @@ class LoopWriter:
         items, size = batch
         groups.begin(size)
         pieces = [blob for blob, _ in items]
-        pieces.append(journal_format.padding(groups.file.position + size))
+        pieces.append(groups.padding(pieces, groups.file.position + size))
         groups.file.write_pieces(pieces)
         groups.end()
         self._request_sync()

@@ -115,7 +115,9 @@ class Journal:
         """The appends that are durable or have failed, and are to be called."""
         self._calls = self._continues = False
         """Whether calls are being made now, and whether more follow when the loop has turned."""
-        self._groups = CommitGroups(files, first_id, machine, wait_sync=settings.sync)
+        self._groups = CommitGroups(
+            files, first_id, machine, wait_sync=settings.sync, seals=settings.journal_seals
+        )
         self._loop: EventLoop
         self._writer: JournalWriter
 

@@ -55,7 +55,7 @@ async def test_a_half_that_is_written_out_can_be_read_and_is_not_durable_before_
         assert await writer.read(0, 49, 1 << 20) == [b"x" * 100] * 50
         assert read_last_mark(directories) == before
         await store.checkpoint()
-        assert read_last_mark(directories) == store._journal.synced > before
+        assert read_last_mark(directories) == store._parts.journal.synced > before
 
 
 async def test_marks_come_after_so_many_bytes_or_entries_or_so_long(tmp_path, monkeypatch):

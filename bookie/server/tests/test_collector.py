@@ -5,11 +5,11 @@ import trio
 
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.format.ledger_row import LedgerRow
-from magnetar.bookie.server import bookie as bookie_module
 from magnetar.bookie.server import collector
 from magnetar.bookie.server.collector import LEDGERS_PER_REST
 from magnetar.bookie.server.entry_log.block_file import BlockFile
 from magnetar.bookie.server.ledger_storage import LedgerStorage
+from magnetar.bookie.server.ledgers import states as states_module
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import Fenced
@@ -92,7 +92,7 @@ async def test_a_full_disk_ends_a_round_and_not_the_server(tmp_path, monkeypatch
 
 
 async def test_of_deleted_ledgers_some_are_remembered_and_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(bookie_module, "DELETED_MAX", 3)
+    monkeypatch.setattr(states_module, "DELETED_MAX", 3)
     async with opened(tmp_path, DictMetadata(), BookieSettings()) as store:
         writers = [await store.create({}) for _ in range(5)]
         for writer in writers:

@@ -39,3 +39,19 @@ def test_the_mark_is_read_as_it_was_written_or_refused(place):
         write_whole(directories.ledgers, LAST_MARK, b"abc")
         with pytest.raises(Corrupted, match="lastMark"):
             read_last_mark(directories)
+
+
+def test_directories_on_other_disks_are_locked_too(tmp_path):
+    disk = SystemDisk()
+    journal, ledgers = str(tmp_path / "j"), str(tmp_path / "l")
+    with claim(disk, str(tmp_path / "a"), journal, ledgers) as directories:
+        assert directories.journal.path == f"{journal}/current"
+        assert directories.names == (journal, ledgers)
+        with (
+            pytest.raises(StorageFailed, match="j is in use"),
+            claim(disk, str(tmp_path / "b"), journal, str(tmp_path / "m")),
+        ):
+            pass
+    same = str(tmp_path / "same")
+    with claim(disk, str(tmp_path / "c"), same, same):
+        pass

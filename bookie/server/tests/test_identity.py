@@ -8,7 +8,7 @@ from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.kernel.errors import StorageFailed
 
-OURS = cookie.embedded("embedded", "0b2c")
+OURS = cookie.of_directories("embedded", "journal", "ledgers", "0b2c")
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_new_directory_gets_the_cookie_in_both_places(directories):
 
 
 def test_another_bookies_directory_is_refused(directories):
-    identity.check(directories, cookie.embedded("embedded", "other"))
+    identity.check(directories, cookie.of_directories("embedded", "journal", "ledgers", "other"))
     with pytest.raises(StorageFailed, match="belongs to another bookie"):
         identity.check(directories, OURS)
 

@@ -42,6 +42,24 @@ def test_pieces_are_aligned_and_the_last_is_padded(groups, sizes):
     assert written[total:] == journal_format.padding(journal_format.HEADER_BYTES + total)
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [(1,), (490,), (500,), (20 * 1024,), (BUFFER_BYTES - 16,), (BUFFER_BYTES,),
+     (5, BUFFER_BYTES, 5), (3 * BUFFER_BYTES + 5, 1)],
+)  # fmt: skip
+def test_a_seal_covers_all_pieces(tmp_path, sizes):
+    journals = journal_files_at(tmp_path, size_max=64 * 1024, spares_max=0)
+    groups = CommitGroups(journals, 1, system_machine(), wait_sync=True, seals=True)
+    groups.begin(sum(sizes))
+    written = b"".join(bytes(piece) for piece in groups.pieces(batch(*sizes)))
+    assert len(written) % journal_format.ALIGNMENT_BYTES == 0
+    total = sum(sizes)
+    assert written[:total] == b"b" * total
+    assert journal_format.is_sealed(written, 0, total)
+    assert not journal_format.is_sealed(b"c" + written[1:], 0, total)
+    groups.close()
+
+
 def write(groups, size):
     for piece in groups.pieces(batch(size)):
         groups.file.write(piece)

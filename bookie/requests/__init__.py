@@ -1,0 +1,1 @@
+"""Requests of clients over the network, carried out on the bookie."""

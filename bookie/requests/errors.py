@@ -1,0 +1,41 @@
+"""Broker errors as statuses of Apache's protocol. Pure.
+
+Clients act on the kind: NO_ENTRY and NO_LEDGER are promises, from which a recovery concludes that
+an entry was never acknowledged here; FENCED and UNAUTHORIZED end a writer; all others make a client
+try another bookie (`LedgerHandle.java`, `PendingAddOp.java` of BookKeeper 4.18). So everything that
+is not certain is IO_ERROR.
+
+Invariant: every error of the broker has a status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from magnetar.bookie.rpc.messages import Status
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    EntryNotFound,
+    Fenced,
+    Invalid,
+    LedgerNotFound,
+    Overloaded,
+    StorageFull,
+    Unauthorized,
+)
+
+STATUSES: Final[Mapping[type[BrokerError], Status]] = {
+    EntryNotFound: Status.NO_ENTRY,
+    LedgerNotFound: Status.NO_LEDGER,
+    Fenced: Status.FENCED,
+    Unauthorized: Status.UNAUTHORIZED,
+    Invalid: Status.BAD_REQUEST,
+    Overloaded: Status.TOO_MANY_REQUESTS,
+    StorageFull: Status.READ_ONLY,
+}
+
+
+def status_of(error: BrokerError) -> Status:
+    """The status of a request that ended in this error."""
+    return STATUSES.get(type(error), Status.IO_ERROR)

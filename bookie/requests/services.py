@@ -1,0 +1,25 @@
+"""What all connections of one bookie share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from magnetar.bookie.requests.deadlines import Deadlines
+from magnetar.bookie.requests.limits import RequestLimits
+from magnetar.bookie.server.ledgers.served import ServedLedgers
+from magnetar.core.ports.disk import DiskUsage
+
+
+class BookieServices:
+    """The bookie's ledgers, and what bounds the requests of all connections together."""
+
+    def __init__(
+        self, ledgers: ServedLedgers, usage: Callable[[], DiskUsage], limits: RequestLimits
+    ) -> None:
+        """`usage` is that of the disk with the ledgers."""
+        self.ledgers = ledgers
+        self.usage = usage
+        self.limits = limits
+        self.deadlines = Deadlines()
+        self.reads_waiting = 0
+        """Reads of all connections that wait, long polls not counted."""

@@ -1,0 +1,219 @@
+"""One connection of a client: each request is carried out on the bookie, and answered.
+
+Adds are plain calls: a row of consecutive adds of version 2 is one run, one append to the journal,
+and one callback, which packs all responses. Reads have a queue of their own (`reads.py`).
+
+Authentication is off, as with Apache's default: a client that offers a plugin is told so, and may
+go on (`AuthHandler.java`, `AuthProviderFactoryFactory.java` of BookKeeper 4.18).
+
+Invariant: each request gets one response, unless its connection is closed.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from magnetar.bookie.format.entries import ENTRY_BYTES_MIN, LENGTH_BYTES, Run
+from magnetar.bookie.requests.errors import status_of
+from magnetar.bookie.requests.reads import Reads
+from magnetar.bookie.requests.services import BookieServices
+from magnetar.bookie.rpc.adds import Adds
+from magnetar.bookie.rpc.messages import (
+    Add,
+    Added,
+    Authenticate,
+    BatchRead,
+    BookieInfo,
+    BookieMessage,
+    Forced,
+    ForceLedger,
+    GetBookieInfo,
+    ListEntries,
+    Read,
+    ReadLac,
+    StartTls,
+    Status,
+    StatusOnly,
+    TlsStarted,
+    Unanswerable,
+    WriteLac,
+    WroteLac,
+)
+from magnetar.bookie.rpc.wire import BookieWire, Call
+from magnetar.core.kernel.errors import BrokerError, Invalid
+from magnetar.core.link.connection import Connection
+
+AUTH_DISABLED: Final = "AuthDisabledPlugin"
+"""`AuthProviderFactoryFactory.AUTHENTICATION_DISABLED_PLUGIN_NAME`."""
+
+
+class BookieSession:
+    """See the module's docstring."""
+
+    silence_seconds_allowed = math.inf
+    """A writer may pause for hours. The system is asked whether its peer is there (`quiet`)."""
+
+    def __init__(self, services: BookieServices, connection: Connection, wire: BookieWire) -> None:
+        self._services = services
+        self._ledgers = services.ledgers
+        self._connection = connection
+        self._wire = wire
+        self._reads = Reads(services, connection, wire)
+        connection.probe()
+
+    def handle(self, event: Call | Adds, /) -> None:
+        """Carry out a request, or a row of adds."""
+        if isinstance(event, Adds):
+            self._add_row(event)
+        else:
+            _HANDLERS[type(event.request)](self, event)
+
+    # -- adds ---------------------------------------------------------------------------------
+
+    def _add_row(self, row: Adds) -> None:
+        connection, run = self._connection, row.run
+        if not connection.writes:
+            connection.will_write()
+        size = run.size
+        connection.storing(size)
+        try:
+            self._ledgers.add(
+                run,
+                row.master_key,
+                partial(self._added_row, row, size),
+                recovery=row.recovery,
+                urgent=row.high_priority,
+            )
+        except BrokerError as error:
+            self._added_row(row, size, error)
+
+    def _added_row(self, row: Adds, size: int, error: BrokerError | None) -> None:
+        connection = self._connection
+        connection.stored(size, proves=error is None)
+        if connection.fd >= 0:
+            self._wire.reply_adds(row, Status.OK if error is None else status_of(error))
+            connection.touch()
+
+    def _add(self, call: Call) -> None:
+        add: Any = call.request
+        connection = self._connection
+        connection.will_write()
+        size = len(add.entry)
+        connection.storing(size)
+        try:
+            self._ledgers.add(
+                run_of(add),
+                add.master_key,
+                partial(self._added, call, size),
+                recovery=add.recovery,
+                urgent=add.high_priority,
+            )
+        except BrokerError as error:
+            self._added(call, size, error)
+
+    def _added(self, call: Call, size: int, error: BrokerError | None) -> None:
+        add: Any = call.request
+        self._connection.stored(size, proves=error is None)
+        status = Status.OK if error is None else status_of(error)
+        self._reply(call, Added(status, add.ledger_id, add.entry_id))
+
+    # -- other requests -----------------------------------------------------------------------
+
+    def _read(self, call: Call) -> None:
+        self._reads.take(call)
+
+    def _write_lac(self, call: Call) -> None:
+        request: Any = call.request
+        done = partial(self._wrote_lac, call)
+        try:
+            self._ledgers.write_lac(request.ledger_id, request.master_key, request.packet, done)
+        except BrokerError as error:
+            done(error)
+
+    def _wrote_lac(self, call: Call, error: BrokerError | None) -> None:
+        request: Any = call.request
+        status = Status.OK if error is None else status_of(error)
+        self._reply(call, WroteLac(status, request.ledger_id))
+
+    def _force(self, call: Call) -> None:
+        done = partial(self._forced, call)
+        try:
+            self._ledgers.force(done)
+        except BrokerError as error:
+            done(error)
+
+    def _forced(self, call: Call, error: BrokerError | None) -> None:
+        request: Any = call.request
+        status = Status.OK if error is None else status_of(error)
+        self._reply(call, Forced(status, request.ledger_id))
+
+    def _info(self, call: Call) -> None:
+        request: Any = call.request
+        usage = self._services.usage()
+        total = usage.total_bytes if request.total else None
+        free = usage.free_bytes if request.free else None
+        self._reply(call, BookieInfo(Status.OK, total, free))
+
+    def _authenticate(self, call: Call) -> None:
+        self._reply(call, Authenticate(AUTH_DISABLED, b""))
+
+    def _start_tls(self, call: Call) -> None:
+        """Without certificates: as Apache's bookie answers then
+        (`BookieRequestProcessor.processStartTLSRequestV3`).
+        """
+        self._reply(call, TlsStarted(Status.BAD_REQUEST))
+
+    def _unanswerable(self, call: Call) -> None:
+        request: Any = call.request
+        self._reply(call, StatusOnly(request.status))
+
+    def _reply(self, call: Call, response: BookieMessage) -> None:
+        if self._connection.fd >= 0:
+            self._wire.reply(call, response)
+            self._connection.touch()
+
+    # -- the connection -----------------------------------------------------------------------
+
+    def quiet(self) -> None:
+        """Never called: any silence is allowed."""
+
+    def relieved(self) -> None:
+        """The client has received earlier responses: there is room for more."""
+        self._reads.go_on()
+
+    def closed(self, reason: str, /) -> None:
+        self._reads.close()
+
+
+def run_of(add: Add) -> Run:
+    """The run of one add; `Invalid` if its entry is not the one that it says."""
+    entry = add.entry
+    if len(entry) < ENTRY_BYTES_MIN:
+        raise Invalid(f"an entry of {len(entry)} bytes is too short")
+    ids = (
+        int.from_bytes(entry[:8], "big", signed=True),
+        int.from_bytes(entry[8:16], "big", signed=True),
+    )
+    if ids != (add.ledger_id, add.entry_id):
+        raise Invalid(f"an add of entry {add.ledger_id}:{add.entry_id} with entry {ids}")
+    blob = len(entry).to_bytes(LENGTH_BYTES, "big") + entry
+    return Run(add.ledger_id, add.entry_id, blob, array("I", (0, len(blob))))
+
+
+_HANDLERS: Final[Mapping[type[BookieMessage], Callable[[BookieSession, Call], None]]] = {
+    Add: BookieSession._add,
+    Read: BookieSession._read,
+    BatchRead: BookieSession._read,
+    ReadLac: BookieSession._read,
+    ListEntries: BookieSession._read,
+    WriteLac: BookieSession._write_lac,
+    ForceLedger: BookieSession._force,
+    GetBookieInfo: BookieSession._info,
+    Authenticate: BookieSession._authenticate,
+    StartTls: BookieSession._start_tls,
+    Unanswerable: BookieSession._unanswerable,
+}

@@ -1,0 +1,17 @@
+"""A bookie on a disk in memory that serves on a loopback port."""
+
+import pytest
+
+from magnetar.bookie.requests.tests.peers import serving
+from magnetar.core.testing.memory_disk import MemoryDisk
+
+
+@pytest.fixture
+def disk():
+    return MemoryDisk()
+
+
+@pytest.fixture
+async def served(disk):
+    async with serving(disk) as one:
+        yield one

@@ -1,0 +1,1 @@
+"""Ledgers in use: their state, and what clients over the network may do with them."""

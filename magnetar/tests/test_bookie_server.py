@@ -1,0 +1,121 @@
+"""`magnetar bookie` as a process: ready, adds and reads, a clean stop, `kill -9`, refusals."""
+
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from magnetar.bookie.format import digests
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
+from magnetar.bookie.requests.tests.peers import KEY, add
+from magnetar.bookie.rpc import version2
+from magnetar.bookie.rpc.messages import Added, BookieMessage, Read, ReadEntry, Status
+from magnetar.cli.root import root
+from magnetar.operator_error import OperatorError
+
+DUMMY = digests.digest_type(LedgerMetadata.DUMMY, b"")
+MAGNETAR = str(Path(sys.executable).with_name("magnetar"))
+
+
+class Bookie:
+    """A process, and one connection to it."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        ready = folder / "ready"
+        ready.unlink(missing_ok=True)
+        self.process = subprocess.Popen(
+            [
+                MAGNETAR, "bookie", "--data-dir", str(folder / "data"), "--port", "0",
+                "--bookie-id", "b1", "--ready-file", str(ready), "--log-level", "warning", *more,
+            ],
+        )  # fmt: skip
+        deadline = time.monotonic() + 30
+        while not ready.exists():
+            assert self.process.poll() is None
+            assert time.monotonic() < deadline
+        host, port = json.loads(ready.read_text())["bookie"].split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=20)
+
+    def ask(self, request: BookieMessage) -> BookieMessage:
+        body = version2.pack_request(request)
+        self.socket.sendall(struct.pack(">I", len(body)) + body)
+        (size,) = struct.unpack(">I", self.socket.recv(4, socket.MSG_WAITALL))
+        return version2.parse_response(self.socket.recv(size, socket.MSG_WAITALL))
+
+
+@contextmanager
+def running(folder: Path, *more: str) -> Iterator[Bookie]:
+    bookie = Bookie(folder, *more)
+    try:
+        yield bookie
+    finally:
+        bookie.socket.close()
+        bookie.process.kill()
+        bookie.process.wait()
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_what_was_acknowledged_is_there_after_the_next_start(
+    tmp_path: Path, end: signal.Signals
+) -> None:
+    with running(tmp_path) as bookie:
+        for entry_id in range(3):
+            assert bookie.ask(add(1, entry_id, b"p")) == Added(Status.OK, 1, entry_id)
+            assert bookie.ask(add(3, entry_id, b"", digest=DUMMY)) == Added(Status.OK, 3, entry_id)
+        fenced = bookie.ask(Read(2, -1, KEY, fence=True))
+        assert fenced == ReadEntry(Status.NO_ENTRY, 2, -1)
+        bookie.socket.close()
+        bookie.process.send_signal(end)
+        assert bookie.process.wait(30) == (0 if end == signal.SIGTERM else -end)
+    with running(tmp_path) as bookie:
+        for entry_id in range(3):
+            found = bookie.ask(Read(1, entry_id))
+            assert isinstance(found, ReadEntry)
+            assert found.entry == add(1, entry_id, b"p").entry
+            found = bookie.ask(Read(3, entry_id))
+            assert isinstance(found, ReadEntry)
+            assert found.entry == add(3, entry_id, b"", digest=DUMMY).entry
+        assert bookie.ask(add(2, 0)) == Added(Status.FENCED, 2, 0)
+
+
+@pytest.mark.parametrize("option", ["--metadata-uri", "--http-port"])
+def test_what_is_not_there_yet_is_refused_by_name(option: str) -> None:
+    result = CliRunner().invoke(root, ["bookie", option, "1"])
+    assert isinstance(result.exception, OperatorError)
+    assert str(result.exception).startswith(f"{option} is not there yet")
+
+
+def test_journal_and_ledgers_on_other_disks(tmp_path: Path) -> None:
+    journal, ledgers = tmp_path / "j", tmp_path / "l"
+    more = ("--journal-dir", str(journal), "--ledger-dirs", str(ledgers))
+    with running(tmp_path, *more) as bookie:
+        assert bookie.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+        assert list(journal.glob("current/*.txn"))
+        cookie = (ledgers / "current/VERSION").read_text()
+        assert f'journalDir: "{journal}"' in cookie
+        assert f'ledgerDirs: "1\\t{ledgers}"' in cookie
+        other = Path(tmp_path / "other")
+        other.mkdir()
+        command = [MAGNETAR, "bookie", "--data-dir", str(other), "--port", "0", *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2
+        assert f"{journal} is in use by another process" in done.stderr
+    with running(tmp_path, *more) as bookie:
+        assert bookie.ask(Read(1, 0)).status is Status.OK  # type: ignore[attr-defined]
+    command = [MAGNETAR, "bookie", "--data-dir", str(tmp_path / "data"), "--bookie-id", "b1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "is empty" in done.stderr) == (2, True)
+
+
+def test_several_ledger_directories_are_not_there_yet() -> None:
+    result = CliRunner().invoke(root, ["bookie", "--ledger-dirs", "a,b"])
+    assert isinstance(result.exception, OperatorError)
