@@ -26,11 +26,10 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-import msgspec
-
 from magnetar.bookie.format import records
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.structs import FrozenLeafStruct, FrozenStruct
 from magnetar.core.native import quickest
 
 LENGTH_BYTES: Final = 4
@@ -68,7 +67,7 @@ _pack = quickest(records.pack, "magnetar.bookie.format.compiled")
 _unpack = quickest(records.unpack, "magnetar.bookie.format.compiled")
 
 
-class Run(msgspec.Struct, frozen=True, gc=False):
+class Run(FrozenLeafStruct, frozen=True, gc=False):
     """Records of one ledger with consecutive ids."""
 
     ledger_id: int
@@ -117,7 +116,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
         return found
 
 
-class DigestHeader(msgspec.Struct, frozen=True):
+class DigestHeader(FrozenStruct, frozen=True):
     """The 32 bytes before an entry's digest."""
 
     ledger_id: int

@@ -17,10 +17,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
-from msgspec import Struct
-
 from magnetar.core.dispatch.murmur import murmur3
 from magnetar.core.kernel.errors import HashRangeTaken
+from magnetar.core.kernel.structs import FrozenStruct
 
 HASHES: Final = 65_536
 SEPARATOR: Final = "\0"
@@ -28,7 +27,7 @@ SEPARATOR: Final = "\0"
 RANGES_PER_CONSUMER_MAX: Final = 1_000
 
 
-class Division(Struct, frozen=True):
+class Division(FrozenStruct, frozen=True):
     """How hashes are divided among consumers that choose no ranges."""
 
     ring: bool = True

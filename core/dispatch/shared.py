@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
-from msgspec import Struct
+from magnetar.core.kernel.structs import FrozenStruct
 
 TURN_ENTRIES_MAX: Final = 20
 """The size of a turn."""
@@ -34,7 +34,7 @@ class Permitted(Protocol):
 C = TypeVar("C", bound=Permitted)
 
 
-class Share(Struct, Generic[C], frozen=True):
+class Share(FrozenStruct, Generic[C], frozen=True):
     """Entries `start`..`start + count` (exclusive) go to `consumer`."""
 
     consumer: C

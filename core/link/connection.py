@@ -10,7 +10,7 @@ to pause, or after the end; `session.closed` is called exactly once.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from magnetar.core.link.memory.pauses import PAUSE_STORING
 from magnetar.core.link.partial_frame import PartialFrame
 from magnetar.core.link.poller import READ, WRITE
 from magnetar.core.link.sockets import probe, send, unsent
-from magnetar.core.link.wire import NO_WIRE, Session, Wire
+from magnetar.core.link.wire import NO_WIRE, Piece, Session, Wire
 
 if TYPE_CHECKING:
     from magnetar.core.link.loop import Link
@@ -82,7 +82,7 @@ class Connection:
         self.partial = PartialFrame(self)
         self.received_bytes = 0
         self.storing_bytes = 0
-        self.outbox: list[bytes] = []
+        self.outbox: list[Piece] = []
         self.outbox_bytes = 0
         self.packed_bytes = 0
         """Bytes packed since the last flush, as reported by `packed`."""
@@ -320,7 +320,7 @@ class Connection:
         elif was_congested or self.passed_by:
             self._settle_pressure(was_congested)
 
-    def _wait_with(self, packed: list[bytes], was_congested: bool) -> None:
+    def _wait_with(self, packed: Sequence[Piece], was_congested: bool) -> None:
         """Put bytes into the outbox, and send as far as the socket takes them."""
         size = sum(map(len, packed))
         self.link.outgoing.add(size)
@@ -329,15 +329,16 @@ class Connection:
             self.outbox += packed
             self._settle_pressure(was_congested)
         else:
-            self.outbox = packed
+            self.outbox = list(packed)
             self.drain(was_congested)
 
-    def _send_at_once(self, packed: list[bytes]) -> list[bytes]:
+    def _send_at_once(self, packed: Sequence[Piece]) -> Sequence[Piece]:
         """Send when nothing waits, the common case; returns what the socket refused, or all if that
         is too much for one buffer.
         """
-        if len(packed) == 1:
-            data = packed[0]
+        first = packed[0]
+        if len(packed) == 1 and isinstance(first, bytes):
+            data = first
         elif sum(map(len, packed)) <= JOIN_BYTES_MAX:
             data = b"".join(packed)
         else:
@@ -379,7 +380,7 @@ class Connection:
     def _leave(self, reason: str) -> None:
         """Everything is sent: send the farewell, and linger."""
         farewell, self._farewell = self._farewell, None
-        self.outbox = farewell() if farewell is not None else []
+        self.outbox = list(farewell()) if farewell is not None else []
         if not self.outbox:
             self.link.linger(self, reason)
             return
@@ -408,11 +409,13 @@ class Connection:
 
     def _send_once(self) -> int:
         outbox = self.outbox
-        if len(outbox) == 1:
-            return send(self.fd, outbox[0])
+        first = outbox[0]
+        if len(outbox) == 1 and isinstance(first, bytes):
+            return send(self.fd, first)
         if self.outbox_bytes <= JOIN_BYTES_MAX:
-            self.outbox = [b"".join(outbox)]
-            return send(self.fd, self.outbox[0])
+            data = b"".join(outbox)
+            self.outbox = [data]
+            return send(self.fd, data)
         return self.socket.sendmsg(outbox[:PIECES_MAX])
 
     def _forget_sent(self, sent: int) -> None:

@@ -41,11 +41,11 @@ from itertools import islice
 from typing import Final
 
 import trio
-from msgspec import Struct
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.kernel.errors import PeerLeft, WireError
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.link import foreign_protocols
 from magnetar.core.link.acceptor import Accepted, Acceptor
 from magnetar.core.link.backend import NO_BACKEND, Backend
@@ -82,7 +82,7 @@ SWEEPS_PER_TURN: Final = 16
 """The most sweeps before that, if the clock stands still."""
 
 
-class LinkStatistics(Struct, frozen=True):
+class LinkStatistics(FrozenStruct, frozen=True):
     """A snapshot for metrics, logs and tests."""
 
     connections: int

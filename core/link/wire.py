@@ -17,6 +17,9 @@ from typing import Any, Final, Protocol
 
 from magnetar.core.link.large_frame import LargeFrame
 
+Piece = bytes | memoryview
+"""Bytes to be sent; of an entry that is large, a view."""
+
 
 class Wire(Protocol):
     """One connection's protocol, without its socket."""
@@ -64,8 +67,8 @@ class Wire(Protocol):
         """The events since the last call."""
         ...
 
-    def take_outgoing(self) -> list[bytes]:
-        """The packed bytes, in order; the caller owns the list."""
+    def take_outgoing(self) -> Sequence[Piece]:
+        """The packed bytes, in order."""
         ...
 
 
@@ -91,8 +94,8 @@ class NoWire:
     def take_events(self) -> Sequence[Any]:
         return ()
 
-    def take_outgoing(self) -> list[bytes]:
-        return []
+    def take_outgoing(self) -> Sequence[Piece]:
+        return ()
 
 
 NO_WIRE: Final = NoWire()

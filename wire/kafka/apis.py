@@ -15,6 +15,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from magnetar.core.kernel.errors import WireError
+from magnetar.core.link.wire import Piece
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec import reader
 from magnetar.wire.kafka.codec.declare import Message, Request, Response
@@ -175,7 +176,7 @@ def decode_request(key: int, version: int, data: bytes, at: int) -> Request | No
     return request
 
 
-def encode_response(key: int, version: int, correlation_id: int, response: Response) -> list[bytes]:
+def encode_response(key: int, version: int, correlation_id: int, response: Response) -> list[Piece]:
     """Encode the frame of a response, in pieces."""
     pieces = _encoder(key, version)(response)
     tags = _NO_TAGS if _has_tags(key, version) else b""
@@ -199,7 +200,8 @@ def encode_listed(
     `request` is key, version and correlation id.
     """
     key, version, number = request
-    header, *pieces = encode_response(key, version, number, response)
+    pieces = encode_response(key, version, number, response)
+    header = bytes(pieces.pop(0))
     bare = b"".join(pieces)
     if _api(key, version).is_flexible(version):
         assert bare.endswith(_NOTHING_LISTED + _NO_TAGS), "the list is not the last field"

@@ -18,6 +18,7 @@ from typing import Final
 from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.kernel.errors import Corrupted, WireError
 from magnetar.core.link.large_frame import LargeFrame
+from magnetar.core.link.wire import Piece
 from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.api_keys import PRODUCE
 from magnetar.wire.kafka.codec.declare import Request, Response
@@ -69,7 +70,7 @@ class KafkaRequest:
         """The memory that it counts for until it is answered (`KafkaSession.weigh`)."""
         self.storing = False
         """Whether the memory counts as on its way to storage."""
-        self.pieces: list[bytes] | None = None
+        self.pieces: list[Piece] | None = None
         """The packed response; None before it is packed, empty if there is none."""
 
     @property
@@ -131,7 +132,7 @@ class KafkaWire:
         self._requests: list[KafkaRequest] = []
         self._line: deque[KafkaRequest] = deque()
         """Requests whose responses are not sent, in order."""
-        self._outgoing: list[bytes] = []
+        self._outgoing: list[Piece] = []
         self._begun: tuple[Shape, bytes] | None = None
         """The shape of a request whose records are being received, and the bytes before them."""
         self.shapes = Shapes()
@@ -237,24 +238,26 @@ class KafkaWire:
 
     # -- out ----------------------------------------------------------------------------------
 
-    def answer(self, request: KafkaRequest, response: Response | list[bytes] | None) -> None:
+    def answer(
+        self, request: KafkaRequest, response: Response | list[bytes] | list[Piece] | None
+    ) -> None:
         """Pack a response, which may be encoded or None; it is sent when its turn comes."""
-        pieces = []
+        pieces: list[Piece] = []
         if isinstance(response, list):
-            pieces = response
+            pieces += response
         elif response is not None:
             key, version, number = request.key, request.version, request.correlation_id
-            pieces = apis.encode_response(key, version, number, response)
+            pieces += apis.encode_response(key, version, number, response)
         self.answer_packed(request, pieces)
 
-    def answer_packed(self, request: KafkaRequest, pieces: list[bytes]) -> None:
+    def answer_packed(self, request: KafkaRequest, pieces: list[Piece]) -> None:
         """Pack a response that is encoded already."""
         request.pieces = pieces
         line = self._line
         while line and line[0].pieces is not None:
             self._outgoing += line.popleft().pieces or ()
 
-    def take_outgoing(self) -> list[bytes]:
+    def take_outgoing(self) -> list[Piece]:
         """The responses whose turn has come, in order."""
         taken, self._outgoing = self._outgoing, []
         return taken

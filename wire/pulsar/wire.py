@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from magnetar.core.kernel.errors import WireError
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.link.large_frame import LargeFrame
 from magnetar.wire.pulsar import commands, events, hot, replies
@@ -59,7 +58,7 @@ HOT: Final[Mapping[bytes, HotParser]] = {
 """Decoders by the first bytes of a command, used while OPEN."""
 
 
-class WireOptions(Struct, frozen=True):
+class WireOptions(FrozenStruct, frozen=True):
     """The options of the wire."""
 
     message_bytes_max: int = MESSAGE_BYTES_MAX

@@ -23,8 +23,6 @@ from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Final, Protocol
 
-from msgspec import Struct
-
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.journal.groups import BATCH_BYTES_MAX, Batch, CommitGroups, Item
@@ -34,6 +32,7 @@ from magnetar.bookie.server.journal.thread_writer import ThreadWriter
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import Histogram
 from magnetar.core.kernel.errors import StorageFailed, StorageFull
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.ledger_store import Done
 from magnetar.core.ports.machine import Machine
@@ -44,7 +43,7 @@ FEW: Final = 3
 """Appends of a group that are called at once: those of a few sweeps, a millisecond or two."""
 
 
-class JournalStatistics(Struct, frozen=True):
+class JournalStatistics(FrozenStruct, frozen=True):
     """A snapshot."""
 
     groups: int

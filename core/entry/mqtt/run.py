@@ -19,9 +19,8 @@ from collections.abc import Iterator, Sequence
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.structs import FrozenStruct
 
 LAYOUT: Final = 1
 HAS_PROPERTIES: Final = 1
@@ -57,7 +56,7 @@ class StoredPublish(NamedTuple):
         return bool(self.first & RETAIN)
 
 
-class PublishRun(Struct, frozen=True):
+class PublishRun(FrozenStruct, frozen=True):
     """A run with a parsed header."""
 
     data: bytes

@@ -23,10 +23,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import trio
-from msgspec import Struct
 
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.cursor.acks import AckState, Range
 from magnetar.core.ledger.cursor.cursor_store import CursorRecord
@@ -48,7 +48,7 @@ RETRY_SECONDS: Final = 1.0
 """Pause before a save that failed is tried again."""
 
 
-class CursorStatistics(Struct, frozen=True):
+class CursorStatistics(FrozenStruct, frozen=True):
     """A snapshot for internal stats."""
 
     mark_delete: Position

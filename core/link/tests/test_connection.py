@@ -4,6 +4,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 import trio.testing
 
@@ -143,3 +144,17 @@ async def test_a_silent_peer_is_probed_by_the_system() -> None:
         assert connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         bench.link.drop(connection, "the test is over")
         connection.probe()  # changes nothing
+
+
+async def test_a_large_view_is_sent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a wire packs need not be bytes: a large entry is sent from where it lies."""
+    entry = bytes(range(250)) * 4_000
+    async with answered(LinkLimits()) as (bench, stream):
+        connection = bench.connections[0]
+        packed = [memoryview(entry)]
+        monkeypatch.setattr(
+            connection.wire, "take_outgoing", lambda: [packed.pop()] if packed else []
+        )
+        connection.touch()
+        assert await receive_exactly(stream, len(entry)) == entry
+        assert not connection.outbox

@@ -99,3 +99,15 @@ def test_no_interpreted_class_has_a_compiled_base() -> None:
                     if home and f"magnetar.{home} import" in text:
                         wrong.append(f"{module}.{node.name} inherits from {home}")
     assert wrong == []
+
+
+def test_structs_of_compiled_modules_inherit_their_options() -> None:
+    """What a class statement says beside its bases is lost (`core/kernel/structs.py`)."""
+    lost = [
+        f"{module}.{node.name}"
+        for module in hot()
+        for node in classes(module)
+        if node.keywords and {"Struct", "msgspec.Struct"} & {ast.unparse(b) for b in node.bases}
+    ]
+    assert lost == []
+    assert answer("it.LinkStatistics.__struct_config__.frozen", MAGNETAR_PURE="0") == "True"

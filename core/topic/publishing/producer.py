@@ -6,10 +6,9 @@ import enum
 from collections.abc import Mapping
 from typing import Protocol
 
-from msgspec import Struct
-
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.rates import Inflow, Rates
+from magnetar.core.kernel.structs import FrozenStruct
 
 
 class AccessMode(enum.Enum):
@@ -37,7 +36,7 @@ class ProducerSink(Protocol):
         ...
 
 
-class ProducerRequest(Struct, frozen=True):
+class ProducerRequest(FrozenStruct, frozen=True):
     """How a client asks to attach."""
 
     name: str

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from msgspec import Struct
-
 from magnetar.core.kernel.rates import Outflow, Rates
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.ports.ledger_store import Done
@@ -133,7 +132,7 @@ class Sink(Protocol):
         ...
 
 
-class ConsumerRequest(Struct, frozen=True):
+class ConsumerRequest(FrozenStruct, frozen=True):
     """How a client asks to attach."""
 
     name: str

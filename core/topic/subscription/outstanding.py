@@ -21,9 +21,9 @@ from collections.abc import Callable
 from typing import Final
 
 import trio
-from msgspec import Struct
 
 from magnetar.core.entry.forms import NATIVE
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -43,7 +43,7 @@ Left = Callable[[Position, Consumer | None], None]
 """Called when a consumer no longer holds an entry, or an entry that none held is acknowledged."""
 
 
-class SharedLimits(Struct, frozen=True):
+class SharedLimits(FrozenStruct, frozen=True):
     """The limits of a shared subscription."""
 
     unacked_max: int = 200_000

@@ -23,7 +23,7 @@ from magnetar.wire.kafka.codec.source import (
     size_code,
 )
 
-Encode = Callable[[Any], list[bytes]]
+Encode = Callable[[Any], list[bytes | memoryview]]
 """Takes a value; returns its bytes in pieces, which the sender joins."""
 
 

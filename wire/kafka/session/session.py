@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthorized
 from magnetar.core.link.memory.pauses import PAUSE_LATER, PAUSE_PUBLISHES
+from magnetar.core.link.wire import Piece
 from magnetar.wire.kafka.api_keys import FETCH, PRODUCE, ApiKey
 from magnetar.wire.kafka.codec.declare import Response
 from magnetar.wire.kafka.session import rights
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Reply = Response | list[bytes] | None
+Reply = Response | list[bytes] | list[Piece] | None
 """A response, the pieces of one that is encoded already, or None for none."""
 
 IDLE_SECONDS: Final = 600.0

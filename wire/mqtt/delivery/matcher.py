@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from msgspec import Struct
-
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.wire.mqtt.matching.filter_tree import FilterTree
 from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX
 
@@ -42,7 +41,7 @@ def stored_size(filter: str) -> int:
     return STORED_BYTES + len(filter.encode())
 
 
-class TopicSubscription(Struct, frozen=True):
+class TopicSubscription(FrozenStruct, frozen=True):
     """A subscription that is not shared (3.8.3.1)."""
 
     filter: str
@@ -65,7 +64,7 @@ class Grant(NamedTuple):
 Subscriber = TypeVar("Subscriber")
 
 
-class Match(Struct, Generic[Subscriber], frozen=True):
+class Match(FrozenStruct, Generic[Subscriber], frozen=True):
     """A session that gets the messages of a topic."""
 
     subscriber: Subscriber

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from msgspec import Struct
+from magnetar.core.kernel.structs import LeafStruct
 
 Message = TypeVar("Message")
 Item = TypeVar("Item", covariant=True)
@@ -38,7 +38,7 @@ class MessageSequence(Protocol[Item]):
     def __getitem__(self, place: int, /) -> Item: ...
 
 
-class InFlight(Struct, Generic[Message], gc=False):
+class InFlight(LeafStruct, Generic[Message], gc=False):
     """One message in flight. It is part of no reference cycle."""
 
     message: Message

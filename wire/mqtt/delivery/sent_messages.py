@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from msgspec import Struct
-
+from magnetar.core.kernel.structs import FrozenLeafStruct
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.delivery.feed import MessagePlace
 from magnetar.wire.mqtt.delivery.stored_messages import Messages
@@ -47,7 +46,7 @@ class SharingGroup(Protocol):
         ...
 
 
-class Sent(Struct, frozen=True, gc=False):
+class Sent(FrozenLeafStruct, frozen=True, gc=False):
     """A message in flight. It is part of no reference cycle once its connection is closed."""
 
     source: MessageSource

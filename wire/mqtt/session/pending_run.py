@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 if TYPE_CHECKING:
     from magnetar.core.kernel.errors import BrokerError
     from magnetar.core.ledger.log.chain import Position
     from magnetar.wire.mqtt.delivery.logs import MqttLog
 
 
-class PendingRun(Struct, eq=False):
+class PendingRun:
     """One run until it is acknowledged."""
 
-    log: MqttLog | None
-    size: int = 0
-    messages: int = 0
-    """How many wait for storage."""
-    position: Position | None = None
-    """Its entry, when that is stored."""
-    ones: list[int] = []
-    """Identifiers of QoS 1."""
-    twos: list[int] = []
-    """New identifiers of QoS 2."""
-    id_bytes: int = 0
-    """What they have taken of the memory for unreleased ones; none if it was refused."""
-    waits: int = 1
-    """How many writes it waits for: its retained messages, and the entry."""
-    error: BrokerError | None = None
+    __slots__ = (
+        "error",
+        "id_bytes",
+        "log",
+        "messages",
+        "ones",
+        "position",
+        "size",
+        "twos",
+        "waits",
+    )
+
+    def __init__(self, log: MqttLog | None, size: int = 0, messages: int = 0) -> None:
+        self.log = log
+        self.size = size
+        self.messages = messages
+        """How many wait for storage."""
+        self.position: Position | None = None
+        """Its entry, when that is stored."""
+        self.ones: list[int] = []
+        """Identifiers of QoS 1."""
+        self.twos: list[int] = []
+        """New identifiers of QoS 2."""
+        self.id_bytes = 0
+        """What they have taken of the memory for unreleased ones; none if it was refused."""
+        self.waits = 1
+        """How many writes it waits for: its retained messages, and the entry."""
+        self.error: BrokerError | None = None

@@ -10,6 +10,7 @@ from magnetar.wire.kafka.partition.inspectors import Account
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
+    from magnetar.core.link.wire import Piece
     from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.codec.declare import Response
     from magnetar.wire.kafka.partition.inspectors import Inspectors
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 class Replies(Protocol):
     """The session of one connection, as far as Produce uses it."""
 
-    def answer(self, request: KafkaRequest, response: Response | list[bytes] | None) -> None:
+    def answer(
+        self, request: KafkaRequest, response: Response | list[bytes] | list[Piece] | None
+    ) -> None:
         """Pack the response. None is for acks=0, which has no response."""
         ...
 
