@@ -293,6 +293,16 @@ async def test_with_the_session_goes_the_proof(zookeeper) -> None:
         assert await store.put("/proof-again", b"1", ABSENT) == 0
 
 
+async def test_a_slot_that_is_gone_proves_nothing(zookeeper) -> None:
+    """ZooKeeper has ended the session, and has not said so yet: the write has not happened."""
+    async with through_a_cutter(zookeeper) as (store, _, peer):
+        await store.put("/slotless", b"0", ABSENT)
+        for name in peer.get_children("/magnetar-writers"):
+            peer.delete(f"/magnetar-writers/{name}")
+        assert await store.put("/slotless", b"1", 0) == 1
+        assert await store.get("/slotless") == Versioned(b"1", 1)
+
+
 def token() -> trio.lowlevel.TrioToken:
     return trio.lowlevel.current_trio_token()
 

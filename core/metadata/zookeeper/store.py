@@ -217,13 +217,23 @@ class ZooKeeperMetadata:
 async def open_zookeeper(
     address: ZooKeeperAddress, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> AsyncIterator[ZooKeeperMetadata]:
-    """The metadata of a cluster, for as long as the block lasts."""
+    """The metadata of a cluster, for as long as the block lasts.
+
+    `StorageFailed` if there is no ZooKeeper: by itself, for operators read it.
+    """
+    failure: StorageFailed | None = None
     async with trio.open_nursery() as nursery:
         store = ZooKeeperMetadata(address, timeout_seconds, nursery)
         try:
-            await store.connected()
-            nursery.start_soon(store.run)
-            yield store
+            try:
+                await store.connected()
+            except StorageFailed as error:
+                failure = error
+            else:
+                nursery.start_soon(store.run)
+                yield store
         finally:
             await store.close()
             nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
