@@ -15,6 +15,7 @@ from kazoo.client import KazooClient
 from interop_tests.bookkeeper.cut import Cutter
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound, StorageFailed
 from magnetar.core.metadata.zookeeper.addresses import parse
+from magnetar.core.metadata.zookeeper.sessions import ZooKeeperStatistics
 from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
@@ -47,11 +48,13 @@ async def test_a_lease_is_given_up_while_zookeeper_is_silent(own_zookeeper) -> N
     loss = Loss()
     async with opened(own_zookeeper) as store:
         await store.lease("/lease", b"", loss)
+        assert store.statistics() == ZooKeeperStatistics(True, 0, 1, 0)
         own_zookeeper.freeze()
         frozen = trio.current_time()
         with trio.fail_after(10):
             await loss.event.wait()
         assert loss.at - frozen < SESSION_SECONDS * 0.9, "ZooKeeper waits longer"
+        assert store.statistics() == ZooKeeperStatistics(False, 1, 0, 0)
         own_zookeeper.thaw()
         other = Loss()
         with trio.fail_after(20):

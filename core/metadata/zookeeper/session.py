@@ -204,6 +204,11 @@ class ZooKeeperSession:
         if self._connection.connection_stopped.is_set():
             self._client.close()
 
+    @property
+    def waiting(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._asked)
+
     def is_silent(self) -> bool:
         """Whether requests of a session timeout ago have no answer, on a connection that stands.
 

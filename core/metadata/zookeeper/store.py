@@ -35,7 +35,7 @@ from magnetar.core.metadata.zookeeper import names
 from magnetar.core.metadata.zookeeper.addresses import ZooKeeperAddress
 from magnetar.core.metadata.zookeeper.nodes import Nodes
 from magnetar.core.metadata.zookeeper.session import AnswerLost, ZooKeeperSession
-from magnetar.core.metadata.zookeeper.sessions import ZooKeeperSessions
+from magnetar.core.metadata.zookeeper.sessions import ZooKeeperSessions, ZooKeeperStatistics
 from magnetar.core.metadata.zookeeper.slots import PAUSE_SECONDS, WRITERS, Slots, Unproven
 from magnetar.core.metadata.zookeeper.watches import Watches, is_below
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
@@ -196,6 +196,9 @@ class ZooKeeperMetadata:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._sessions.keep)
             nursery.start_soon(self._sessions.guard)
+
+    def statistics(self) -> ZooKeeperStatistics:
+        return self._sessions.statistics()
 
     async def connected(self) -> None:
         """Wait for the first connection, and create the root of all paths."""
