@@ -23,6 +23,8 @@ ALONE = tuple(
 ROUGH = (
     *("crash", "kafka/crash", "mqtt/crash", "hostile", "test_start.py"),
     "bookkeeper/test_zookeeper_faults.py",
+    "bookkeeper/test_zookeeper_ensemble.py",
+    "bookkeeper/test_zookeeper_registration.py",
     *(
         f"{suite}/test_crash.py"
         for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go", "mqtt/java")

@@ -24,6 +24,7 @@ from magnetar.core.kernel.errors import (
     Corrupted,
     LedgerNotFound,
     NotFound,
+    StorageFailed,
 )
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
@@ -48,11 +49,17 @@ class ClusterLedgers:
         return *ledger_metadata.decode(found.value), found.version
 
     async def create(self, ledger_id: int, ledger: LedgerMetadata) -> None:
-        """`AlreadyExists` if the id is taken. `cToken` must be of this creation alone: by it the
-        store tells our node, whose creation was not answered, from one of another client.
+        """`AlreadyExists` if the id is taken. `cToken` must be of this creation alone: it tells our
+        node, if the store does not know whether it created it, from one of another client.
         """
         path = self._cluster.ledger(ledger_id)
-        await self._store.put(path, ledger_metadata.encode(ledger), ABSENT)
+        data = ledger_metadata.encode(ledger)
+        try:
+            await self._store.put(path, data, ABSENT)
+        except StorageFailed:
+            found = await self._store.get(path)
+            if found is None or found.value != data:
+                raise
 
     async def change(
         self, ledger_id: int, transform: Callable[[LedgerMetadata], bool]

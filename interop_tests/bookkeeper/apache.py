@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from interop_tests import maven
 from interop_tests.bookkeeper.bookshell import HERE, LOGGING, OPENED
+from interop_tests.bookkeeper.zookeeper import free_port
 
 START_SECONDS = 60
 STARTED = "Started component {component=bookie-server}"
@@ -30,11 +30,6 @@ zkTimeout=2000
 journalPreAllocSizeMB=1
 journalMaxBackups=0
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 class ApacheBookie:

@@ -1,8 +1,9 @@
 """A door before ZooKeeper that breaks a connection at a chosen moment.
 
-It forwards bytes in both directions. Once armed, it waits for the next write: a create, a delete or
-a setData (also the sequential ones). It breaks the connection either before the request reaches
-ZooKeeper or when its answer comes back, which the client does not get; and calls something first.
+It forwards bytes in both directions. Once armed, it waits for the next write of the store: the
+transaction of a write and its proof, or a sequential create. It breaks the connection either before
+the request reaches ZooKeeper, or when its answer comes back, which the client does not get. It can
+call something first.
 """
 
 import contextlib
@@ -12,8 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Self
 
-WRITES = (1, 2, 5, 15)
-"""create, delete, setData, create2."""
+CREATE, SET_DATA, MULTI = 1, 5, 14
+SLOTS = b"/magnetar-writers/"
 
 
 def nothing() -> None:
@@ -111,7 +112,12 @@ class _Link:
 
     def _requested(self, body: bytes) -> bool:
         xid, kind = struct.unpack_from(">ii", body)
-        if kind not in WRITES or xid < 0:
+        if kind == MULTI:
+            (first,) = struct.unpack_from(">i", body, 8)
+            is_write = first == SET_DATA
+        else:
+            is_write = kind == CREATE and SLOTS not in body
+        if not is_write or xid < 0:
             return True
         before = self._cutter.take("request")
         if before is not None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 
 import pytest
 import trio
@@ -14,6 +15,7 @@ from kazoo.client import KazooClient
 from interop_tests.bookkeeper.cut import Cutter
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound, StorageFailed
 from magnetar.core.metadata.zookeeper.addresses import parse
+from magnetar.core.metadata.zookeeper.sessions import ZooKeeperStatistics
 from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
@@ -46,11 +48,13 @@ async def test_a_lease_is_given_up_while_zookeeper_is_silent(own_zookeeper) -> N
     loss = Loss()
     async with opened(own_zookeeper) as store:
         await store.lease("/lease", b"", loss)
+        assert store.statistics() == ZooKeeperStatistics(True, 0, 1, 0)
         own_zookeeper.freeze()
         frozen = trio.current_time()
         with trio.fail_after(10):
             await loss.event.wait()
         assert loss.at - frozen < SESSION_SECONDS * 0.9, "ZooKeeper waits longer"
+        assert store.statistics() == ZooKeeperStatistics(False, 1, 0, 0)
         own_zookeeper.thaw()
         other = Loss()
         with trio.fail_after(20):
@@ -166,14 +170,20 @@ def lease_holder(server, path: str) -> Iterator[subprocess.Popen[str]]:
             child.kill()
 
 
-async def test_a_caller_that_is_cancelled_has_written_all_the_same(own_zookeeper) -> None:
-    async with opened(own_zookeeper, session_seconds=10) as store:
+async def test_a_caller_that_is_cancelled_knows_what_became_of_its_write(zookeeper) -> None:
+    known: list[int] = []
+
+    async def write(store) -> None:
+        known.append(await store.put("/cancelled", b"1", ABSENT))
+
+    async with opened(zookeeper, session_seconds=10) as store:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(store.put, "/a", b"1", ABSENT)
+                nursery.start_soon(write, store)
                 await trio.testing.wait_all_tasks_blocked()  # it waits for its answer
                 scope.cancel()
-        assert await store.get("/a") == Versioned(b"1", 0)
+        assert known == [0]
+        assert await store.get("/cancelled") == Versioned(b"1", 0)
 
 
 async def test_a_half_open_connection_is_left(zookeeper) -> None:
@@ -247,18 +257,57 @@ async def test_a_write_that_another_has_won_meanwhile(zookeeper) -> None:
         assert cutter.cuts == 2
 
 
-async def test_what_proves_nothing_is_not_guessed(zookeeper) -> None:
-    """Our write may have been the one that another has written over, or the other's."""
+async def test_what_others_write_does_not_mislead(zookeeper) -> None:
+    """Our write happened, and was written over; or it did not, and theirs has the same bytes."""
     async with through_a_cutter(zookeeper) as (store, cutter, peer):
-        await store.put("/unsure", b"0", ABSENT)
-        cutter.cut_answer(lambda: peer.set("/unsure", b"theirs"))
-        with pytest.raises(StorageFailed, match="not known whether this server wrote it"):
-            await store.put("/unsure", b"ours", 0)
-        # a claim writes the bytes that were there, and so does another's claim
-        await store.put("/claimed", b"same", ABSENT)
-        cutter.cut_request(lambda: peer.set("/claimed", b"same"))
-        with pytest.raises(StorageFailed, match="not known whether this server wrote it"):
-            await store.put("/claimed", b"same", 0)
+        await store.put("/misled", b"0", ABSENT)
+        cutter.cut_answer(lambda: peer.set("/misled", b"theirs"))
+        assert await store.put("/misled", b"ours", 0) == 1
+        cutter.cut_request(lambda: peer.set("/misled", b"same"))
+        with pytest.raises(BadVersion):
+            await store.put("/misled", b"same", 2)
+        cutter.cut_request(lambda: peer.create("/misled-too", b"same"))
+        with pytest.raises(AlreadyExists):
+            await store.put("/misled-too", b"same", ABSENT)
+        cutter.cut_answer(lambda: peer.delete("/misled-too"))
+        assert await store.put("/misled-too", b"1", 0) == 1
+        assert await store.get("/misled-too") is None
+        assert cutter.cuts == 4
+
+
+async def test_with_the_session_goes_the_proof(zookeeper) -> None:
+    """Then it is not guessed: the caller hears that nobody knows."""
+    async with through_a_cutter(zookeeper) as (store, cutter, peer):
+        lose = partial(store._sessions.lose, "the test says so")
+        await store.put("/proof", b"0", ABSENT)
+        for path, call in (
+            ("/proof", lambda: store.put("/proof", b"same", 0)),
+            ("/proof-new", lambda: store.put("/proof-new", b"same", ABSENT)),
+            ("/proof-gone", lambda: store.delete("/proof-gone", 0)),
+        ):
+            peer.ensure_path("/proof-gone")
+            cutter.cut_answer(partial(trio.from_thread.run_sync, lose, trio_token=token()))
+            if path == "/proof-gone":
+                await call()
+            else:
+                with pytest.raises(StorageFailed, match="is not known whether this server"):
+                    await call()
+        cutter.cut_request(partial(trio.from_thread.run_sync, lose, trio_token=token()))
+        assert await store.put("/proof-again", b"1", ABSENT) == 0
+
+
+async def test_a_slot_that_is_gone_proves_nothing(zookeeper) -> None:
+    """ZooKeeper has ended the session, and has not said so yet: the write has not happened."""
+    async with through_a_cutter(zookeeper) as (store, _, peer):
+        await store.put("/slotless", b"0", ABSENT)
+        for name in peer.get_children("/magnetar-writers"):
+            peer.delete(f"/magnetar-writers/{name}")
+        assert await store.put("/slotless", b"1", 0) == 1
+        assert await store.get("/slotless") == Versioned(b"1", 1)
+
+
+def token() -> trio.lowlevel.TrioToken:
+    return trio.lowlevel.current_trio_token()
 
 
 async def test_a_deletion_does_not_hit_what_was_created_since(zookeeper) -> None:

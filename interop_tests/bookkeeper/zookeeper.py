@@ -1,4 +1,4 @@
-"""A real ZooKeeper server of one node, from the jars of Apache BookKeeper's shell.
+"""Real ZooKeeper servers, from the jars of Apache BookKeeper's shell: one, or several together.
 
 It ticks ten times as fast as a default one, so that sessions of one second are allowed. A test may
 stop it, kill it, and start it again on the same port with what it had stored.
@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,19 +42,23 @@ appender.out.layout.pattern = %d %p %c{1} %m %throwable%n
 class ZooKeeper:
     """One server; `address` is what clients connect to."""
 
-    def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+    def __init__(self, directory: Path, number: int = 0, peers: Sequence[str] = ()) -> None:
+        """`peers` are the lines of all servers of an ensemble, of which this is one."""
+        (directory / "data").mkdir(parents=True, exist_ok=True)
+        if peers:
+            (directory / "data/myid").write_text(str(number))
+        self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
+        self._peers = peers
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start it and wait until it answers."""
+    def start(self, wait: bool = True) -> None:
+        """Start it, and wait until it answers."""
         configuration = self._directory / "zoo.cfg"
         configuration.write_text(
             CONFIGURATION.format(directory=self._directory / "data", port=self.port)
+            + "".join(self._peers)
         )
         (self._directory / "log4j2.properties").write_text(LOGGING)
         jars = maven.build(HERE) / "jars"
@@ -69,6 +73,12 @@ class ZooKeeper:
                 ],
                 stdout=log, stderr=log,
             )  # fmt: skip
+        if wait:
+            self.wait()
+
+    def wait(self) -> None:
+        """Until it answers; in an ensemble, until there is a leader."""
+        assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():
             assert self._process.poll() is None, self.log()
@@ -76,12 +86,20 @@ class ZooKeeper:
             time.sleep(0.05)
 
     def _answers(self) -> bool:
+        return "Mode: " in self._command(b"srvr")
+
+    def is_leader(self) -> bool:
+        return "Mode: leader" in self._command(b"srvr")
+
+    def _command(self, word: bytes) -> str:
+        """The answer to one of ZooKeeper's four letter words; nothing if there is none."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as asked:
-                asked.sendall(b"ruok")
-                return asked.recv(4) == b"imok"
+                asked.sendall(word)
+                with asked.makefile() as answer:
+                    return answer.read()
         except OSError:
-            return False
+            return ""
 
     def log(self) -> str:
         return (self._directory / "log").read_text(errors="replace")
@@ -106,6 +124,29 @@ class ZooKeeper:
         if self._process is not None:
             self.thaw()
             self.kill()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def ensemble(directory: Path, count: int = 3) -> Iterator[list[ZooKeeper]]:
+    """Servers that agree by majority."""
+    peers = [f"server.{i}=127.0.0.1:{free_port()}:{free_port()}\n" for i in range(1, count + 1)] + [
+        "initLimit=50\nsyncLimit=20\n"
+    ]
+    servers = [ZooKeeper(directory / str(i), i, peers) for i in range(1, count + 1)]
+    try:
+        for server in servers:
+            server.start(wait=False)
+        for server in servers:
+            server.wait()
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
 
 
 @contextmanager

@@ -40,7 +40,6 @@ PURE = (
     "bookie/format/*",
     "bookie/cluster/handshake.py",
     "core/metadata/zookeeper/addresses.py",
-    "core/metadata/zookeeper/memory.py",
     "core/metadata/zookeeper/names.py",
     "core/metadata/zookeeper/requests.py",
     "core/metadata/zookeeper/watches.py",
@@ -80,6 +79,7 @@ COVERED_ELSEWHERE = {
     "core/metadata/zookeeper/nodes.py": "interop_tests/bookkeeper/test_zookeeper_faults.py",
     "core/metadata/zookeeper/session.py": "interop_tests/bookkeeper/test_zookeeper_faults.py",
     "core/metadata/zookeeper/sessions.py": "interop_tests/bookkeeper/test_zookeeper_faults.py",
+    "core/metadata/zookeeper/slots.py": "interop_tests/bookkeeper/test_zookeeper_faults.py",
     "core/metadata/zookeeper/store.py": "interop_tests/bookkeeper/test_zookeeper_store.py",
 }
 """Modules that are tested through another one: a whole process, protobuf's own codec (which core

@@ -5,35 +5,36 @@
   Apache's clients on the way have empty data: they are values here, and stay.
 - A value that is deleted and has children becomes such a node, and its version goes on from there.
 
-Lost answers. When a connection breaks, a request may have been carried out or not, and may even be
-later, while the next connection is used. So the store sends it again: every write states the
-version that it expects, so of all copies one takes effect at most. If the copy is refused, the
-store reads the node and judges:
+Each write happens once, however many answers are lost (`slots.py`). Only if the session ends before
+there is an answer, it is not known whether it has. Then the node is read back:
 
-    put over version n     n + 1 with our bytes, which the node did not have at n: ours
-                           n + 1 with other bytes, or not beyond n: another's, `BadVersion`
-                           anything else proves nothing: `StorageFailed`, and the caller reads again
-    put of a new path      version 0 with our bytes: ours (two creators of the same bytes cannot be
-                           told apart; BookKeeper's ledgers have a token for that)
-    delete                 no node, or one that was created since: done
+    put over version n     version n, or less: not; it is tried again
+                           n + 1 with other bytes: not; another's, `BadVersion`
+                           anything else proves nothing
+    put of a new path      no node: not; it is tried again
+                           version 0 with other bytes: not; another's, `AlreadyExists`
+                           anything else proves nothing
+    delete                 no node: done; anything else proves nothing
+
+What proves nothing is `StorageFailed`: the caller reads again and decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import trio
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, NotEmptyError
+from kazoo.protocol.serialization import Create, Delete, SetData
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound, StorageFailed
-from magnetar.core.metadata.zookeeper.memory import NodeMemory
 from magnetar.core.metadata.zookeeper.session import AnswerLost, ZooKeeperSession
 from magnetar.core.metadata.zookeeper.sessions import ZooKeeperSessions
+from magnetar.core.metadata.zookeeper.slots import PAUSE_SECONDS, Slots, Unproven
 from magnetar.core.ports.metadata_store import Versioned
 
-PAUSE_SECONDS: Final = 0.02
-"""Before a request is sent again."""
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
 
@@ -41,9 +42,9 @@ Arguments = ParamSpec("Arguments")
 class Nodes:
     """See the module's docstring. Paths are ZooKeeper's own here."""
 
-    def __init__(self, sessions: ZooKeeperSessions) -> None:
+    def __init__(self, sessions: ZooKeeperSessions, slots: Slots) -> None:
         self._sessions = sessions
-        self._memory = NodeMemory()
+        self._slots = slots
 
     async def insist(
         self,
@@ -65,29 +66,26 @@ class Nodes:
             return None
         if value is None:
             return None
-        self._memory.note(path, stat.version, value, stat.czxid)
         return Versioned(value, stat.version)
 
     async def create(self, path: str, value: bytes) -> int:
-        lost = False
+        unproven = False
         while True:
             try:
-                await self._sessions.current.create(path, value)
-            except AnswerLost:
-                lost = True
-                await trio.sleep(PAUSE_SECONDS)
+                await self._slots.write(Create(path, value, OPEN_ACL_UNSAFE, 0))
+            except Unproven:
+                unproven = True
             except NoNodeError:
                 await self.make_parents(path)
             except NodeExistsError:
-                version = await self._created(path, value, lost=lost)
+                version = await self._created(path, value, unproven=unproven)
                 if version is not None:
                     return version
             else:
-                self._memory.note(path, 0, value, created=None)
                 return 0
 
-    async def _created(self, path: str, value: bytes, *, lost: bool) -> int | None:
-        """The version of what was created, after all; None if there is nothing any more."""
+    async def _created(self, path: str, value: bytes, *, unproven: bool) -> int | None:
+        """The version of a node that led to others only; None if there is none any more."""
         try:
             found, stat = await self.insist(ZooKeeperSession.read, path)
         except NoNodeError:
@@ -97,81 +95,55 @@ class Nodes:
                 return await self.overwrite(path, value, stat.version)
             except BadVersion:
                 return None
-        if lost and found == value and stat.version == 0:
-            self._memory.note(path, 0, value, stat.czxid)
-            return 0
-        if lost and stat.version > 0:
+        if unproven and (found == value or stat.version > 0):
             raise StorageFailed(f"{path}: it is not known whether this server created it")
         raise AlreadyExists(f"{path} exists")
 
     async def overwrite(self, path: str, value: bytes | None, expected: int) -> int:
-        lost = False
+        unproven = False
         while True:
             try:
-                version = await self._sessions.current.overwrite(path, value, expected)
-            except AnswerLost:
-                lost = True
-                await trio.sleep(PAUSE_SECONDS)
+                await self._slots.write(SetData(path, value, expected))
+            except Unproven:
+                unproven = True
             except (BadVersionError, NoNodeError):
-                if lost and await self._is_ours(path, value, expected):
-                    version = expected + 1
-                    break
+                if unproven and not await self._is_of_another(path, value, expected):
+                    raise StorageFailed(
+                        f"{path}: it is not known whether this server wrote it"
+                    ) from None
                 raise BadVersion(f"{path} has not version {expected}") from None
             else:
-                break
-        self._memory.note(path, version, value, created=None)
-        return version
+                return expected + 1
 
-    async def _is_ours(self, path: str, value: bytes | None, expected: int) -> bool:
-        """Whether a refused copy of a write was refused because an earlier copy took effect."""
+    async def _is_of_another(self, path: str, value: bytes | None, expected: int) -> bool:
+        """Whether what is there now proves that a write of ours has not happened."""
         try:
             found, stat = await self.insist(ZooKeeperSession.read, path)
         except NoNodeError:
             return False
-        if stat.version <= expected or (stat.version == expected + 1 and found != value):
-            return False
-        if stat.version == expected + 1 and self._memory.was_other(path, expected, value):
-            return True
-        raise StorageFailed(f"{path}: it is not known whether this server wrote it")
+        return stat.version <= expected or (stat.version == expected + 1 and found != value)
 
     async def delete(self, path: str, expected: int, root: str) -> None:
         """Delete a value, and what has led to it only, up to `root`."""
         await self._delete(path, expected)
-        self._memory.forget(path)
         await self._remove_parents(path, root)
 
     async def _delete(self, path: str, expected: int) -> None:
-        lost = False
-        while True:
-            try:
-                await self._sessions.current.remove(path, expected)
-            except AnswerLost:
-                lost = True
-                await trio.sleep(PAUSE_SECONDS)
-                if await self._was_replaced(path, expected):
-                    return
-            except NotEmptyError:
-                await self.overwrite(path, None, expected)
-                return
-            except NoNodeError:
-                if lost:
-                    return
-                raise NotFound(f"{path} does not exist") from None
-            except BadVersionError:
-                if await self.get(path) is None:
-                    raise NotFound(f"{path} does not exist") from None
-                raise BadVersion(f"{path} has not version {expected}") from None
-            else:
-                return
-
-    async def _was_replaced(self, path: str, expected: int) -> bool:
-        """Whether the node of that version is known to be gone, and another one in its place."""
-        created = self._memory.created(path, expected)
         try:
-            _, stat = await self.insist(ZooKeeperSession.read, path)
+            await self._slots.write(Delete(path, expected))
+        except NotEmptyError:
+            await self.overwrite(path, None, expected)
         except NoNodeError:
-            return False
-        return created is not None and stat.czxid != created
+            raise NotFound(f"{path} does not exist") from None
+        except BadVersionError:
+            if await self.get(path) is None:
+                raise NotFound(f"{path} does not exist") from None
+            raise BadVersion(f"{path} has not version {expected}") from None
+        except Unproven:
+            if await self.get(path) is not None:
+                raise StorageFailed(
+                    f"{path}: it is not known whether this server deleted it"
+                ) from None
 
     async def make_parents(self, path: str) -> None:
         """Create the nodes that lead to a path."""

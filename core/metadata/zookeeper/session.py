@@ -41,7 +41,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
-from kazoo.protocol.serialization import Connect, Watch
+from kazoo.protocol.serialization import CheckVersion, Connect, Transaction, Watch
 from kazoo.protocol.states import KazooState, ZnodeStat
 from kazoo.retry import KazooRetry
 from outcome import Error, Value
@@ -204,6 +204,11 @@ class ZooKeeperSession:
         if self._connection.connection_stopped.is_set():
             self._client.close()
 
+    @property
+    def waiting(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._asked)
+
     def is_silent(self) -> bool:
         """Whether requests of a session timeout ago have no answer, on a connection that stands.
 
@@ -239,7 +244,7 @@ class ZooKeeperSession:
         start(*arguments, **options).rawlink(answered)
         return await trio.lowlevel.wait_task_rescheduled(cancelled)
 
-    def _start(self, request: AddWatch | RemoveWatches) -> Any:
+    def _start(self, request: AddWatch | RemoveWatches | Transaction) -> Any:
         result = self._client.handler.async_result()
         self._client._call(request, result)
         return result
@@ -257,9 +262,10 @@ class ZooKeeperSession:
         )
         return created
 
-    async def overwrite(self, path: str, value: bytes | None, version: int) -> int:
-        stat = await self._ask(self._client.set_async, path, value, version)
-        return int(stat.version)
+    async def write(self, requests: list[Any]) -> list[Any]:
+        """Carry all of kazoo's requests out, or none; what became of each."""
+        results: list[Any] = await self._ask(self._start, Transaction(requests))
+        return results
 
     async def remove(self, path: str, version: int) -> None:
         await self._ask(self._client.delete_async, path, version)
@@ -278,9 +284,7 @@ class ZooKeeperSession:
         Apart from the session being alive, it says that this session's server has heard of all that
         was committed before it.
         """
-        transaction = self._client.transaction()
-        transaction.check("/", -1)
-        await self._ask(transaction.commit_async)
+        await self.write([CheckVersion("/", -1)])
 
     def add_watch(self, path: str, done: Callable[[BaseException | None], None]) -> None:
         """Report changes from now on: no later request is carried out before."""

@@ -31,6 +31,7 @@ from typing import Final
 
 import trio
 from kazoo.exceptions import UnimplementedError
+from msgspec import Struct
 
 from magnetar.core.kernel.errors import Unsupported
 from magnetar.core.metadata.zookeeper.session import AnswerLost, SessionState, ZooKeeperSession
@@ -41,6 +42,16 @@ BEATS: Final = 6
 CLOSE_SECONDS: Final = 2.0
 """How long a stop waits for ZooKeeper's answer; without it, the session expires."""
 log = logging.getLogger(__name__)
+
+
+class ZooKeeperStatistics(Struct, frozen=True):
+    """The connection to ZooKeeper, as an operator sees it."""
+
+    connected: bool
+    sessions_ended: int
+    """Sessions that ended while the store was open: their leases were lost."""
+    leases: int
+    requests_waiting: int
 
 
 class ZooKeeperSessions:
@@ -57,6 +68,7 @@ class ZooKeeperSessions:
         self._connected = trio.Event()
         self._leased = trio.Event()
         self._good_until = 0.0
+        self._ended = 0
         self.current = self._begin()
 
     def _begin(self) -> ZooKeeperSession:
@@ -78,6 +90,14 @@ class ZooKeeperSessions:
             self.lose("ZooKeeper has expired it")
         else:
             log.warning("the connection to ZooKeeper at %s broke", self._servers)
+
+    def statistics(self) -> ZooKeeperStatistics:
+        return ZooKeeperStatistics(
+            connected=self.current.state is SessionState.CONNECTED,
+            sessions_ended=self._ended,
+            leases=len(self.leases),
+            requests_waiting=self.current.waiting,
+        )
 
     async def wait_connected(self) -> None:
         """Until a connection was there once."""
@@ -164,6 +184,7 @@ class ZooKeeperSessions:
         """End the session; another one begins."""
         leases, self.leases = self.leases, {}
         old, self._good_until = self.current, 0.0
+        self._ended += 1
         log.warning(
             "the session %#x with ZooKeeper at %s has ended: %s; leases lost: %s",
             old.session_id, self._servers, why, ", ".join(leases) or "none",

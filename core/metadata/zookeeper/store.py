@@ -7,8 +7,8 @@ What the port asks for, and how it stands in ZooKeeper:
   does for ledger ids (`ZkLedgerIdGenerator.java` of BookKeeper 4.18).
 - A lease is an ephemeral node (`sessions.py`).
 
-A call whose answer is lost is resolved by reading back (`nodes.py`). A lease is ours if its node is
-one of our session; a number whose answer was lost is left out.
+Each write happens once, however many answers are lost, and says so (`slots.py`); if the session
+ends first, what is there is read back (`nodes.py`). A number whose answer was lost is left out.
 
 Writes are shielded from cancellation, as the port's callers are used to, for `answer_seconds` at
 most; then they raise `StorageFailed`, and whether they happened is not known.
@@ -21,11 +21,9 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import trio
-from kazoo.exceptions import (
-    NodeExistsError,
-    NoNodeError,
-    ZookeeperError,
-)
+from kazoo.exceptions import NodeExistsError, NoNodeError, ZookeeperError
+from kazoo.protocol.serialization import Create
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from magnetar.core.kernel.errors import (
     AlreadyExists,
@@ -35,10 +33,11 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.metadata.zookeeper import names
 from magnetar.core.metadata.zookeeper.addresses import ZooKeeperAddress
-from magnetar.core.metadata.zookeeper.nodes import PAUSE_SECONDS, Nodes
+from magnetar.core.metadata.zookeeper.nodes import Nodes
 from magnetar.core.metadata.zookeeper.session import AnswerLost, ZooKeeperSession
-from magnetar.core.metadata.zookeeper.sessions import ZooKeeperSessions
-from magnetar.core.metadata.zookeeper.watches import Watches
+from magnetar.core.metadata.zookeeper.sessions import ZooKeeperSessions, ZooKeeperStatistics
+from magnetar.core.metadata.zookeeper.slots import PAUSE_SECONDS, WRITERS, Slots, Unproven
+from magnetar.core.metadata.zookeeper.watches import Watches, is_below
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 TIMEOUT_SECONDS: Final = 10.0
@@ -46,8 +45,9 @@ TIMEOUT_SECONDS: Final = 10.0
 VALUE_BYTES_MAX: Final = 1_000_000
 """ZooKeeper closes connections that send more than 1 MiB (`jute.maxbuffer`)."""
 SEQUENCE: Final = "ID-"
-SYSTEM: Final = "zookeeper"
-"""ZooKeeper's own node at the top."""
+HIDDEN: Final = ("zookeeper", WRITERS)
+"""At the root: ZooKeeper's own node, and ours."""
+EPHEMERAL: Final = 1
 
 
 class ZooKeeperMetadata:
@@ -61,7 +61,8 @@ class ZooKeeperMetadata:
         self._answer_seconds = 3 * timeout_seconds
         self._watches = Watches()
         self._sessions = ZooKeeperSessions(address.servers, timeout_seconds, self._watches, nursery)
-        self._nodes = Nodes(self._sessions)
+        self._slots = Slots(self._sessions, names.encode(address.root))
+        self._nodes = Nodes(self._sessions, self._slots)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -75,9 +76,9 @@ class ZooKeeperMetadata:
                 found = await self._nodes.insist(ZooKeeperSession.names, self._node(path))
             except NoNodeError:
                 return []
-        return sorted(
-            names.decode(name) for name in found if name != SYSTEM or self._root or path.rstrip("/")
-        )
+        if not path.rstrip("/"):
+            found = [name for name in found if name not in HIDDEN]
+        return sorted(map(names.decode, found))
 
     async def sync(self) -> None:
         with self._limit("/", shield=False):
@@ -106,31 +107,21 @@ class ZooKeeperMetadata:
         await trio.lowlevel.checkpoint_if_cancelled()
         with self._limit(path, shield=True):
             while True:
-                session, sent = self._sessions.current, trio.current_time()
+                sent = trio.current_time()
                 try:
-                    await session.create(self._node(path), value, ephemeral=True)
-                except AnswerLost:
-                    await trio.sleep(PAUSE_SECONDS)
-                    continue
+                    session = await self._slots.write(
+                        Create(self._node(path), value, OPEN_ACL_UNSAFE, EPHEMERAL)
+                    )
+                except Unproven:
+                    continue  # and with the session, the node is gone or soon will be
                 except NoNodeError:
                     await self._nodes.make_parents(self._node(path))
-                    continue
                 except NodeExistsError:
-                    if not await self._is_our_lease(path, session):
-                        raise AlreadyExists(f"{path} is held") from None
-                if not self._sessions.hold(path, lost, session, sent):
-                    raise StorageFailed(f"{path}: the session ended while the lease was taken")
-                return
-
-    async def _is_our_lease(self, path: str, session: ZooKeeperSession) -> bool:
-        """Whether the node is of an earlier copy of our request."""
-        if path in self._sessions.leases:
-            return False
-        try:
-            _, stat = await session.read(self._node(path))
-        except (NoNodeError, AnswerLost):
-            return False
-        return bool(stat.ephemeralOwner == session.session_id)
+                    raise AlreadyExists(f"{path} is held") from None
+                else:
+                    break
+            if not self._sessions.hold(path, lost, session, sent):
+                raise StorageFailed(f"{path}: the session ended while the lease was taken")
 
     async def next(self, path: str) -> int:
         node = f"{self._node(path)}/{SEQUENCE}"
@@ -161,7 +152,13 @@ class ZooKeeperMetadata:
 
     def watch(self, prefix: str, changed: Callable[[str], None]) -> Callable[[], None]:
         node = self._node(prefix)
-        end = self._watches.add(node, lambda found: changed(self._path(found)))
+        writers = self._node(f"/{WRITERS}")
+
+        def heard(found: str) -> None:
+            if not is_below(found, writers):
+                changed(self._path(found))
+
+        end = self._watches.add(node, heard)
         self._sessions.watch(node)
 
         def end_both() -> None:
@@ -200,6 +197,9 @@ class ZooKeeperMetadata:
             nursery.start_soon(self._sessions.keep)
             nursery.start_soon(self._sessions.guard)
 
+    def statistics(self) -> ZooKeeperStatistics:
+        return self._sessions.statistics()
+
     async def connected(self) -> None:
         """Wait for the first connection, and create the root of all paths."""
         with trio.move_on_after(self._answer_seconds) as scope:
@@ -220,13 +220,23 @@ class ZooKeeperMetadata:
 async def open_zookeeper(
     address: ZooKeeperAddress, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> AsyncIterator[ZooKeeperMetadata]:
-    """The metadata of a cluster, for as long as the block lasts."""
+    """The metadata of a cluster, for as long as the block lasts.
+
+    `StorageFailed` if there is no ZooKeeper: by itself, for operators read it.
+    """
+    failure: StorageFailed | None = None
     async with trio.open_nursery() as nursery:
         store = ZooKeeperMetadata(address, timeout_seconds, nursery)
         try:
-            await store.connected()
-            nursery.start_soon(store.run)
-            yield store
+            try:
+                await store.connected()
+            except StorageFailed as error:
+                failure = error
+            else:
+                nursery.start_soon(store.run)
+                yield store
         finally:
             await store.close()
             nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
