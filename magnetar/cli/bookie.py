@@ -13,7 +13,10 @@ from magnetar.cli.metadata import ACCEPT
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
 
-RUN_FLAGS = ("--data-dir", "--host", "--no-sync", "--ready-file", "--log-level", "--log-format")
+RUN_FLAGS = (
+    "--data-dir", "--host", "--tls-certificate", "--tls-key", "--tls-client-ca", "--no-sync",
+    "--ready-file", "--log-level", "--log-format",
+)  # fmt: skip
 """Those of the settings' flags that concern a bookie."""
 PORT = 3181
 """Apache's default (`bookiePort`)."""
