@@ -143,3 +143,13 @@ def test_indexes_that_were_lost_are_rebuilt_and_nothing_is_denied_then(tmp_path:
         assert bookie.ask(add(1, 20)) == Added(Status.FENCED, 1, 20)
         again = add(1, 20, recovery=True, high_priority=True)
         assert bookie.ask(again) == Added(Status.OK, 1, 20)
+
+
+@pytest.mark.parametrize("command", ["repair", "rebuild-index"])
+def test_commands_for_whole_servers_leave_it_alone(tmp_path: Path, command: str) -> None:
+    with running(tmp_path) as bookie:
+        assert bookie.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+    arguments = ["bookie", command, "--data-dir", str(tmp_path / "data")]
+    result = CliRunner().invoke(root, arguments)
+    assert isinstance(result.exception, OperatorError)
+    assert "bookie b1, which runs alone" in str(result.exception)
