@@ -153,3 +153,18 @@ def test_commands_for_whole_servers_leave_it_alone(tmp_path: Path, command: str)
     result = CliRunner().invoke(root, arguments)
     assert isinstance(result.exception, OperatorError)
     assert "bookie b1, which runs alone" in str(result.exception)
+
+
+def test_a_bookie_imports_no_front_of_a_broker() -> None:
+    """They would take a tenth of a second and some megabytes."""
+    program = (
+        "import sys, magnetar.bookie_server, magnetar.server; "
+        "print(*[name for name in sys.modules if name.startswith('magnetar.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    imported = done.stdout.split()
+    assert "magnetar.bookie.requests.front" in imported
+    fronts = [name for name in imported if name.startswith("magnetar.wire.") and "front" in name]
+    assert not fronts
+    assert not [name for name in imported if name.startswith("magnetar.core.broker")]
