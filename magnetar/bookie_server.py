@@ -106,6 +106,8 @@ async def serve(
         closed.callback(door.socket.close)
         async with _storage(options, settings, bookie, link) as running:
             link.serve(running, NO_BACKEND)
+            # Sessions append in sweeps of the link, or between its `begin` and `settle`.
+            running.flusher.leave_to_loop()
             front = BookieFront(_services(running, bookie, tls), [door])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
