@@ -42,6 +42,12 @@ def cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def resident_mb(pid: int) -> int:
+    """The memory of the process now."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000
+
+
 def frames(ledger_id: int, size: int, count: int) -> bytes:
     """The adds of one ledger; all have the same length."""
     run = entries.seal(ledger_id, 0, -1, 0, [bytes(size)] * count)
@@ -112,6 +118,7 @@ def measure(address: tuple[str, int], pid: int, arguments: argparse.Namespace) -
             )
     for _ in range(arguments.rounds):
         read_all(address, pid, *largest)
+    print(f"RSS {resident_mb(pid)} MB")
 
 
 def read_all(address: tuple[str, int], pid: int, ledger_id: int, count: int) -> None:
@@ -149,8 +156,12 @@ def main(arguments: argparse.Namespace) -> None:
             while not ready.exists():
                 assert process.poll() is None
             host, _, port = json.loads(ready.read_text())["bookie"].rpartition(":")
+            print(f"RSS {resident_mb(process.pid)} MB idle")
             measure((host, int(port)), process.pid, arguments)
             process.terminate()
+            started = time.perf_counter()
+            process.wait()
+            print(f"stopped in {time.perf_counter() - started:.2f} s")
 
 
 if __name__ == "__main__":

@@ -177,6 +177,7 @@ async def _running(
                 bookie, journal, cache, checkpointer, collector, disk, flusher, scrubber, storage
             )
         finally:
+            scrubber.stop()
             keep.cancel()
             with trio.CancelScope(shield=True):
                 await _stop(journal, checkpointer, storage, bookie)

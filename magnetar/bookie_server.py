@@ -10,6 +10,7 @@ storage closes. A permanent storage failure ends the process.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
 from magnetar.core.link.backend import NO_BACKEND
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.doors.certificates import server_contexts
 from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
 from magnetar.process import memory
@@ -91,6 +93,7 @@ async def serve(
     """Open the door, serve, and shut down in order once `stop` is set."""
     plan = DoorPlan(NAME, lambda _: options.port)
     door = open_doors([plan], settings, {})[NAME]
+    tls = server_contexts([DoorPlan(NAME, plan.port, lambda _: "")], settings.tls).get(NAME)
     where = address(door.socket)
     bookie = replace(
         bookie_settings(settings),
@@ -103,7 +106,9 @@ async def serve(
         closed.callback(door.socket.close)
         async with _storage(options, settings, bookie, link) as running:
             link.serve(running, NO_BACKEND)
-            front = BookieFront(_services(running, bookie), [door])
+            # Sessions append in sweeps of the link, or between its `begin` and `settle`.
+            running.flusher.leave_to_loop()
+            front = BookieFront(_services(running, bookie, tls), [door])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
                 nursery.start_soon(front.run)
@@ -120,10 +125,12 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
 
-def _services(running: RunningBookie, settings: BookieSettings) -> BookieServices:
+def _services(
+    running: RunningBookie, settings: BookieSettings, tls: ssl.SSLContext | None
+) -> BookieServices:
     clock = running.storage.machine.clock
     ledgers = ServedLedgers(running.bookie, clock, settings.entry_log_size_max_bytes)
-    return BookieServices(ledgers, lambda: running.disk.usage, RequestLimits())
+    return BookieServices(ledgers, lambda: running.disk.usage, RequestLimits(), tls)
 
 
 async def _tell_mode(registrar: Registrar, running: RunningBookie) -> None:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The compiled twins of `records`, which is the reference. See `core/native`."""
+"""The compiled twins of `records`, and of `locations.rows`. See `core/native`."""
 
 from magnetar.core.native.octets cimport (
     all_bytes,
@@ -13,7 +13,7 @@ from magnetar.core.native.octets cimport (
     unwritten,
 )
 from cpython cimport array
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 import array
@@ -129,3 +129,31 @@ cdef int _is_intact(const uint8_t *record, Py_ssize_t size) except -1:
     cdef uint32_t digest = checksum(record + LENGTH_BYTES, DIGEST_AT - LENGTH_BYTES, 0, crc32c)
     digest = checksum(record + PAYLOAD_AT, size - PAYLOAD_AT, digest, crc32c)
     return digest == u32_at(record + DIGEST_AT)
+
+
+def rows(
+    int64_t ledger_id,
+    int64_t first,
+    offsets not None,
+    int64_t location,
+    Py_ssize_t start,
+    Py_ssize_t stop,
+) -> list[tuple[bytes, bytes]]:
+    """Keys and values of the records `start`..`stop` in the index of locations."""
+    cdef array.array table = offsets
+    cdef Py_ssize_t place
+    cdef bytes key, value
+    cdef list made = []
+    if table.typecode != "I":
+        raise TypeError("offsets are an array of 32-bit numbers")
+    if start < 0 or stop > len(table):
+        raise IndexError("no such record")
+    for place in range(start, stop):
+        if first > INT64_MAX - place or location > INT64_MAX - table.data.as_uints[place]:
+            raise OverflowError("an entry id or a location has more than 63 bits")
+        key, value = unwritten(16), unwritten(8)
+        put_u64(bytes_of(key), <uint64_t>ledger_id)
+        put_u64(bytes_of(key) + 8, <uint64_t>(first + place))
+        put_u64(bytes_of(value), <uint64_t>(location + table.data.as_uints[place]))
+        made.append((key, value))
+    return made

@@ -7,6 +7,7 @@ mark   i64 journal id | i64 offset | i64 sequence number | CRC32 of that, a file
 
 from __future__ import annotations
 
+from array import array
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -29,6 +30,19 @@ ids_of = _key.unpack
 """bytes -> (ledger id, entry id)"""
 value = _value.pack
 """(location) -> bytes"""
+
+
+def rows(
+    ledger_id: int, first: int, offsets: array[int], location: int, start: int, stop: int
+) -> list[tuple[bytes, bytes]]:
+    """Keys and values of the records `start`..`stop` of a run whose first one is at `location`.
+
+    0.5 us for each, 0.1 us compiled.
+    """
+    return [
+        (key(ledger_id, first + place), value(location + offsets[place]))
+        for place in range(start, stop)
+    ]
 
 
 def location_of(stored: bytes) -> int:

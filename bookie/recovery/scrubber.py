@@ -19,6 +19,7 @@ import errno
 import logging
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -67,6 +68,10 @@ class ScrubberStatistics(Struct, frozen=True):
     damaged_entries: int
 
 
+class StoppedError(Exception):
+    """The bookie stops: a pass over an index ends before its end."""
+
+
 class Scrubber:
     """See the module's docstring."""
 
@@ -83,6 +88,7 @@ class Scrubber:
         self._finished = finished
         self._rate = bytes_per_second
         self._run = storage.machine.threads.run
+        self._stopping = False
         self._reported: set[tuple[int, int, int]] = set()
         self._bytes = self._rounds = self._entries = 0
 
@@ -94,9 +100,16 @@ class Scrubber:
         if not self._rate:
             return
         await trio.sleep(START_SECONDS)
-        while True:
-            await self.round()
-            await trio.sleep(REST_SECONDS)
+        with suppress(StoppedError):
+            while True:
+                await self.round()
+                await trio.sleep(REST_SECONDS)
+
+    def stop(self) -> None:
+        """End a pass over an index soon: a cancelled task waits for its thread, and with millions
+        of entries such a pass takes minutes.
+        """
+        self._stopping = True
 
     async def round(self) -> None:
         """Read each log once, going on where the round before a restart stopped."""
@@ -199,6 +212,8 @@ class Scrubber:
 
     def _pause(self) -> None:
         """Pause between two parts of the index, of a millisecond or two each."""
+        if self._stopping:
+            raise StoppedError
         self._storage.machine.threads.pause(LOOK_SECONDS)
 
     # -- where it was -------------------------------------------------------------------------

@@ -28,8 +28,10 @@ class BookieFront:
 
     def connected(self, connection: Connection) -> tuple[BookieWire, BookieSession]:
         """The protocol of a new connection."""
-        wire = BookieWire(self.services.limits.netty_max_frame_size_bytes)
-        return wire, BookieSession(self.services, connection, wire)
+        services = self.services
+        size_max = services.limits.netty_max_frame_size_bytes
+        wire = BookieWire(size_max, stops_for_tls=services.tls is not None)
+        return wire, BookieSession(services, connection, wire)
 
     async def open(self) -> None:
         """Nothing is loaded: ledgers are read as they are used."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 
 from magnetar.bookie.requests.deadlines import Deadlines
@@ -14,9 +15,16 @@ class BookieServices:
     """The bookie's ledgers, and what bounds the requests of all connections together."""
 
     def __init__(
-        self, ledgers: ServedLedgers, usage: Callable[[], DiskUsage], limits: RequestLimits
+        self,
+        ledgers: ServedLedgers,
+        usage: Callable[[], DiskUsage],
+        limits: RequestLimits,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`usage` is that of the disk with the ledgers."""
+        """`usage` is that of the disk with the ledgers. Without `tls`, clients that ask for it are
+        refused.
+        """
+        self.tls = tls
         self.ledgers = ledgers
         self.usage = usage
         self.limits = limits

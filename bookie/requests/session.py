@@ -46,6 +46,7 @@ from magnetar.bookie.rpc.messages import (
 from magnetar.bookie.rpc.wire import BookieWire, Call
 from magnetar.core.kernel.errors import BrokerError, Invalid
 from magnetar.core.link.connection import Connection
+from magnetar.core.link.layers.tls import TlsWire
 
 AUTH_DISABLED: Final = "AuthDisabledPlugin"
 """`AuthProviderFactoryFactory.AUTHENTICATION_DISABLED_PLUGIN_NAME`."""
@@ -162,10 +163,17 @@ class BookieSession:
         self._reply(call, Authenticate(AUTH_DISABLED, b""))
 
     def _start_tls(self, call: Call) -> None:
-        """Without certificates: as Apache's bookie answers then
-        (`BookieRequestProcessor.processStartTLSRequestV3`).
+        """Answer in plain bytes, and encrypt what follows. Without certificates, and a second time,
+        this is refused (`BookieRequestProcessor.processStartTLSRequestV3`).
         """
-        self._reply(call, TlsStarted(Status.BAD_REQUEST))
+        context, connection = self._services.tls, self._connection
+        if context is None or connection.layered:
+            self._reply(call, TlsStarted(Status.BAD_REQUEST))
+            return
+        self._reply(call, TlsStarted(Status.OK))
+        connection.flush()
+        if connection.open:
+            connection.serve(TlsWire(context, self._wire), self)
 
     def _unanswerable(self, call: Call) -> None:
         request: Any = call.request

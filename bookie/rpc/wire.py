@@ -20,7 +20,7 @@ import msgspec
 
 from magnetar.bookie.rpc import adds, version2, version3
 from magnetar.bookie.rpc.adds import Adds
-from magnetar.bookie.rpc.messages import BookieMessage, Status
+from magnetar.bookie.rpc.messages import BookieMessage, StartTls, Status
 from magnetar.core.kernel.errors import WireError
 
 FRAME_BYTES_MAX: Final = 5 * 1024 * 1024
@@ -47,7 +47,13 @@ class BookieWire:
     packs_unasked = False
     bytes_held = 0
 
-    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(
+        self, frame_bytes_max: int = FRAME_BYTES_MAX, *, stops_for_tls: bool = False
+    ) -> None:
+        """`stops_for_tls`: nothing behind a request to start TLS is parsed in this turn, because it
+        is not plain.
+        """
+        self._stops_for_tls = stops_for_tls
         self.frame_bytes_wanted = 0
         self._frame_bytes_max = frame_bytes_max
         self._version = 3
@@ -89,10 +95,16 @@ class BookieWire:
             if row is None:
                 self._take(data[at:after])
                 at = after
+                if self._stops_for_tls and self._asks_for_tls():
+                    break
             else:
                 found, at = row
                 self._events.append(found)
         return at
+
+    def _asks_for_tls(self) -> bool:
+        last = self._events[-1]
+        return isinstance(last, Call) and isinstance(last.request, StartTls)
 
     def _take(self, framed: bytes) -> None:
         """Parse one frame, with its length."""

@@ -48,6 +48,7 @@ class Flusher:
     def __init__(self, journal: Journal) -> None:
         self._held = False
         """Whether `flush_group` will be called before the loop turns."""
+        self._leave_to_loop = False
         self._journal = journal
         self._woken = False
         self._parked = trio.lowlevel.ParkingLot()
@@ -57,9 +58,13 @@ class Flusher:
         """Wake no task until `flush_group`, which the caller must call before the loop turns."""
         self._held = True
 
+    def leave_to_loop(self) -> None:
+        """From now on whoever appends has `flush_group` called before the loop turns."""
+        self._held = self._leave_to_loop = True
+
     def flush_group(self) -> None:
         """Hand all appends since the last call to the journal."""
-        self._held = False
+        self._held = self._leave_to_loop
         self._journal.hand_over()
 
     def wake(self) -> None:

@@ -82,8 +82,10 @@ class ZooKeeper:
 class Bookie:
     """A bookie of ours, whose id is its address; it is killed with the `with` block."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str) -> None:
+        """`more` are options of the command."""
         self._folder = folder
+        self._more = more
         self.address = ""
 
     def start(self) -> None:
@@ -93,7 +95,7 @@ class Bookie:
         self._process = subprocess.Popen(
             [
                 MAGNETAR, "bookie", "--data-dir", str(self._folder / "data"),
-                "--port", port, "--ready-file", str(ready), "--log-level", "warning",
+                "--port", port, "--ready-file", str(ready), "--log-level", "warning", *self._more,
             ],
         )  # fmt: skip
         wait_until(ready.exists, self._process, "the bookie")

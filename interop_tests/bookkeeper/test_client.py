@@ -7,6 +7,7 @@ import pytest
 
 from interop_tests.bookkeeper.cluster import Bookie, Client, ZooKeeper, driver
 from interop_tests.driver import SceneError
+from interop_tests.keys import Authority
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -24,9 +25,17 @@ def client(tmp_path_factory) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def bookies(client, tmp_path_factory) -> Iterator[list[Bookie]]:
+def authority(tmp_path_factory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"), "authority")
+
+
+@pytest.fixture(scope="module")
+def bookies(client, authority, tmp_path_factory) -> Iterator[list[Bookie]]:
+    certificate, key = authority.issue("bookie")
+    tls = ("--tls-certificate", certificate, "--tls-key", key)
     with ExitStack() as running:
-        made = [running.enter_context(Bookie(tmp_path_factory.mktemp("bookie"))) for _ in range(4)]
+        folders = [tmp_path_factory.mktemp("bookie") for _ in range(4)]
+        made = [running.enter_context(Bookie(folder, *tls)) for folder in folders]
         for bookie in made:
             client.register(bookie)
         yield made
@@ -121,6 +130,14 @@ def test_a_long_poll_hears_of_the_next_entry(client, bookies):
     tail.wait_for("last")
     assert tail.result()["entry"] is None
     assert client.play("ledgers.close", ledger=ledger) == 10
+
+
+@VERSIONS
+def test_tls_in_the_middle_of_a_connection(client, bookies, authority, version):
+    args = {"version": version, "trusted": authority.certificate}
+    ledger = client.play("ledgers.write", count=50, size=50_000, **args, **THREE)
+    client.play("ledgers.close", ledger=ledger)
+    assert client.play("ledgers.read", ledger=ledger, **args)["entries"] == texts(50)
 
 
 def test_an_explicit_lac(client, bookies):

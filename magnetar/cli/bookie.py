@@ -13,7 +13,10 @@ from magnetar.cli.metadata import ACCEPT
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
 
-RUN_FLAGS = ("--data-dir", "--host", "--no-sync", "--ready-file", "--log-level", "--log-format")
+RUN_FLAGS = (
+    "--data-dir", "--host", "--tls-certificate", "--tls-key", "--tls-client-ca", "--no-sync",
+    "--ready-file", "--log-level", "--log-format",
+)  # fmt: skip
 """Those of the settings' flags that concern a bookie."""
 PORT = 3181
 """Apache's default (`bookiePort`)."""
@@ -87,10 +90,29 @@ def _stopped(settings: Settings) -> Iterator[Path]:
     with existing(settings.storage.data_dir) as folder:
         if not (folder / BOOKIE / "ledgers" / "current").is_dir():
             raise OperatorError(f"there is no bookie in {folder}")
+        _refuse_alone(folder / BOOKIE / "ledgers" / "current")
         try:
             yield folder
         except (BrokerError, OSError) as error:
             raise OperatorError(str(error)) from error
+
+
+def _refuse_alone(ledgers: Path) -> None:
+    """Refuse the directory of a bookie that runs alone: its clients have keys and digests that
+    these commands do not know.
+    """
+    from magnetar.bookie.format import cookie
+    from magnetar.bookie.server.settings import BookieSettings
+
+    try:
+        found = cookie.decode((ledgers / cookie.VERSION_FILE).read_text()).bookie_id
+    except (OSError, ValueError):
+        return  # it is refused, or repaired, as that of a whole server
+    if found != BookieSettings().bookie_id:
+        raise OperatorError(
+            f"{ledgers} is that of the bookie {found}, which runs alone: this command knows those "
+            "of whole servers only. Indexes are rebuilt by its next start if they are deleted"
+        )
 
 
 def _rebuild_index(config: str | None, **options: Any) -> None:

@@ -8,9 +8,6 @@ import logging
 from importlib import import_module
 from typing import Final
 
-from magnetar.wire.http import app
-from magnetar.wire.kafka import front
-
 log = logging.getLogger(__name__)
 
 OTHER_FILES: Final = 256
@@ -27,6 +24,9 @@ Python does not repeat an import that failed halfway.
 def load_all_if(files: int) -> None:
     """If files are few, import now what is otherwise imported late for a quick start."""
     if 0 <= files < FEW_FILES:
+        from magnetar.wire.http import app
+        from magnetar.wire.kafka import front
+
         for name in ("magnetar.wire.http.server.stack", *app.LATE, *front.PARTS):
             import_module(name)
 

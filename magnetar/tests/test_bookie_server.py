@@ -1,6 +1,7 @@
 """`magnetar bookie` as a process: ready, adds and reads, a clean stop, `kill -9`, refusals."""
 
 import json
+import shutil
 import signal
 import socket
 import struct
@@ -119,3 +120,51 @@ def test_journal_and_ledgers_on_other_disks(tmp_path: Path) -> None:
 def test_several_ledger_directories_are_not_there_yet() -> None:
     result = CliRunner().invoke(root, ["bookie", "--ledger-dirs", "a,b"])
     assert isinstance(result.exception, OperatorError)
+
+
+def test_indexes_that_were_lost_are_rebuilt_and_nothing_is_denied_then(tmp_path: Path) -> None:
+    with running(tmp_path) as bookie:
+        for entry_id in range(20):
+            assert bookie.ask(add(1, entry_id, b"p")) == Added(Status.OK, 1, entry_id)
+            assert bookie.ask(add(3, entry_id, b"", digest=DUMMY)) == Added(Status.OK, 3, entry_id)
+        bookie.socket.close()
+        bookie.process.send_signal(signal.SIGTERM)
+        assert bookie.process.wait(30) == 0
+    for index in ("locations", "ledgers"):
+        shutil.rmtree(tmp_path / "data/bookie/ledgers/current" / index)
+    with running(tmp_path) as bookie:
+        for entry_id in range(20):
+            for sent in (add(1, entry_id, b"p"), add(3, entry_id, b"", digest=DUMMY)):
+                found = bookie.ask(Read(sent.ledger_id, entry_id))
+                assert isinstance(found, ReadEntry)
+                assert found.entry == sent.entry
+        lost = bookie.ask(Read(1, 20))
+        assert lost == ReadEntry(Status.UNKNOWN_LEDGER_STATE, 1, 20)
+        assert bookie.ask(add(1, 20)) == Added(Status.FENCED, 1, 20)
+        again = add(1, 20, recovery=True, high_priority=True)
+        assert bookie.ask(again) == Added(Status.OK, 1, 20)
+
+
+@pytest.mark.parametrize("command", ["repair", "rebuild-index"])
+def test_commands_for_whole_servers_leave_it_alone(tmp_path: Path, command: str) -> None:
+    with running(tmp_path) as bookie:
+        assert bookie.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+    arguments = ["bookie", command, "--data-dir", str(tmp_path / "data")]
+    result = CliRunner().invoke(root, arguments)
+    assert isinstance(result.exception, OperatorError)
+    assert "bookie b1, which runs alone" in str(result.exception)
+
+
+def test_a_bookie_imports_no_front_of_a_broker() -> None:
+    """They would take a tenth of a second and some megabytes."""
+    program = (
+        "import sys, magnetar.bookie_server, magnetar.server; "
+        "print(*[name for name in sys.modules if name.startswith('magnetar.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    imported = done.stdout.split()
+    assert "magnetar.bookie.requests.front" in imported
+    fronts = [name for name in imported if name.startswith("magnetar.wire.") and "front" in name]
+    assert not fronts
+    assert not [name for name in imported if name.startswith("magnetar.core.broker")]

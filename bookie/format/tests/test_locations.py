@@ -1,7 +1,12 @@
 """Keys and values of the locations index, and the mark beside it."""
 
-import pytest
+from array import array
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar.bookie.format import locations
 from magnetar.bookie.format.journal import Mark
 from magnetar.bookie.format.locations import (
     LOST,
@@ -42,3 +47,33 @@ def test_a_flipped_bit_of_a_mark_is_noticed(at):
     data[at] ^= 1
     with pytest.raises(ValueError, match="damaged"):
         decode_mark(bytes(data))
+
+
+def test_rows_have_the_keys_and_values_of_a_run():
+    offsets = array("I", [0, 40, 90])
+    assert locations.rows(7, 3, offsets, 1 << 32 | 1028, 1, 2) == [
+        (locations.key(7, 4), locations.value(1 << 32 | 1068))
+    ]
+
+
+@given(
+    st.integers(0, 2**62), st.integers(0, 2**62), st.lists(st.integers(0, 2**32 - 1), max_size=9),
+    st.integers(0, 2**62), st.integers(0, 9), st.integers(0, 9),
+)  # fmt: skip
+def test_rows_alike(ledger_id, first, offsets, location, start, stop):
+    compiled = pytest.importorskip(
+        "magnetar.bookie.format.compiled", reason="built where there is a C compiler"
+    )
+    start, stop = min(start, len(offsets)), min(stop, len(offsets))
+    arguments = ledger_id, first, array("I", offsets), location, start, stop
+    assert compiled.rows(*arguments) == locations.rows(*arguments)
+
+
+def test_rows_that_do_not_exist_are_refused():
+    compiled = pytest.importorskip(
+        "magnetar.bookie.format.compiled", reason="built where there is a C compiler"
+    )
+    with pytest.raises(IndexError):
+        compiled.rows(1, 0, array("I", [0]), 0, 0, 2)
+    with pytest.raises(OverflowError):
+        compiled.rows(1, 2**63 - 1, array("I", [0, 1]), 0, 0, 2)

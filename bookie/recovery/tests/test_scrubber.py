@@ -11,7 +11,7 @@ import pytest
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.recovery.ledger_storage import open_storage
-from magnetar.bookie.recovery.scrubber import Scrubber, ScrubberStatistics
+from magnetar.bookie.recovery.scrubber import Scrubber, ScrubberStatistics, StoppedError
 from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.settings import BookieSettings
@@ -156,3 +156,20 @@ async def test_it_goes_on_where_it_was(tmp_path) -> None:
     assert once <= all_of_them[-1].stat().st_size + 4096
     assert place.read_text() == "-1", "the round is over"
     assert (await scrub(tmp_path, metadata)).bytes > once
+
+
+async def test_a_stop_does_not_wait_for_a_pass_over_the_index(tmp_path: Path) -> None:
+    metadata = DictMetadata()
+    await filled(tmp_path, metadata, count=4, size=10)
+    machine = system_machine()
+    with claim(machine.disk, str(tmp_path)) as directories:
+        storage, _ = await open_storage(machine, directories, metadata, SETTINGS)
+
+        async def finished() -> list[int]:
+            return log_ids(directories.ledgers)
+
+        scrubber = Scrubber(storage, metadata, finished, 1 << 30)
+        scrubber.stop()
+        with pytest.raises(StoppedError):
+            await scrubber.round()
+        storage.close()

@@ -3,6 +3,7 @@
 import pytest
 
 from magnetar.bookie.requests.tests.peers import serving
+from magnetar.core.link.conftest import tls_contexts  # noqa: F401 -- a fixture of these tests too
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 

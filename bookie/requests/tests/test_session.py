@@ -1,6 +1,7 @@
 """A connection's requests, but for reads: adds, fences of them, keys, and the small ones."""
 
 import pytest
+import trio
 
 from magnetar.bookie.format import digests
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
@@ -183,3 +184,31 @@ async def test_version_3_after_version_2_ends_the_connection(served):
         await peer.say(Read(1, 0))
         with pytest.raises(EOFError):
             await peer.frame()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_tls_begins_behind_its_response(disk, tls_contexts, version):
+    server, client = tls_contexts
+    async with serving(disk, tls=server) as served, served.dial(3) as peer:
+        assert await peer.ask(StartTls()) == TlsStarted(Status.OK)
+        plain = peer.stream
+        peer.stream = trio.SSLStream(plain, client, server_hostname="localhost")
+        peer.version = version
+        await peer.ask(add(1, 0, b"secret" * 20_000))
+        assert (await peer.ask(Read(1, 0))).entry == entry(1, 0, b"secret" * 20_000)
+        if version == 3:
+            assert await peer.ask(StartTls()) in (
+                TlsStarted(Status.BAD_REQUEST), StatusOnly(Status.BAD_REQUEST)
+            )  # fmt: skip
+
+
+async def test_plain_bytes_behind_a_request_for_tls_are_not_requests(disk, tls_contexts):
+    async with serving(disk, tls=tls_contexts[0]) as served:
+        async with served.dial(3) as peer:
+            await peer.say(StartTls(), add(1, 0))
+            assert await peer.hear() == TlsStarted(Status.OK)
+            await peer.say(add(1, 0))
+            while await peer.stream.receive_some():
+                pass  # an alert of TLS, and the end
+        async with served.dial() as peer:
+            assert (await peer.ask(Read(1, 0))).status is Status.NO_LEDGER

@@ -29,11 +29,13 @@ from magnetar.bookie.format.locations import (
     ids_of,
     key,
     location_of,
+    rows,
     value,
 )
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.native import quickest
 from magnetar.core.ports.database import DatabaseBatch, Databases
 from magnetar.core.ports.disk import Directory
 
@@ -49,6 +51,8 @@ BREATHE_PUTS: Final = 2000
 """Puts between two pauses of the writing thread, in which the loop runs."""
 
 MARK: Final = "mark"
+
+_rows = quickest(rows, "magnetar.bookie.format.compiled")
 
 Placed = tuple[Run, int]
 """A run in an entry log, and the location of its first entry."""
@@ -89,11 +93,15 @@ class LocationIndex:
         batch = self._database.batch()
         count = 0
         for run, location in placed:
-            entry_id = run.first
-            for offset in run.offsets[:-1]:
-                batch.put(key(run.ledger_id, entry_id), value(location + offset))
-                entry_id += 1
-                count += 1
+            ledger_id, first, offsets = run.ledger_id, run.first, run.offsets
+            start, end = 0, len(offsets) - 1
+            while start < end:
+                stop = min(end, start + BATCH_PUTS_MAX - count % BATCH_PUTS_MAX)
+                put = batch.put
+                for pair in _rows(ledger_id, first, offsets, location, start, stop):
+                    put(*pair)
+                count += stop - start
+                start = stop
                 if count % BATCH_PUTS_MAX == 0:
                     self._write(batch, full)
                     batch = self._database.batch()

@@ -110,13 +110,13 @@ class ServedLedgers:
         in_use = self._states.in_use
         if len(in_use) >= LEDGERS_MAX:
             for old, state in list(islice(in_use.items(), FORGOTTEN_AT_ONCE)):
-                if state.stored and (state.fence_synced or not state.fenced):
+                if state.stored and not state.fences_waiting:
                     self._states.release(old)
         return self._states.touch(ledger_id, master_key)
 
     def fence(self, ledger_id: int, master_key: bytes, done: Done) -> None:
         """Refuse all further adds but those of a recovery; `done` is called when that is durable,
-        at once if it is already. A recovery fences with each of its reads.
+        at once if it is known to be. A recovery fences with each of its reads.
         """
         if ledger_id < 0:
             raise Invalid(f"a ledger {ledger_id} cannot exist")
@@ -125,11 +125,13 @@ class ServedLedgers:
         if state.fence_synced:
             done(None)
             return
+        state.fences_waiting += 1
         self._states.write_fence(ledger_id, state, partial(self._fenced, ledger_id, state, done))
 
     def _fenced(
         self, ledger_id: int, state: LedgerState, done: Done, error: BrokerError | None
     ) -> None:
+        state.fences_waiting -= 1
         if error is None:
             state.fence_synced = True
             self.waiters.ended(ledger_id)

@@ -32,8 +32,8 @@ class LedgerState:
     """A ledger in use here. The fields from `lac` on are for clients over the network."""
 
     __slots__ = (
-        "explicit_lac", "fence_synced", "fenced", "keyed", "lac", "lac_ms", "limbo", "master_key",
-        "other_digest", "stored",
+        "explicit_lac", "fence_synced", "fenced", "fences_waiting", "keyed", "lac", "lac_ms",
+        "limbo", "master_key", "other_digest", "stored",
     )  # fmt: skip
 
     def __init__(self, master_key: bytes, *, fenced: bool) -> None:
@@ -43,6 +43,8 @@ class LedgerState:
         """Whether its key has gone to the journal since the start."""
         self.fence_synced = False
         """Whether the fence is known to survive a crash."""
+        self.fences_waiting = 0
+        """Fences whose sync is awaited."""
         self.stored = False
         """Whether a row has it, or will have it."""
         self.lac = UNKNOWN_LAC
@@ -95,7 +97,6 @@ class LedgerStates:
             state.explicit_lac, state.limbo = row.explicit_lac, row.limbo
             state.other_digest = row.other_digest
             state.stored = True
-            state.fence_synced = row.fenced and self._checkpointer.row(ledger_id) is None
         self.in_use[ledger_id] = state
         return state
 

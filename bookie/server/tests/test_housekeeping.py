@@ -49,6 +49,22 @@ async def test_an_append_wakes_it(nursery):
     nursery.cancel_scope.cancel()
 
 
+async def test_a_loop_that_flushes_wakes_nobody(nursery):
+    journal = Appends()
+    flusher = Flusher(journal)
+    flusher.leave_to_loop()
+    nursery.start_soon(flusher.run)
+    await trio.testing.wait_all_tasks_blocked()
+    for what in ("a", "b"):
+        journal.append(what)
+        flusher.wake()
+        await trio.testing.wait_all_tasks_blocked()
+        assert what not in journal.handed
+        flusher.flush_group()
+        assert journal.handed[-1] == what
+    nursery.cancel_scope.cancel()
+
+
 async def test_what_is_appended_while_it_is_awake_is_handed_over_too(nursery):
     """Such an append is the first of its group: no other one would wake the flusher for it."""
     journal = Appends()

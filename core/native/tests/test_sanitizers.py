@@ -25,6 +25,8 @@ TWIN_TESTS = (
     "core/entry/tests/test_stamps.py",
     "bookie/format/tests/test_records.py",
     "bookie/format/tests/test_entries.py",
+    "bookie/format/tests/test_locations.py",
+    "bookie/rpc/tests/test_rows.py",
     "wire/kafka/partition/tests/test_batches.py",
     "wire/kafka/partition/tests/test_contents.py",
     "wire/kafka/tests/test_hot.py",

@@ -29,7 +29,6 @@ async def test_a_row_has_all_that_a_ledger_must_keep(autojump_clock):
     async with open_in_memory(disk, metadata) as store:
         again = store._bookie.states.touch(1, b"")
         assert again.row() == state.row()
-        assert again.fence_synced
 
 
 async def test_the_journal_alone_has_the_explicit_lac(autojump_clock):

@@ -20,7 +20,8 @@ final class Scene extends Dialogue {
     BookKeeper client() throws Exception {
         boolean second = number("version", 3) == 2;
         int interval = number("explicit_lac_ms", 0);
-        String key = url + " " + second + " " + interval;
+        String trusted = text("trusted", "");
+        String key = url + " " + second + " " + interval + " " + trusted;
         synchronized (CLIENTS) {
             BookKeeper found = CLIENTS.get(key);
             if (found == null) {
@@ -30,6 +31,13 @@ final class Scene extends Dialogue {
                 configuration.setBatchReadEnabled(second);
                 configuration.setExplictLacInterval(interval);
                 configuration.setZkTimeout(20_000);
+                if (!trusted.isEmpty()) {
+                    configuration.setTLSProvider("OpenSSL");
+                    configuration.setTLSProviderFactoryClass("org.apache.bookkeeper.tls.TLSContextFactory");
+                    configuration.setTLSTrustStoreType("PEM");
+                    configuration.setTLSTrustStore(trusted);
+                    configuration.setHostnameVerificationEnabled(true);
+                }
                 found = new BookKeeper(configuration);
                 CLIENTS.put(key, found);
             }
