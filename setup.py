@@ -168,7 +168,7 @@ class BuildWhatCompiles(build_ext):
         super().run()
         library = Path(self.get_ext_fullpath(HOT_LIBRARY))
         if self.inplace and library.exists() and not self._library_failed:
-            library.touch()  # it is as new as the sources, though nothing of it had to be built again
+            library.touch()  # it is as new as the sources, if nothing of it had to be built again
 
     def build_extension(self, ext: Extension) -> None:
         if ext.name == HOT_LIBRARY:
