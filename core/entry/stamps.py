@@ -11,8 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from msgspec import Struct
-
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.kernel.varints import number_at, stretches, varint, varint_end
 
 MAGIC: Final = b"\x0e\x02"
@@ -24,7 +23,7 @@ COUNT: Final = 0x78
 _SIZE = struct.Struct(">I")
 
 
-class EntryHeader(Struct, frozen=True):
+class EntryHeader(FrozenStruct, frozen=True):
     """The contents of a broker's header."""
 
     size: int

@@ -12,13 +12,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
-from msgspec import Struct
+from magnetar.core.kernel.structs import FrozenStruct
 
 LATENCY_SECONDS: Final = (0.0005, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 1.0)
 SIZE_BYTES: Final = (128, 512, 1024, 2048, 4096, 16 * 1024, 100 * 1024, 1024 * 1024)
 
 
-class LedgerStatistics(Struct, frozen=True):
+class LedgerStatistics(FrozenStruct, frozen=True):
     """A snapshot for internal stats."""
 
     entries_added: int
