@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """The cost of a message on this machine when nothing is done with it: `python bench/floor.py`.
 
-Three loops of a few lines, without Pulsar, topics or anything else, each in a process of its own,
+Loops of a few lines, without Pulsar, topics or anything else, each in a process of its own,
 loaded by another process. CPU is the loop's, user and system time, a message:
 
     echo, 1,000 a second     receive, send: what waking up costs
     store, 1,000 a second    receive, write and sync a journal as the server does, send
     echo, 100 connections    receive, send, one message each in flight, as fast as it goes
+    store, 20 in flight      receive 20 at once, write and sync, acknowledge, send to a reader, and
+                             receive what it acknowledges: a round of MQTT's QoS 1
 
 A server that stays below these figures on the same machine has moved work out of its process.
 """
@@ -29,7 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from magnetar.bookie.machine.disk import SystemDisk
 from magnetar.bookie.machine.kernel_writes import open_kernel_writes
 from magnetar.bookie.machine.memory import aligned
-from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.server.journal.files import JournalFile, JournalFiles
+from magnetar.core.ports.disk import SubmittedWrites
 
 SECONDS = 3
 REQUEST = b"x" * 134
@@ -37,6 +40,12 @@ REQUEST = b"x" * 134
 RECEIPT = b"y" * 40
 JOURNAL_BYTES = 64 * 1024 * 1024
 RECORD_BYTES = 512
+ROUND = 20
+PUBLISHES = b"p" * (112 * ROUND)
+"""PUBLISH packets with 100 bytes."""
+ACKNOWLEDGEMENTS = b"a" * (4 * ROUND)
+ROUND_BYTES = 2560
+"""What the journal gets for them, in whole blocks."""
 
 
 def cpu_seconds() -> float:
@@ -74,6 +83,19 @@ def crowd(address: tuple[str, int], connections: int) -> None:
         stream.recv(len(RECEIPT))
 
 
+def pair(address: tuple[str, int], _: int) -> None:
+    """Twenty messages in flight, and a reader that acknowledges them."""
+    with socket.create_connection(address) as device, socket.create_connection(address) as reader:
+        for stream in (device, reader):
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            device.sendall(PUBLISHES)
+            device.recv(len(ACKNOWLEDGEMENTS), socket.MSG_WAITALL)
+            reader.recv(len(PUBLISHES), socket.MSG_WAITALL)
+            reader.sendall(ACKNOWLEDGEMENTS)
+
+
 def accept(door: socket.socket, connections: int) -> dict[int, socket.socket]:
     streams = {}
     for _ in range(connections):
@@ -99,33 +121,57 @@ def serve_echo(streams: dict[int, socket.socket]) -> int:
             streams[fd].send(RECEIPT)
 
 
-def serve_store(streams: dict[int, socket.socket]) -> int:
-    """The same for one peer, with a durable write between."""
-    ((fd, stream),) = streams.items()
-    buffer = bytearray(256 * 1024)
-    writes = open_kernel_writes(aligned(RECORD_BYTES))
-    if writes is None:
-        raise SystemExit("this system does not write by itself")
-    count = 0
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        directory = SystemDisk().directory(folder)
-        lock = threading.Lock()
-        files = JournalFiles(directory, lock, size_max=JOURNAL_BYTES, spares_max=0)
-        journal = files.create(1, JOURNAL_BYTES - 4096, synced=True)
+class Store:
+    """Receives from the first peer, writes durably, and answers; with a second peer, sends it what
+    the first one sent, and receives what it says.
+    """
+
+    def __init__(self, answer: bytes, delivery: bytes, record_bytes: int) -> None:
+        self._answer = answer
+        self._delivery = delivery
+        self._record_bytes = record_bytes
+
+    def __call__(self, streams: dict[int, socket.socket]) -> int:
+        """Until the first peer goes; returns how many times it sent something."""
+        writes = open_kernel_writes(aligned(self._record_bytes))
+        if writes is None:
+            raise SystemExit("this system does not write by itself")
+        with tempfile.TemporaryDirectory(dir=".") as folder:
+            directory = SystemDisk().directory(folder)
+            lock = threading.Lock()
+            files = JournalFiles(directory, lock, size_max=JOURNAL_BYTES, spares_max=0)
+            journal = files.create(1, JOURNAL_BYTES - 4096, synced=True)
+            try:
+                return self._serve(streams, writes, journal)
+            finally:
+                journal.close()
+                writes.close()
+
+    def _serve(
+        self, streams: dict[int, socket.socket], writes: SubmittedWrites, journal: JournalFile
+    ) -> int:
+        first, *others = streams
         poller = select.epoll()
-        poller.register(fd, select.EPOLLIN)
-        poller.register(writes.descriptor, select.EPOLLIN)
+        for fd in (*streams, writes.descriptor):
+            poller.register(fd, select.EPOLLIN)
+        buffer = bytearray(256 * 1024)
+        begin, count = journal.position, 0
         while True:
             for ready, _ in poller.poll():
-                if ready != fd:
+                if ready == writes.descriptor:
                     journal.position += writes.ended() or 0
-                    stream.send(RECEIPT)
-                elif stream.recv_into(buffer):
+                    streams[first].send(self._answer)
+                    for other in others:
+                        streams[other].send(self._delivery)
+                elif ready != first:
+                    if not streams[ready].recv_into(buffer):
+                        poller.unregister(ready)
+                elif streams[first].recv_into(buffer):
                     count += 1
-                    writes.begin(journal.fd, journal.position, 0, RECORD_BYTES)
+                    if journal.position > JOURNAL_BYTES // 2:
+                        journal.position = begin
+                    writes.begin(journal.fd, journal.position, 0, self._record_bytes)
                 else:
-                    journal.close()
-                    writes.close()
                     return count
 
 
@@ -133,7 +179,10 @@ Serve = Callable[[dict[int, socket.socket]], int]
 Load = Callable[[tuple[str, int], int], None]
 
 
-def measure(name: str, serve: Serve, load: Load, connections: int, argument: int) -> None:
+def measure(
+    name: str, serve: Serve, load: Load, connections: int, argument: int, messages: int = 1
+) -> None:
+    """`messages` come at once."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         peer = multiprocessing.Process(target=load, args=(door.getsockname(), argument))
         peer.start()
@@ -142,13 +191,16 @@ def measure(name: str, serve: Serve, load: Load, connections: int, argument: int
     count = serve(streams)
     spent = cpu_seconds() - before
     peer.join()
+    count *= messages
     print(f"{name:24} {spent / count * 1e6:6.1f} us a message, {count / SECONDS:,.0f} a second")
 
 
 def main() -> None:
     measure("echo, 1,000 a second", serve_echo, paced, 1, 1000)
-    measure("store, 1,000 a second", serve_store, paced, 1, 1000)
+    measure("store, 1,000 a second", Store(RECEIPT, b"", RECORD_BYTES), paced, 1, 1000)
     measure("echo, 100 connections", serve_echo, crowd, 100, 100)
+    round_of_20 = Store(ACKNOWLEDGEMENTS, PUBLISHES, ROUND_BYTES)
+    measure("store, 20 in flight", round_of_20, pair, 2, 0, messages=ROUND)
 
 
 if __name__ == "__main__":
