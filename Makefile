@@ -8,6 +8,7 @@ dev:            ## make .venv, with all that tests and checks need
 	scripts/test --version
 
 native:         ## compile in place, after changing a .pyx, or a module of the hot path (setup.py)
+	find core bookie wire magnetar -name "*.so" -delete  # of modules that are compiled no more, too
 	$(BIN)/python setup.py -q build_ext --inplace
 
 check:          ## style, types, architecture and the quick tests: before each commit

@@ -111,8 +111,7 @@ install_magnetar() {
         echo "magnetar: installing into .venv (two minutes, once)" >&2
         can_compile || echo "magnetar: no C compiler or no Python.h: the codec runs in pure Python," \
             "at half the speed (apt-get install gcc libc6-dev python3-dev, then start again)" >&2
-        find core bookie wire -name "*.so" -exec rm {} +  # built from other sources
-        rm -f magnetar/hot__mypyc*.so
+        find core bookie wire magnetar -name "*.so" -exec rm {} +  # built from other sources
         # compat: a path, not a finder that every start of Python would have to load (15 ms)
         while_working .venv/bin/python -m pip install --quiet --disable-pip-version-check \
             --config-settings editable_mode=compat -e ".${1:+[$1]}"
