@@ -1,6 +1,5 @@
 """The wheel, installed in a fresh environment beside packages with the names of our folders."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -10,6 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from magnetar.core.testing.hot_modules import hot_modules
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("bookie", "core", "wire")
@@ -81,19 +82,11 @@ def test_what_an_earlier_build_has_left_does_not_ship(tmp_path: Path) -> None:
     assert not left.exists()
 
 
-def _hot() -> list[str]:
-    """What `setup.py` has compiled as it is."""
-    for statement in ast.parse((ROOT / "setup.py").read_text()).body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "HOT":
-            return list(ast.literal_eval(statement.value))
-    raise LookupError("setup.py has no HOT")
-
-
 def test_what_is_compiled_ships_in_a_wheel_for_most_linuxes(wheel: Path) -> None:
     compiled = {name for name in _names(wheel) if name.endswith(".so")}
     twins = [path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.pyx")]
     names = [str(path.with_suffix("")) for path in twins]
-    names += [name.replace(".", "/") for name in _hot()] + ["hot__mypyc"]
+    names += [name.replace(".", "/") for name in hot_modules(ROOT)] + ["hot__mypyc"]
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     assert compiled == {f"{FRONT}/{name}{suffix}" for name in names}
     assert "-manylinux" in wheel.name

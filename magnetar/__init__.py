@@ -8,7 +8,6 @@
 Invariant: importing this package costs nothing; its contents are imported on first use.
 """
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from magnetar.core.native import sources
@@ -16,10 +15,7 @@ from magnetar.core.native import sources
 if TYPE_CHECKING:
     from magnetar.child import Standalone, standalone
 
-if os.environ.get("MAGNETAR_PURE", "0") not in ("", "0"):
-    sources.prefer_sources("MAGNETAR_PURE is set")
-else:
-    sources.prefer_right()
+sources.prefer_right()
 
 __version__ = "0.1.0"
 __all__ = ["Standalone", "__version__", "standalone"]

@@ -23,6 +23,8 @@ from importlib.machinery import (
 from pathlib import Path
 from typing import Final
 
+from magnetar.core.native import PURE_WANTED
+
 PACKAGE: Final = Path(__file__).parents[2]
 ROOMS: Final = ("bookie", "core", "wire")
 LIBRARY: Final = f"{PACKAGE.name}.hot__mypyc"
@@ -51,7 +53,10 @@ def _finder(path: str) -> FileFinder:
 
 
 def prefer_right(package: Path = PACKAGE) -> None:
-    """Prefer sources where nothing is compiled, and in a checkout where one of them is newer."""
+    """Prefer sources if that is asked for, or nothing is compiled, or a checkout has changed."""
+    if PURE_WANTED:
+        prefer_sources("MAGNETAR_PURE is set")
+        return
     spec = PathFinder.find_spec(LIBRARY, [str(package)])
     if spec is None or spec.origin is None:
         prefer_sources("not built")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.core.native import sources
+from magnetar.core.testing.hot_modules import hot_modules
 
 ROOT = Path(__file__).resolve().parents[3]
 ASK = "import magnetar.core.link.loop as it; from magnetar.core.native import sources; "
@@ -31,19 +32,12 @@ def answer(question: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def hot() -> list[str]:
-    """The modules that `setup.py` has compiled."""
-    for statement in ast.parse((ROOT / "setup.py").read_text()).body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "HOT":
-            return list(ast.literal_eval(statement.value))
-    raise LookupError("setup.py has no HOT")
+def nodes(module: str) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text()))
 
 
 def classes(module: str) -> Iterator[ast.ClassDef]:
-    path = ROOT / f"{module.replace('.', '/')}.py"
-    return (
-        node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
-    )
+    return (node for node in nodes(module) if isinstance(node, ast.ClassDef))
 
 
 def test_sources_can_be_asked_for() -> None:
@@ -84,7 +78,7 @@ def test_sources_that_are_newer(tmp_path: Path) -> None:
 
 def test_no_interpreted_class_has_a_compiled_base() -> None:
     """Such a class could be defined, and could have no instances."""
-    compiled = hot()
+    compiled = hot_modules(ROOT)
     homes = {node.name: module for module in compiled for node in classes(module)}
     wrong = []
     for room in sources.ROOMS:
@@ -105,7 +99,7 @@ def test_structs_of_compiled_modules_inherit_their_options() -> None:
     """What a class statement says beside its bases is lost (`core/kernel/structs.py`)."""
     lost = [
         f"{module}.{node.name}"
-        for module in hot()
+        for module in hot_modules(ROOT)
         for node in classes(module)
         if node.keywords and {"Struct", "msgspec.Struct"} & {ast.unparse(b) for b in node.bases}
     ]
@@ -128,8 +122,8 @@ def test_no_function_that_runs_often_defines_another() -> None:
     """
     holding = {
         f"{module}.{node.name}"
-        for module in hot()
-        for node in ast.walk(ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text()))
+        for module in hot_modules(ROOT)
+        for node in nodes(module)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for inner in ast.walk(node)
         if inner is not node and isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
