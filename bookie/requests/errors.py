@@ -36,6 +36,8 @@ STATUSES: Final[Mapping[type[BrokerError], Status]] = {
 }
 
 
-def status_of(error: BrokerError) -> Status:
-    """The status of a request that ended in this error."""
+def status_of(error: BrokerError | None) -> Status:
+    """The status of a request that ended in this error, or well."""
+    if error is None:
+        return Status.OK
     return STATUSES.get(type(error), Status.IO_ERROR)

@@ -96,7 +96,7 @@ class BookieSession:
         connection = self._connection
         connection.stored(size, proves=error is None)
         if connection.fd >= 0:
-            self._wire.reply_adds(row, Status.OK if error is None else status_of(error))
+            self._wire.reply_adds(row, status_of(error))
             connection.touch()
 
     def _add(self, call: Call) -> None:
@@ -119,7 +119,7 @@ class BookieSession:
     def _added(self, call: Call, size: int, error: BrokerError | None) -> None:
         add: Any = call.request
         self._connection.stored(size, proves=error is None)
-        status = Status.OK if error is None else status_of(error)
+        status = status_of(error)
         self._reply(call, Added(status, add.ledger_id, add.entry_id))
 
     # -- other requests -----------------------------------------------------------------------
@@ -137,7 +137,7 @@ class BookieSession:
 
     def _wrote_lac(self, call: Call, error: BrokerError | None) -> None:
         request: Any = call.request
-        status = Status.OK if error is None else status_of(error)
+        status = status_of(error)
         self._reply(call, WroteLac(status, request.ledger_id))
 
     def _force(self, call: Call) -> None:
@@ -149,7 +149,7 @@ class BookieSession:
 
     def _forced(self, call: Call, error: BrokerError | None) -> None:
         request: Any = call.request
-        status = Status.OK if error is None else status_of(error)
+        status = status_of(error)
         self._reply(call, Forced(status, request.ledger_id))
 
     def _info(self, call: Call) -> None:

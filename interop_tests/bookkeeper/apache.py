@@ -9,23 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from interop_tests import maven
+from interop_tests.bookkeeper import bookshell
 from interop_tests.bookkeeper.bookshell import HERE, LOGGING, OPENED
 from interop_tests.bookkeeper.zookeeper import free_port
 
 START_SECONDS = 60
 STARTED = "Started component {component=bookie-server}"
-CONFIGURATION = """\
-bookiePort={port}
-advertisedAddress=127.0.0.1
-allowLoopback=true
-metadataServiceUri={uri}
-journalDirectories={directory}/journal
-ledgerDirectories={directory}/ledgers
-ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage
-dbStorage_writeCacheMaxSizeMb=16
-dbStorage_readAheadCacheMaxSizeMb=16
-diskUsageThreshold=0.99
-diskUsageWarnThreshold=0.98
+CONFIGURATION = f"""{bookshell.CONFIGURATION}\
 zkTimeout=2000
 journalPreAllocSizeMB=1
 journalMaxBackups=0

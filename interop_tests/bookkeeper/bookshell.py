@@ -14,11 +14,12 @@ OPENED = (
     "java.base/jdk.internal.misc",
     "java.base/jdk.internal.platform",
 )
+NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
 CONFIGURATION = """\
-bookiePort=3181
+bookiePort={port}
 advertisedAddress=127.0.0.1
 allowLoopback=true
-metadataServiceUri=zk+hierarchical://127.0.0.1:1/ledgers
+metadataServiceUri={uri}
 journalDirectories={directory}/journal
 ledgerDirectories={directory}/ledgers
 ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage
@@ -44,7 +45,9 @@ class BookShell:
     def __init__(self, directory: Path, scratch: Path) -> None:
         self._jars = maven.build(HERE) / "jars"
         self._configuration = scratch / "bk_server.conf"
-        self._configuration.write_text(CONFIGURATION.format(directory=directory))
+        self._configuration.write_text(
+            CONFIGURATION.format(port=3181, uri=NOWHERE, directory=directory)
+        )
         self._logging = scratch / "log4j2.properties"
         self._logging.write_text(LOGGING)
 
