@@ -10,7 +10,7 @@ But glibc also retains everything below a block that is still in use, however mu
 flood, most of the heap. So the server returns all free pages to the system (`malloc_trim`) when
 
     it is ready     its start has read and dropped much
-    it is quiet     and has freed something since; a load takes it again, in some milliseconds
+    it is quiet     and has grown since it did so; a load takes them again, in some milliseconds
     under load      if for a while more was free than the retained amount
 
 By default each thread has a heap of its own, whose free memory no other thread uses: those of the
@@ -32,6 +32,7 @@ import resource
 import sys
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import trio
@@ -68,7 +69,8 @@ QUIET_SHARE: Final = 0.1
 NEW_ROUNDS: Final = 100
 """Collections of new objects only, since the last one of all: each is for 10,000 (`server.py`)."""
 QUIET_BYTES: Final = 2 * 1024 * 1024
-"""Less free memory than this is not worth a search."""
+"""Less memory than this is not worth a search."""
+STATM: Final = Path("/proc/self/statm")
 
 
 class _Counts(ctypes.Structure):
@@ -109,6 +111,11 @@ def seconds_worked() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def resident_bytes() -> int:
+    """What this process has in memory now. Linux only, as `free_counter`."""
+    return int(STATM.read_bytes().split()[1]) * resource.getpagesize()
+
+
 class Looks:
     """What regular checks have seen, and whether memory is to be given back."""
 
@@ -116,42 +123,52 @@ class Looks:
         self.quiet = True
         self._free: deque[int] = deque(maxlen=LOOKS)
         self._worked = math.inf  # so that the first look finds a quiet server
-        self._given_back = 0
-        """The free bytes when memory was given back since the server is quiet."""
+        self._least_resident = self._least_free = 0
+        """What was resident after memory was given back, and the least that was free since then; 0
+        if the server has worked since.
+        """
 
-    def look(self, free_bytes: int, worked: float) -> int | None:
-        """The free bytes and the CPU seconds now; returns how many bytes to retain, None for all.
+    def look(self, free_bytes: int, resident: int, worked: float) -> int | None:
+        """The free and resident bytes and the CPU seconds now; returns how many bytes to retain,
+        None for all.
 
-        Bytes that were given back are still free ones, in the sense of the C library.
+        Bytes that were given back are still free ones, in the sense of the C library. So free bytes
+        that grow are new ones; old ones that were used again and freed show in what is resident.
         """
         self.quiet = worked - self._worked < QUIET_SHARE * LOOK_SECONDS
         self._worked = worked
         if self.quiet:
             self._free.clear()
-            if free_bytes < self._given_back + QUIET_BYTES:
-                return None
-            self._given_back = free_bytes
-            return 0
-        self._given_back = 0
+            grown = max(free_bytes - self._least_free, resident - self._least_resident)
+            if min(free_bytes, grown) >= QUIET_BYTES:
+                self._least_free = free_bytes
+                return 0
+            self._least_free = min(self._least_free, free_bytes)
+            return None
+        self._least_resident = self._least_free = 0
         self._free.append(free_bytes)
         if len(self._free) == LOOKS and min(self._free) > KEPT_BYTES:
             self._free.clear()
             return KEPT_BYTES
         return None
 
+    def given_back(self, resident: int) -> None:
+        """Note what is still resident now that memory was given back."""
+        if self.quiet:
+            self._least_resident = resident
+
 
 async def give_back_what_is_not_needed() -> None:
     """Return memory that stays unused, for ever."""
-    free_bytes, looks = free_counter() or _none, Looks()
+    free_bytes, looks = free_counter(), Looks()
     while True:
-        kept_bytes = looks.look(free_bytes(), seconds_worked())
+        if free_bytes is None:  # this C library does not count them
+            kept_bytes = looks.look(0, 0, seconds_worked())
+        else:
+            kept_bytes = looks.look(free_bytes(), resident_bytes(), seconds_worked())
         if looks.quiet:
             collect_if_much_is_new()
         if kept_bytes is not None:
             await trio.to_thread.run_sync(give_back, kept_bytes)
+            looks.given_back(resident_bytes())
         await trio.sleep(LOOK_SECONDS)
-
-
-def _none() -> int:
-    """The free bytes that a C library retains which does not count them."""
-    return 0

@@ -75,31 +75,58 @@ def test_what_lies_below_something_used_goes_back_too() -> None:
     assert before - after > 200 << 20
 
 
-def looks(*seen: tuple[int, float]) -> list[int | None]:
-    """What is to be retained after each look: free megabytes, and the seconds worked since."""
+def looks(*seen: tuple[int, int, float]) -> list[int | None]:
+    """What is to be retained after each look: free and resident megabytes, and the seconds worked
+    since. Half of what is free then is resident no more.
+    """
     memory_looks, worked, found = memory.Looks(), 0.0, []
-    for megabytes, seconds in seen:
+    for free, resident, seconds in seen:
         worked += seconds
-        found.append(memory_looks.look(megabytes << 20, worked))
+        kept = memory_looks.look(free << 20, resident << 20, worked)
+        if kept is not None:
+            memory_looks.given_back((resident - free // 2) << 20)
+        found.append(kept)
     return found
 
 
 def test_a_quiet_server_retains_nothing() -> None:
-    assert looks((20, 3.0), (20, 0.1)) == [0, None]
-    assert looks((20, 0.4), (40, 0.1), (41, 0.1), (60, 0.1)) == [0, 0, None, 0]
-    assert looks((1, 0.1)) == [None]
+    assert looks((20, 90, 3.0), (20, 80, 0.1)) == [0, None]
+    assert looks((1, 90, 0.1)) == [None]
+
+
+def test_a_quiet_server_gives_back_what_it_has_used_again() -> None:
+    # The second search frees the pages that something used between them; the third finds none.
+    assert looks((20, 90, 0.1), (20, 88, 0.1), (20, 79, 0.1)) == [0, 0, None]
+    assert looks((20, 90, 0.1), (20, 81, 0.1)) == [0, None]
+
+
+def test_a_quiet_server_gives_back_what_it_has_freed_since() -> None:
+    assert looks((20, 90, 0.1), (30, 80, 0.1), (31, 65, 0.1)) == [0, 0, None]
+    assert looks((20, 90, 0.1), (5, 80, 0.1), (18, 80, 0.1)) == [0, None, 0]
+
+
+def test_growth_without_free_memory_is_not_searched() -> None:
+    assert looks((20, 90, 0.1), (1, 200, 0.1)) == [0, None]
 
 
 def test_a_load_retains_what_it_uses() -> None:
-    start, busy = (0, 0.0), (60, 2.0)
+    start, busy = (0, 50, 0.0), (60, 150, 2.0)
     assert looks(start, *[busy] * 9) == [None] * 10
-    assert looks(start, *[busy] * 9, (60, 0.0)) == [None] * 10 + [0]
+    assert looks(start, *[busy] * 9, (60, 150, 0.0)) == [None] * 10 + [0]
 
 
 def test_what_a_load_does_not_use_for_long_goes_back() -> None:
-    start, busy = (0, 0.0), (100, 2.0)
+    start, busy = (0, 50, 0.0), (100, 200, 2.0)
     assert looks(start, *[busy] * 5) == [None] * 4 + [memory.KEPT_BYTES, None]
-    assert looks(start, *[busy] * 3, (10, 2.0), busy) == [None] * 6
+    assert looks(start, *[busy] * 3, (10, 200, 2.0), busy) == [None] * 6
+
+
+@pytest.mark.skipif(memory.free_counter() is None, reason="this C library has no mallinfo2")
+def test_a_block_that_is_in_use_is_resident() -> None:
+    before = memory.resident_bytes()
+    block = bytearray(b"x") * (64 << 20)
+    assert memory.resident_bytes() - before > 60 << 20
+    assert len(block) == 64 << 20
 
 
 class Cycle:
