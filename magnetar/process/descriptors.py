@@ -2,9 +2,16 @@
 
 If the system allows fewer than the settings need, the server accepts fewer connections and says so
 at the start: a peer beyond the limit then gets a reason, and storage never runs out of files.
+
+The kernel's table of them grows by doubling, and each time whoever opens a file waits until all
+processors have passed through the kernel, if the process has threads (`expand_fdtable` in
+`fs/file.c` of Linux): 5 to 27 ms, in the loop, at the 256th connection, the 512th, and so on. So
+the table gets its size at the start, when there is one thread.
 """
 
+import fcntl
 import logging
+import os
 from importlib import import_module
 from typing import Final
 
@@ -14,6 +21,8 @@ OTHER_FILES: Final = 256
 """Reserved for storage, listeners and a few HTTP connections."""
 OTHER_FILES_MIN: Final = 52
 """The open files of an idle server and a few more: with fewer nothing works."""
+ROOM_MAX: Final = 65_536
+"""The most that the table has room for at the start: half a megabyte of the kernel's memory."""
 
 FEW_FILES: Final = 1024
 """With fewer, clients may use up all of them before the code that serves them is imported, and
@@ -61,3 +70,12 @@ def connections_within(files: int, requested: int) -> int:
         files, room, requested,
     )  # fmt: skip
     return room
+
+
+def make_room(files: int, connections: int) -> None:
+    """Let the table of descriptors have its size, as long as there is one thread."""
+    wanted = min(connections + OTHER_FILES, ROOM_MAX)
+    if 0 <= files < wanted:
+        wanted = files
+    with open(os.devnull, "rb") as anything:
+        os.close(fcntl.fcntl(anything, fcntl.F_DUPFD_CLOEXEC, wanted - 1))

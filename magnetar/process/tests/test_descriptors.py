@@ -1,4 +1,4 @@
-"""Open files are asked for, and connections are fewer where the system gives fewer."""
+"""Open files are asked for, have room, and connections are fewer where the system gives fewer."""
 
 import logging
 import resource
@@ -58,3 +58,32 @@ def test_all_is_loaded_at_once_where_files_are_few(files: int, loaded: bool) -> 
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == [str(loaded)] * 2
+
+
+ROOM = """
+import resource, sys
+from pathlib import Path
+from magnetar.process.descriptors import make_room
+files, connections = map(int, sys.argv[1:])
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (files if files >= 0 else hard, hard))
+before = set(Path("/proc/self/fd").iterdir())
+make_room(files, connections)
+print(len(before ^ set(Path("/proc/self/fd").iterdir())))
+print(Path("/proc/self/status").read_text().partition("FDSize:")[2].split()[0])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the size of the table")
+@pytest.mark.parametrize(
+    ("files", "connections", "least", "most"),
+    [(3_000, 2_000, 2_000, 4_096), (500, 10_000, 500, 1_024), (-1, 2_000, 2_000, 4_096)],
+)
+def test_the_table_of_descriptors_has_room(
+    files: int, connections: int, least: int, most: int
+) -> None:
+    command = [sys.executable, "-c", ROOM, str(files), str(connections)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    changed, size = map(int, said.stdout.split())
+    assert not changed
+    assert least <= size <= most
