@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from magnetar.bookie.client.catalog import ServerCatalog
 from magnetar.bookie.client.store import LedgerClient
-from magnetar.bookie.identification import registered
+from magnetar.bookie.identification import identify, registered
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.running import RunningBookie, open_bookie
 from magnetar.bookie.server.directories import claim
@@ -108,11 +109,13 @@ async def open_embedded(
     """
     machine = machine or system_machine()
     with claim(machine.disk, str(directory)) as directories:
-        async with (
-            registered(metadata, settings.bookie_id, on_fatal),
-            open_bookie(machine, directories, metadata, settings, on_fatal, loop) as running,
-        ):
-            yield EmbeddedStore(running, _client(running, metadata, settings))
+        async with registered(metadata, settings.bookie_id, on_fatal):
+            await identify(machine, directories, metadata, settings)
+            catalog = ServerCatalog(metadata)
+            async with open_bookie(
+                machine, directories, catalog, settings, on_fatal, loop
+            ) as running:
+                yield EmbeddedStore(running, _client(running, metadata, settings))
 
 
 def _client(

@@ -61,7 +61,7 @@ async def identify(
         if cookie.VERSION_FILE in directories.ledgers.names():
             raise StorageFailed(
                 f"{directories.root.path} has stored entries before, but its metadata is lost: "
-                "restore that from a backup"
+                "restore that from a backup; a bookie of a cluster starts with --metadata-uri"
             )
         instance_id = await _format(metadata, machine)
     else:

@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 import trio
 from msgspec import Struct
 
-from magnetar.bookie.identification import identify
 from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.recovery.scrubber import Scrubber
 from magnetar.bookie.server.bookie import Bookie
@@ -25,12 +24,12 @@ from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.housekeeping import BookieHousekeeping, Flusher
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.journal.writer import Journal
+from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import BookieStatistics
 from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.machine import Machine
-from magnetar.core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)
 
@@ -112,16 +111,15 @@ def _journal_files(storage: LedgerStorage, settings: BookieSettings) -> JournalF
 async def open_bookie(
     machine: Machine,
     directories: Directories,
-    metadata: MetadataStore,
+    catalog: LedgerCatalog | None,
     settings: BookieSettings,
     on_fatal: Callable[[str], None],
     loop: EventLoop | None,
 ) -> AsyncIterator[RunningBookie]:
-    """Check whose directories these are, replay the journal, and run the bookie."""
-    await identify(machine, directories, metadata, settings)
-    storage, last_id = await open_storage(machine, directories, metadata, settings)
+    """Replay the journal and run the bookie, in directories that are known to be its own."""
+    storage, last_id = await open_storage(machine, directories, catalog, settings)
     try:
-        async with _running(storage, last_id, metadata, settings, on_fatal, loop) as running:
+        async with _running(storage, last_id, catalog, settings, on_fatal, loop) as running:
             yield running
     finally:
         storage.close()
@@ -131,7 +129,7 @@ async def open_bookie(
 async def _running(
     storage: LedgerStorage,
     last_id: int,
-    metadata: MetadataStore,
+    catalog: LedgerCatalog | None,
     settings: BookieSettings,
     on_fatal: Callable[[str], None],
     loop: EventLoop | None,
@@ -159,7 +157,7 @@ async def _running(
         if read_last_mark(storage.directories) is None:
             await checkpointer.mark_start()
         bookie = Bookie(settings, storage, journal, cache, checkpointer, flusher.wake)
-        collector = Collector(storage, bookie, checkpointer, metadata, settings)
+        collector = Collector(storage, bookie, checkpointer, catalog, settings)
         journal.start(loop)
         nursery.start_soon(flusher.run)
 
@@ -167,7 +165,7 @@ async def _running(
             bookie.fail(reason)
             failed(reason)
 
-        scrubber = _scrubber(storage, metadata, collector, settings)
+        scrubber = _scrubber(storage, catalog, collector, settings)
         keep = BookieHousekeeping(
             settings, checkpointer, collector, scrubber.run, storage_failed, bookie.read_cache.age
         )
@@ -190,10 +188,13 @@ def _disk_watch(storage: LedgerStorage, settings: BookieSettings) -> DiskWatch:
 
 
 def _scrubber(
-    storage: LedgerStorage, metadata: MetadataStore, collector: Collector, settings: BookieSettings
+    storage: LedgerStorage,
+    catalog: LedgerCatalog | None,
+    collector: Collector,
+    settings: BookieSettings,
 ) -> Scrubber:
     rate = settings.scrub_bytes_per_second
-    return Scrubber(storage, metadata, collector.finished_logs, rate)
+    return Scrubber(storage, catalog, collector.finished_logs, rate)
 
 
 class TaskLoop:

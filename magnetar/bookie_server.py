@@ -2,9 +2,10 @@
 
     door (socket) -> link -> sessions -> the bookie's ledgers -> journal, entry logs, indexes
 
-The link is made first, because the journal reports its writes to it. The bookie is registered once
-it serves. When it stops, first reading ends, then what was received is stored and answered, then
-storage closes. A permanent storage failure ends the process.
+The link is made first, because the journal reports its writes to it. In a cluster
+(`--metadata-uri`) the bookie is registered once it serves. When it stops, first its registration
+ends, then reading, then what was received is stored and answered, then storage closes. A permanent
+storage failure ends the process, and so does another process that runs as the same bookie.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import trio
-from msgspec import Struct
 from msgspec.structs import replace
 
+from magnetar.bookie.format.service_info import BookieEndpoint, ServiceInfo
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.requests.front import BookieFront
 from magnetar.bookie.requests.limits import RequestLimits
@@ -28,16 +29,24 @@ from magnetar.bookie.running import RunningBookie, open_bookie
 from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie_identity import (
+    BookieOptions,
+    Registrar,
+    alone,
+    explained,
+    explained_damage,
+    in_cluster,
+)
 from magnetar.core.kernel.clock import SystemClock
-from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.link.backend import NO_BACKEND
+from magnetar.core.link.front import Door
 from magnetar.core.link.loop import Link
-from magnetar.core.metadata.embedded import open_embedded as open_metadata
 from magnetar.doors.certificates import server_contexts
 from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
 from magnetar.process import memory
-from magnetar.process.data_directory import BOOKIE, METADATA, damaged
+from magnetar.process.data_directory import BOOKIE
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, link_limits
@@ -50,40 +59,6 @@ LOOK_SECONDS: Final = 1.0
 """How often it is checked whether the bookie became read-only, or writable again."""
 
 
-class BookieOptions(Struct, frozen=True):
-    """What the command line adds to the settings of a bookie that runs alone."""
-
-    port: int
-    bookie_id: str = ""
-    """Its name in the metadata of ledgers and in its cookie; `host:port` by default."""
-    journal_dir: str = ""
-    ledger_dir: str = ""
-    """Directories on other disks; by default both are below the data directory."""
-
-
-class Registrar(Protocol):
-    """Tells clients that a bookie is there, as Apache's bookies do with ephemeral nodes below
-    `/ledgers/available` (`BookieStateManager.java` of 4.18).
-    """
-
-    def set_read_only(self, read_only: bool) -> None:
-        """Tell clients, soon, that it takes no writes, or that it does again."""
-        ...
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Register, report that, and stay registered until cancelled."""
-        ...
-
-
-class NoRegistrar:
-    """For bookies whose clients know where they are."""
-
-    def set_read_only(self, read_only: bool) -> None: ...
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        task_status.started()
-
-
 async def serve(
     options: BookieOptions,
     settings: Settings,
@@ -92,37 +67,59 @@ async def serve(
 ) -> None:
     """Open the door, serve, and shut down in order once `stop` is set."""
     plan = DoorPlan(NAME, lambda _: options.port)
+    _check_advertised(options, settings)
     door = open_doors([plan], settings, {})[NAME]
     tls = server_contexts([DoorPlan(NAME, plan.port, lambda _: "")], settings.tls).get(NAME)
     where = address(door.socket)
+    endpoint = _endpoint(settings, door, with_tls=tls is not None)
     bookie = replace(
         bookie_settings(settings),
-        bookie_id=options.bookie_id or where,
-        metadata_names_ledgers=False,
+        bookie_id=options.bookie_id or f"{endpoint.host}:{endpoint.port}",
         journal_seals=True,
     )
     link = Link(SystemClock(), link_limits(settings))
     with ExitStack() as closed:
         closed.callback(door.socket.close)
-        async with _storage(options, settings, bookie, link) as running:
+        async with _storage(options, settings, bookie, ServiceInfo((endpoint,)), link) as (
+            running,
+            registrar,
+        ):
             link.serve(running, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
             running.flusher.leave_to_loop()
-            front = BookieFront(_services(running, bookie, tls), [door])
+            services = _services(running, bookie, tls)
+            front = BookieFront(services, [door])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
                 nursery.start_soon(front.run)
                 for listener in front.listeners:
                     link.listen(listener)
-                registrar = NoRegistrar()
-                nursery.start_soon(_tell_mode, registrar, running)
-                await nursery.start(registrar.run)
+                registrar.set_read_only(not _takes_writes(services, running))
+                nursery.start_soon(_tell_mode, registrar, services, running)
+                await nursery.start(_registered, registrar)
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 ready(ReadyReport({NAME: where}))
                 await stop.wait()
+                await registrar.end()
                 link.stop_reading()
                 await link.stop()
                 nursery.cancel_scope.cancel()
+
+
+def _endpoint(settings: Settings, door: Door, *, with_tls: bool) -> BookieEndpoint:
+    """Where clients connect, as the bookie publishes it."""
+    host, port = door.socket.getsockname()[:2]
+    host = settings.listen.advertised_host or host
+    return BookieEndpoint("bookie", host, port, extensions=("tls",) if with_tls else ())
+
+
+def _check_advertised(options: BookieOptions, settings: Settings) -> None:
+    """Refuse to register an address that means all of a machine's."""
+    host = settings.listen.advertised_host or settings.listen.host
+    if options.metadata_uri and host in ("", "0.0.0.0", "::"):
+        raise OperatorError(
+            f"clients cannot connect to {host}: name this machine with --advertised-host"
+        )
 
 
 def _services(
@@ -133,20 +130,37 @@ def _services(
     return BookieServices(ledgers, lambda: running.disk.usage, RequestLimits(), tls)
 
 
-async def _tell_mode(registrar: Registrar, running: RunningBookie) -> None:
+def _takes_writes(services: BookieServices, running: RunningBookie) -> bool:
+    return running.bookie.writable and not services.ledgers.read_only
+
+
+async def _tell_mode(
+    registrar: Registrar, services: BookieServices, running: RunningBookie
+) -> None:
     """Tell clients whether the bookie takes writes, whenever that changes."""
-    writable = True
+    told = _takes_writes(services, running)
     while True:
-        if running.bookie.writable != writable:
-            writable = not writable
+        if (writable := _takes_writes(services, running)) != told:
             registrar.set_read_only(not writable)
+            told = writable
         await trio.sleep(LOOK_SECONDS)
+
+
+async def _registered(
+    registrar: Registrar, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    with explained("this bookie cannot run"):
+        await registrar.run(task_status=task_status)
 
 
 @asynccontextmanager
 async def _storage(
-    options: BookieOptions, settings: Settings, bookie: BookieSettings, link: Link
-) -> AsyncIterator[RunningBookie]:
+    options: BookieOptions,
+    settings: Settings,
+    bookie: BookieSettings,
+    info: ServiceInfo,
+    link: Link,
+) -> AsyncIterator[tuple[RunningBookie, Registrar]]:
     """The running bookie. Failures to open are `OperatorError`s."""
     folder, machine = Path(settings.storage.data_dir), system_machine()
     async with trio.open_nursery() as nursery:
@@ -155,20 +169,23 @@ async def _storage(
             log.critical("storage failed, this bookie stops: %s", reason)
             nursery.start_soon(_raise, StorageFailed(reason))
 
-        part = METADATA
-        try:
-            others = options.journal_dir, options.ledger_dir
-            with claim(machine.disk, str(folder / BOOKIE), *others) as directories:
-                async with open_metadata(folder / METADATA, on_fatal=fail) as metadata:
-                    part = BOOKIE
-                    async with open_bookie(
-                        machine, directories, metadata, bookie, fail, link
-                    ) as running:
-                        yield running
-        except Corrupted as error:
-            raise OperatorError(damaged(folder, part, error)) from error
-        except (BrokerError, OSError) as error:  # foreign, in use, not readable or writable
-            raise OperatorError(f"cannot use the data in {folder}: {error}") from error
+        async with AsyncExitStack() as opened:
+            with explained(f"cannot use the data in {folder}"):
+                directories = opened.enter_context(
+                    claim(
+                        machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dir
+                    )
+                )
+            if options.metadata_uri:
+                identity = in_cluster(options, bookie.bookie_id, info, machine, directories)
+            else:
+                identity = alone(folder, bookie, machine, directories, fail)
+            catalog, registrar = await opened.enter_async_context(identity)
+            with explained_damage(folder, BOOKIE):
+                running = await opened.enter_async_context(
+                    open_bookie(machine, directories, catalog, bookie, fail, link)
+                )
+            yield running, registrar
         nursery.cancel_scope.cancel()
 
 

@@ -49,7 +49,10 @@ async def find(
     """The cluster at a root; `layout` is what the operator takes it for, if he says so."""
     found = await store.get(f"{root}/LAYOUT")
     if found is None:
-        raise NotFound(f"there is no BookKeeper cluster at {root}: format one first")
+        raise NotFound(
+            f"there is no BookKeeper cluster at {root}: format one first, as `bookkeeper shell "
+            "initnewcluster` does"
+        )
     instance = await store.get(f"{root}/INSTANCEID")
     cluster = BookKeeperCluster(
         root,

@@ -7,12 +7,14 @@ Who deletes what is not in a list must be sure that the list is whole. So `ids` 
   take the ledger for missing (`AbstractZkLedgerManager.ledgerListToSet` of 4.18).
 - The cluster must be the same one before and after: a root that was removed has no children either.
 
-What is created meanwhile may be missing: the caller takes its own ledgers down before it asks.
+What is created meanwhile may be missing: the caller takes its own ledgers down before it asks. And
+before `deleted` says so of a ledger, its own node is looked up too (Apache does that only with
+`verifyMetadataOnGC`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from magnetar.bookie.cluster import cluster as clusters
@@ -25,6 +27,7 @@ from magnetar.core.kernel.errors import (
     LedgerNotFound,
     NotFound,
     StorageFailed,
+    Unsupported,
 )
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
@@ -108,6 +111,28 @@ class ClusterLedgers:
                 await self._walk(name, found)
         await self._check()
         return sorted(found)
+
+    # -- as a bookie's `LedgerCatalog` ---------------------------------------------------------
+
+    async def deleted(self, ledger_ids: Sequence[int]) -> list[int]:
+        """Those of these ledgers that are in no whole list, and have no node."""
+        listed = set(await self.ids())
+        gone = [i for i in ledger_ids if i not in listed and await self._is_absent(i)]
+        await self._check()
+        return gone
+
+    async def _is_absent(self, ledger_id: int) -> bool:
+        try:
+            path = self._cluster.ledger(ledger_id)
+        except Unsupported:  # no client of this cluster can have made it; nothing tells of it
+            return False
+        return await self._store.get(path) is None
+
+    async def last_entries(self) -> None:
+        """None: of an ensemble's entries a bookie has only some."""
+
+    async def owner(self, ledger_id: int) -> str:
+        return ledger_metadata.owner(await self.read(ledger_id))
 
     async def _walk(self, path: str, found: list[int]) -> None:
         ledger_id = self._cluster.layout.id_of(path)

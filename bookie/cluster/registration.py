@@ -21,6 +21,7 @@ an error, whenever it happens.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -34,6 +35,7 @@ from magnetar.core.ports.metadata_store import MetadataStore
 
 WAIT_SECONDS: Final = 30.0
 """For the node of a former process: three times Apache's session timeout."""
+END_SECONDS: Final = 2.0
 log = logging.getLogger(__name__)
 
 
@@ -56,6 +58,7 @@ class Registration:
         self._wait_seconds = wait_seconds
         self._read_only = False
         self._held: str | None = None
+        self._scope = trio.CancelScope()
         self._changed = trio.Event()
 
     @property
@@ -73,9 +76,13 @@ class Registration:
         return self._cluster.path(*steps, self._bookie_id)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Register, and stay registered until it is cancelled."""
-        await self._follow()
-        task_status.started()
+        """Register, and stay registered until it is cancelled, or `end`."""
+        with self._scope:
+            await self._follow()
+            task_status.started()
+            await self._stay()
+
+    async def _stay(self) -> None:
         while True:
             await self._changed.wait()
             try:
@@ -83,6 +90,16 @@ class Registration:
             except StorageFailed as error:
                 log.warning("bookie %s cannot register yet: %s", self._bookie_id, error)
                 self._changed.set()
+
+    async def end(self) -> None:
+        """Let clients look for other bookies: this one is about to stop. Without an answer in time
+        the node goes with the session.
+        """
+        self._scope.cancel()
+        before, self._held = self._held, None
+        if before is not None:
+            with trio.move_on_after(END_SECONDS), suppress(StorageFailed):
+                await self._give_up(before)
 
     async def _follow(self) -> None:
         """Hold the node of the mode that is wanted, and no other."""
@@ -100,9 +117,11 @@ class Registration:
             try:
                 await self._store.lease(path, self._value, partial(self._lost, path))
             except AlreadyExists:
+                log.info("bookie %s waits for the end of a former session", self._bookie_id)
                 if not await self._vanishes(path, deadline):
                     raise AlreadyExists(
-                        f"another process is registered as bookie {self._bookie_id}, at {path}"
+                        f"another process is registered as bookie {self._bookie_id}, at {path}: "
+                        "stop it, or give this one its own id and directories"
                     ) from None
             else:
                 return

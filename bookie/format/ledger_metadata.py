@@ -37,6 +37,8 @@ SHORT_ID_MAX: Final = 2**31 - 2
 OPEN: Final = LedgerMetadata.OPEN
 IN_RECOVERY: Final = LedgerMetadata.IN_RECOVERY
 CLOSED: Final = LedgerMetadata.CLOSED
+OWNER: Final = "pulsar/managed-ledger"
+"""Pulsar's property of a ledger: the managed ledger that it belongs to."""
 
 
 def path_of(ledger_id: int) -> str:
@@ -118,6 +120,14 @@ def _parse_binary(rest: bytes) -> LedgerMetadata:
         return LedgerMetadata.FromString(rest[start:])
     except DecodeError as error:
         raise Corrupted("ledger metadata makes no sense") from error
+
+
+def owner(metadata: LedgerMetadata) -> str:
+    """The managed ledger that a ledger belongs to, for logs."""
+    for item in metadata.customMetadata:
+        if item.key == OWNER:
+            return item.value.decode(errors="replace")
+    return "nobody known"
 
 
 def info(ledger_id: int, metadata: LedgerMetadata) -> LedgerInfo:

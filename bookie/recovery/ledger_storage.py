@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.store import MASTER_KEY
 from magnetar.bookie.recovery.inspection import open_index
 from magnetar.bookie.server.directories import (
@@ -26,24 +25,27 @@ from magnetar.bookie.server.entry_log.writer import EntryLogWriter
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.index.locations import LocationIndex
+from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_ids import LedgerIds
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.replay import replay
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.machine import Machine
-from magnetar.core.ports.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
     from magnetar.bookie.recovery.rebuild import Rebuild
 
 
 async def open_storage(
-    machine: Machine, directories: Directories, metadata: MetadataStore, settings: BookieSettings
+    machine: Machine,
+    directories: Directories,
+    catalog: LedgerCatalog | None,
+    settings: BookieSettings,
 ) -> tuple[LedgerStorage, int]:
     """The ledger storage, after a replay; and the id of the last journal, -1 if there is none."""
     try:
-        return await _open(machine, directories, metadata, settings)
+        return await _open(machine, directories, catalog, settings)
     except Corrupted as error:
         # An index that passed its check was found damaged when it was read, and has its note. It
         # cannot be rebuilt now, because RocksDB does not release it in this process.
@@ -53,12 +55,15 @@ async def open_storage(
 
 
 async def _open(
-    machine: Machine, directories: Directories, metadata: MetadataStore, settings: BookieSettings
+    machine: Machine,
+    directories: Directories,
+    catalog: LedgerCatalog | None,
+    settings: BookieSettings,
 ) -> tuple[LedgerStorage, int]:
     run = machine.threads.run
     storage, worn = await run(_open_parts, machine, directories, settings)
     try:
-        rebuild = await _rebuild(storage, metadata, settings) if worn else None
+        rebuild = await _rebuild(storage, catalog) if worn else None
         await storage.ids.note()
         return storage, await run(_fill, storage, rebuild, settings)
     except BaseException:
@@ -89,15 +94,13 @@ def _open_parts(
     return storage, one or other
 
 
-async def _rebuild(
-    storage: LedgerStorage, metadata: MetadataStore, settings: BookieSettings
-) -> Rebuild:
+async def _rebuild(storage: LedgerStorage, catalog: LedgerCatalog | None) -> Rebuild:
     # Imported here, because it is rarely needed and costs each start time and memory.
     from magnetar.bookie.recovery.rebuild import Rebuild
 
-    if not settings.metadata_names_ledgers:
+    named = None if catalog is None else await catalog.last_entries()
+    if named is None:
         return Rebuild(storage, None, b"")
-    named = await metadata_loop.last_entries(metadata)
     storage.ids.saw(max(named, default=-1))
     return Rebuild(storage, named, MASTER_KEY)
 

@@ -25,19 +25,18 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from magnetar.bookie.client import metadata_loop
-from magnetar.bookie.format import entries, ledger_metadata
+from magnetar.bookie.format import entries
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.locations import LOST
 from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.recovery import salvage
 from magnetar.bookie.recovery.salvage import Salvaged
+from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.small_files import read_whole, write_whole
-from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
+from magnetar.core.kernel.errors import Corrupted, LedgerNotFound, StorageFailed
 from magnetar.core.ports.disk import Directory
-from magnetar.core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +52,6 @@ PLACE: Final = "scrubbed"
 UNREADABLE: Final = b"\xff"
 """Replaces each byte that the disk cannot read."""
 _FAR: Final = 1 << 63
-OWNER: Final = "pulsar/managed-ledger"
 
 Hole = tuple[int, int]
 """Locations: the first, and the one behind the last."""
@@ -78,13 +76,13 @@ class Scrubber:
     def __init__(
         self,
         storage: LedgerStorage,
-        metadata: MetadataStore,
+        catalog: LedgerCatalog | None,
         finished: Callable[[], Awaitable[list[int]]],
         bytes_per_second: int,
     ) -> None:
         """`finished` returns the logs that are closed and completely indexed."""
         self._storage = storage
-        self._metadata = metadata
+        self._catalog = catalog
         self._finished = finished
         self._rate = bytes_per_second
         self._run = storage.machine.threads.run
@@ -199,15 +197,18 @@ class Scrubber:
             if one in self._reported:
                 continue
             try:
-                about = await metadata_loop.read(self._metadata, ledger_id)
+                owner = "nobody known"
+                if self._catalog is not None:
+                    owner = await self._catalog.owner(ledger_id)
             except (LedgerNotFound, Corrupted):
                 continue  # the ledger is deleted
+            except StorageFailed as error:
+                owner = f"somebody ({error})"
             self._reported.add(one)
             self._entries += last - first + 1
-            owner = ledger_metadata.info(ledger_id, about).properties.get(OWNER, b"nobody known")
             log.error(
                 "rot on the disk: entries %d:%d to %d:%d of %s cannot be read",
-                ledger_id, first, ledger_id, last, owner.decode(errors="replace"),
+                ledger_id, first, ledger_id, last, owner,
             )  # fmt: skip
 
     def _pause(self) -> None:

@@ -1,9 +1,7 @@
 """Garbage collection: drops the index of deleted ledgers, unlinks logs, compacts sparse ones.
 
-A ledger is deleted if the metadata store has no node for it. Each ledger is looked up by name, and
-an error ends the round: an absence from a listing proves nothing. (Apache compares listings, and
-looks up single ledgers only with `verifyMetadataOnGC`: `ScanAndCompareGarbageCollector.java`.)
-Then, log by log, as `GarbageCollectorThread.java` does:
+A ledger is deleted if its catalog says so (`ledger_catalog.py`); an error ends the round. Then, log
+by log, as `GarbageCollectorThread.java` does:
 
     no live ledger in it    unlink
     live part below a limit copy the live records to the log being written, sync it, put the new
@@ -23,7 +21,7 @@ from typing import Final, TypeVar, TypeVarTuple, Unpack
 import trio
 from msgspec import Struct
 
-from magnetar.bookie.format import entries, ledger_metadata
+from magnetar.bookie.format import entries
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.server.bookie import Bookie
@@ -31,10 +29,10 @@ from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.locations import Placed
+from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, put_locations
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import BrokerError, Corrupted
-from magnetar.core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +45,6 @@ LOOKS_PER_BREATH: Final = 200
 """Look-ups in the index between two pauses of the thread: a millisecond or two, in which the loop
 hardly runs.
 """
-LEDGERS_PER_REST: Final = 100
-"""Ledgers looked up before yielding to the loop: a millisecond or two."""
 
 
 class CollectorStatistics(Struct, frozen=True):
@@ -70,13 +66,13 @@ class Collector:
         storage: LedgerStorage,
         bookie: Bookie,
         checkpointer: Checkpointer,
-        metadata: MetadataStore,
+        catalog: LedgerCatalog | None,
         settings: BookieSettings,
     ) -> None:
         self._storage = storage
         self._bookie = bookie
         self._checkpointer = checkpointer
-        self._metadata = metadata
+        self._catalog = catalog
         self._settings = settings
         self._worker = storage.machine.threads.workers(1)
         self._contents: dict[int, dict[int, int]] = {}
@@ -100,7 +96,7 @@ class Collector:
     async def run(self) -> None:
         """Run a round at each interval, with the compaction that is due, until cancelled."""
         settings = self._settings
-        if not settings.metadata_names_ledgers:
+        if self._catalog is None:
             return
         minor_due = trio.current_time() + settings.minor_compaction_interval_seconds
         major_due = trio.current_time() + settings.major_compaction_interval_seconds
@@ -127,15 +123,10 @@ class Collector:
         The order matters: first the logs, then the ledgers, then which of them exist. A ledger that
         is created meanwhile is in none of these logs.
         """
-        assert self._settings.metadata_names_ledgers, "no ledger is known to be deleted"
+        assert self._catalog is not None, "no ledger is known to be deleted"
         finished = await self.finished_logs()
         local = await self._in_thread(self._storage.ledgers.ledger_ids)
-        gone = []
-        for count, ledger_id in enumerate(local):
-            if count % LEDGERS_PER_REST == 0:
-                await trio.lowlevel.checkpoint()  # the store's `get` need not yield
-            if await self._metadata.get(ledger_metadata.path_of(ledger_id)) is None:
-                gone.append(ledger_id)
+        gone = await self._catalog.deleted(local)
         if gone:
             await self._forget(gone)
         live = set(local).difference(gone)

@@ -10,9 +10,6 @@ class BookieSettings(Struct, frozen=True):
 
     bookie_id: str = "embedded"
     """Its name in ledger metadata and in its cookie."""
-    metadata_names_ledgers: bool = True
-    """Whether the metadata store names every ledger that is stored here. If not, because clients
-    keep their metadata elsewhere, none is ever taken for deleted: no garbage is collected."""
     sync: bool = True
     """Sync before acknowledging; else acknowledge after the write, and sync each second (Apache's
     `journalSyncData`)."""

@@ -30,7 +30,6 @@ SETTINGS = msgspec.structs.replace(
     journal_spares_max=1,
     entry_log_size_max_bytes=6_000,
     write_cache_bytes=64 * 1024,
-    metadata_names_ledgers=False,
     journal_seals=True,
 )
 KEY = b"k" * 20

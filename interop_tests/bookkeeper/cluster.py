@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -86,19 +88,24 @@ class Bookie:
         """`more` are options of the command."""
         self._folder = folder
         self._more = more
+        self._log = folder / "log"
+        self.environment: dict[str, str] = {}
+        """Settings besides those of the command line."""
         self.address = ""
 
     def start(self) -> None:
         ready = self._folder / "ready.json"
         ready.unlink(missing_ok=True)
         port = self.address.rpartition(":")[2] or "0"
-        self._process = subprocess.Popen(
-            [
-                MAGNETAR, "bookie", "--data-dir", str(self._folder / "data"),
-                "--port", port, "--ready-file", str(ready), "--log-level", "warning", *self._more,
-            ],
-        )  # fmt: skip
-        wait_until(ready.exists, self._process, "the bookie")
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    MAGNETAR, "bookie", "--data-dir", str(self._folder / "data"), "--port", port,
+                    "--ready-file", str(ready), "--log-level", "warning", *self._more,
+                ],
+                stderr=log, env={**os.environ, **self.environment},
+            )  # fmt: skip
+        wait_until(ready.exists, self._process, f"the bookie of {self._folder}")
         self.address = json.loads(ready.read_text())["bookie"]
 
     def kill(self) -> None:
@@ -108,6 +115,22 @@ class Bookie:
     def stop(self) -> int:
         self._process.terminate()
         return self._process.wait(30)
+
+    def log(self) -> str:
+        """All that it has logged from the level `warning` on, in all its lives."""
+        return self._log.read_text(errors="replace")
+
+    def pause(self, meanwhile: Callable[[], None]) -> None:
+        """SIGSTOP: its connections stay open and nothing answers, while something happens."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            meanwhile()
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def wait(self, seconds: float) -> int:
+        """The exit code of one that ends by itself."""
+        return self._process.wait(seconds)
 
     def __enter__(self) -> Self:
         self.start()

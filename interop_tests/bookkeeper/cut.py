@@ -1,4 +1,4 @@
-"""A door before ZooKeeper that breaks a connection at a chosen moment.
+"""A door before ZooKeeper that breaks a connection at a chosen moment, or tells of that moment.
 
 It forwards bytes in both directions. Once armed, it waits for the next write of the store: the
 transaction of a write and its proof, or a sequential create. It breaks the connection either before
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Self
 
-CREATE, SET_DATA, MULTI = 1, 5, 14
+CREATE, SET_DATA, GET_CHILDREN, GET_CHILDREN_2, MULTI = 1, 5, 8, 12, 14
 SLOTS = b"/magnetar-writers/"
 
 
@@ -31,6 +31,7 @@ class Cutter:
         self.cuts = 0
         self._armed: tuple[str, Callable[[], object]] | None = None
         self._links: list[_Link] = []
+        self._lists: tuple[int, Callable[[], object]] | None = None
         self._thread = threading.Thread(target=self._accept, daemon=True)
 
     def __enter__(self) -> Self:
@@ -51,6 +52,27 @@ class Cutter:
     def cut_answer(self, before: Callable[[], object] = nothing) -> None:
         """The next write is carried out, and its answer lost."""
         self._armed = ("answer", before)
+
+    def call_in_list(self, count: int, call: Callable[[], object]) -> None:
+        """Call something when that many children were listed more, before the last answer."""
+        self._lists = (count, call)
+
+    @property
+    def is_waiting_for_lists(self) -> bool:
+        return self._lists is not None
+
+    def break_all(self) -> None:
+        """Close today's connections; new ones work."""
+        for link in self._links:
+            link.close()
+
+    def listed(self) -> None:
+        """Children are asked for."""
+        if self._lists is not None:
+            count, call = self._lists
+            self._lists = (count - 1, call) if count > 1 else None
+            if count == 1:
+                call()
 
     def lose_the_way(self) -> None:
         """What is sent on today's connections arrives no more, either way; new ones work."""
@@ -112,6 +134,8 @@ class _Link:
 
     def _requested(self, body: bytes) -> bool:
         xid, kind = struct.unpack_from(">ii", body)
+        if kind in (GET_CHILDREN, GET_CHILDREN_2):
+            self._cutter.listed()
         if kind == MULTI:
             (first,) = struct.unpack_from(">i", body, 8)
             is_write = first == SET_DATA

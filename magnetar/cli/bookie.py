@@ -14,14 +14,13 @@ from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
 
 RUN_FLAGS = (
-    "--data-dir", "--host", "--tls-certificate", "--tls-key", "--tls-client-ca", "--no-sync",
-    "--ready-file", "--log-level", "--log-format",
+    "--data-dir", "--host", "--advertised-host", "--tls-certificate", "--tls-key",
+    "--tls-client-ca", "--no-sync", "--ready-file", "--log-level", "--log-format",
 )  # fmt: skip
 """Those of the settings' flags that concern a bookie."""
 PORT = 3181
 """Apache's default (`bookiePort`)."""
 NOT_THERE = {
-    "metadata_uri": "ZooKeeper: clients create ledgers in it, and find this bookie by its address",
     "http_port": "HTTP",
 }
 """Options of the bookie to come, which are refused by name."""
@@ -31,9 +30,6 @@ def _run(
     context: click.Context,
     config: str | None,
     port: int,
-    bookie_id: str,
-    journal_dir: str,
-    ledger_dirs: str,
     **options: Any,
 ) -> None:
     if context.invoked_subcommand is not None:
@@ -42,14 +38,21 @@ def _run(
         if options.pop(name) is not None:
             flag = "--" + name.replace("_", "-")
             raise OperatorError(f"{flag} is not there yet: {meaning}")
-    if "," in ledger_dirs:
+    if "," in options["ledger_dirs"]:
         raise OperatorError("--ledger-dirs is not there yet for more than one directory")
     from functools import partial
 
-    from magnetar import bookie_server, server
+    from magnetar import bookie_identity, bookie_server, server
 
     settings = load_settings(config, options).settings
-    chosen = bookie_server.BookieOptions(port, bookie_id, journal_dir, ledger_dirs)
+    chosen = bookie_identity.BookieOptions(
+        port,
+        options["bookie_id"],
+        options["metadata_uri"],
+        options["zk_timeout"],
+        options["journal_dir"],
+        options["ledger_dirs"],
+    )
     serve = partial(bookie_server.serve, chosen)
     context.exit(server.run(settings, config=config or "", serve=serve))
 
@@ -61,6 +64,11 @@ def _run_options() -> list[click.Parameter]:
                      help="Port for clients of Apache BookKeeper; 0 for any free one."),
         click.Option(["--bookie-id"], default="", metavar="TEXT",
                      help="Name in the metadata of ledgers; the address by default."),
+        click.Option(["--metadata-uri"], default="", metavar="URI",
+                     help="The cluster to join, such as zk+hierarchical://HOST:2181/ledgers; "
+                     "without it, the bookie runs alone and deletes nothing."),
+        click.Option(["--zk-timeout"], type=click.FloatRange(min=0.1), default=10.0,
+                     show_default=True, metavar="SECONDS", help="Of the session with ZooKeeper."),
         click.Option(["--journal-dir"], default="", metavar="DIR",
                      help="Directory of the journal; by default in the data directory."),
         click.Option(["--ledger-dirs"], default="", metavar="DIR",

@@ -115,6 +115,7 @@ FLAGS: Final = MappingProxyType(
     {
         "--data-dir": "storage.data_dir",
         "--host": "listen.host",
+        "--advertised-host": "listen.advertised_host",
         "--pulsar-port": "listen.pulsar_port",
         "--kafka-port": "listen.kafka_port",
         "--mqtt-port": "listen.mqtt_port",

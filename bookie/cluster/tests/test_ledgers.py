@@ -137,6 +137,46 @@ async def test_a_cluster_that_is_formatted_while_it_is_listed(store) -> None:
         await ledgers.ids()
 
 
+async def test_deleted_ledgers_are_told_from_those_that_exist(store, cluster) -> None:
+    ledgers = ClusterLedgers(store, cluster)
+    for ledger_id in (1, 5):
+        await ledgers.create(ledger_id, fresh())
+    assert await ledgers.deleted([0, 1, 4, 5]) == [0, 4]
+    assert await ledgers.deleted([]) == []
+    far = [1 << 40] if cluster.layout.long is not None else []
+    assert await ledgers.deleted([1 << 40]) == far, "where no ledger can be, none is deleted"
+    assert await ledgers.last_entries() is None
+    assert await ledgers.owner(5) == "nobody known"
+
+
+async def test_a_ledger_that_is_only_missing_in_the_list_is_not_deleted() -> None:
+    """It was created behind the place that the list had passed; or the list is wrong."""
+
+    class Forgetful(MemoryMetadata):
+        async def children(self, path):
+            return [name for name in await super().children(path) if name != "L0002"]
+
+    store = Forgetful()
+    ledgers = ClusterLedgers(store, await initialize_cluster(store, "one"))
+    for ledger_id in (1, 2):
+        await ledgers.create(ledger_id, fresh())
+    assert await ledgers.ids() == [1]
+    assert await ledgers.deleted([1, 2, 3]) == [3]
+
+
+async def test_nothing_is_deleted_of_a_cluster_that_is_formatted_meanwhile() -> None:
+    class Formatted(MemoryMetadata):
+        async def get(self, path):
+            if path.endswith("L0003"):
+                await format_cluster(self, "two", force=True)
+            return await super().get(path)
+
+    store = Formatted()
+    ledgers = ClusterLedgers(store, await initialize_cluster(store, "one"))
+    with pytest.raises(Corrupted, match="another one than before"):
+        await ledgers.deleted([3])
+
+
 @pytest.mark.parametrize("call", range(1, 8))
 async def test_an_error_anywhere_is_an_error(call) -> None:
     class Failing(MemoryMetadata):

@@ -104,6 +104,29 @@ async def test_another_process_of_that_identity(store, autojump_clock) -> None:
             await registered(store, nursery)
 
 
+async def test_the_node_goes_before_the_bookie_stops(store, nursery) -> None:
+    made = await registered(store, nursery)
+    await made.end()
+    assert await store.get(WRITABLE) is None
+    assert not made.is_held
+    made.set_read_only(True)
+    await trio.testing.wait_all_tasks_blocked()
+    assert await store.get(READ_ONLY) is None
+
+
+async def test_a_store_without_an_answer_keeps_no_bookie_from_stopping(
+    store, nursery, autojump_clock, monkeypatch
+) -> None:
+    made = await registered(store, nursery)
+
+    async def silent(path):
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(store, "get", silent)
+    with trio.fail_after(5):
+        await made.end()
+
+
 async def test_no_bookie_is_called_readonly(store) -> None:
     with pytest.raises(Invalid):
         Registration(store, await cluster.find(store), "readonly", INFO)

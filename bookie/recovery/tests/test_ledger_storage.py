@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from magnetar.bookie.client.catalog import ServerCatalog
 from magnetar.bookie.recovery import ledger_storage
 from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.server.directories import INDEXES, LOCATIONS, Directories, make_directories
@@ -53,7 +54,9 @@ class Bookie:
             machine = Machine(
                 self.disk, MemoryDatabases, FixedClock(START_MS), threads, chance.getrandbits
             )
-            storage, _ = await open_storage(machine, self.directories, self.metadata, QUIET)
+            storage, _ = await open_storage(
+                machine, self.directories, ServerCatalog(self.metadata), QUIET
+            )
             try:
                 yield storage
             finally:

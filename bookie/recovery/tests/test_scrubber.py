@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from magnetar.bookie.client.catalog import ServerCatalog
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.recovery.ledger_storage import open_storage
@@ -54,12 +55,14 @@ async def scrub(directory: Path, metadata: DictMetadata, rounds: int = 1) -> Scr
     """Read all entry logs through, in a bookie that is not running, so many times."""
     machine = system_machine()
     with claim(machine.disk, str(directory)) as directories:
-        storage, _ = await open_storage(machine, directories, metadata, SETTINGS)
+        storage, _ = await open_storage(machine, directories, ServerCatalog(metadata), SETTINGS)
 
         async def finished() -> list[int]:
             return log_ids(directories.ledgers)
 
-        scrubber = Scrubber(storage, metadata, finished, SETTINGS.scrub_bytes_per_second)
+        scrubber = Scrubber(
+            storage, ServerCatalog(metadata), finished, SETTINGS.scrub_bytes_per_second
+        )
         try:
             for _ in range(rounds):
                 await scrubber.round()
@@ -163,12 +166,12 @@ async def test_a_stop_does_not_wait_for_a_pass_over_the_index(tmp_path: Path) ->
     await filled(tmp_path, metadata, count=4, size=10)
     machine = system_machine()
     with claim(machine.disk, str(tmp_path)) as directories:
-        storage, _ = await open_storage(machine, directories, metadata, SETTINGS)
+        storage, _ = await open_storage(machine, directories, ServerCatalog(metadata), SETTINGS)
 
         async def finished() -> list[int]:
             return log_ids(directories.ledgers)
 
-        scrubber = Scrubber(storage, metadata, finished, 1 << 30)
+        scrubber = Scrubber(storage, ServerCatalog(metadata), finished, 1 << 30)
         scrubber.stop()
         with pytest.raises(StoppedError):
             await scrubber.round()

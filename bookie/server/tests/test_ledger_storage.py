@@ -19,7 +19,6 @@ from magnetar.bookie.server.ledger_storage import (
     write_out,
 )
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.kernel.errors import Corrupted
 
@@ -27,7 +26,7 @@ from magnetar.core.kernel.errors import Corrupted
 @pytest.fixture
 async def storage(tmp_path):
     opened, _ = await open_storage(
-        system_machine(), directories_at(tmp_path), DictMetadata(), BookieSettings()
+        system_machine(), directories_at(tmp_path), None, BookieSettings()
     )
     yield opened
     opened.close()
@@ -103,7 +102,7 @@ async def test_the_entry_log_is_synced_first_and_no_index_if_that_fails(storage,
 
 async def test_an_index_that_does_not_close_is_reported_and_the_rest_closed(tmp_path, caplog):
     opened, _ = await open_storage(
-        system_machine(), directories_at(tmp_path), DictMetadata(), BookieSettings()
+        system_machine(), directories_at(tmp_path), None, BookieSettings()
     )
     close = opened.locations._database.close
 

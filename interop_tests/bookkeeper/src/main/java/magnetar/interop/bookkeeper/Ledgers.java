@@ -29,6 +29,7 @@ final class Ledgers {
             "ledgers.write", Ledgers::write,
             "ledgers.append", Ledgers::append,
             "ledgers.close", Ledgers::close,
+            "ledgers.delete", Ledgers::delete,
             "ledgers.read", Ledgers::read,
             "ledgers.batch", Ledgers::batch,
             "ledgers.tail", Ledgers::tail,
@@ -81,6 +82,11 @@ final class Ledgers {
         LedgerHandle writer = WRITERS.remove(scene.ledger());
         writer.close();
         return writer.getLastAddConfirmed();
+    }
+
+    private static Object delete(Scene scene) throws Exception {
+        scene.client().deleteLedger(scene.ledger());
+        return null;
     }
 
     /** All payloads, to the first zero, of a ledger that is opened with or without recovery. */

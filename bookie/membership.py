@@ -1,0 +1,127 @@
+"""A bookie's membership in a cluster, over the cluster's metadata store.
+
+    check(directories)     before anything is read: cookies, and whether the bookie may start
+    ledgers                which ledgers exist: what garbage collection asks
+    registration(info)     once it serves: the node that clients find it by
+
+Invariant: a bookie that must not start has written nothing, neither to the directories nor to the
+store. What is written goes to the directories first: a cookie in the store without one there would
+keep the bookie from starting again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from magnetar.bookie.cluster import handshake
+from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.cluster.cookies import Cookies
+from magnetar.bookie.cluster.handshake import CookiePlace, StartVerdict
+from magnetar.bookie.cluster.ledgers import ClusterLedgers
+from magnetar.bookie.cluster.registration import Registration
+from magnetar.bookie.format import cookie as cookies
+from magnetar.bookie.format import service_info
+from magnetar.bookie.format.cookie import VERSION_FILE, Cookie
+from magnetar.bookie.format.service_info import ServiceInfo
+from magnetar.bookie.server.directories import Directories
+from magnetar.bookie.server.small_files import read_whole, write_whole
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion, StorageFailed
+from magnetar.core.ports.disk import Directory
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
+from magnetar.core.ports.threads import Threads
+
+NO_DATA: Final = frozenset({VERSION_FILE, f"{VERSION_FILE}.new"})
+
+
+class Membership:
+    """See the module's docstring."""
+
+    def __init__(self, store: MetadataStore, cluster: BookKeeperCluster, bookie_id: str) -> None:
+        service_info.check_id(bookie_id)
+        self.ledgers = ClusterLedgers(store, cluster)
+        self._store = store
+        self._cluster = cluster
+        self._cookies = Cookies(store, cluster)
+        self._bookie_id = bookie_id
+
+    async def check(self, threads: Threads, directories: Directories) -> None:
+        """Check that these are this bookie's directories; of a new bookie they become so.
+
+        `StorageFailed` says what the operator has to do.
+        """
+        ours = cookies.of_directories(
+            self._bookie_id, *directories.names, self._cluster.instance_id or ""
+        )
+        stored = await self._cookies.read(self._bookie_id)
+        known = stored.cookie if stored is not None else None
+        found = await threads.run(_found, directories)
+        if handshake.judge(ours, known, [place.described for place in found]) is StartVerdict.STAMP:
+            await threads.run(_stamp, found, ours)
+            try:
+                version = stored.version if stored is not None else ABSENT
+                await self._cookies.write(ours, version)
+            except (AlreadyExists, BadVersion):
+                await threads.run(_restore, found)
+                raise self._taken() from None
+
+    def _taken(self) -> StorageFailed:
+        return StorageFailed(
+            f"another process starts as bookie {self._bookie_id} at the same time: give each its "
+            "own --bookie-id"
+        )
+
+    def registration(self, info: ServiceInfo) -> Registration:
+        """The registration of this bookie with what it publishes of itself."""
+        return Registration(self._store, self._cluster, self._bookie_id, info)
+
+
+class _Place(Struct, frozen=True):
+    """A directory with a cookie, or for one."""
+
+    directory: Directory
+    described: CookiePlace
+
+
+def _found(directories: Directories) -> list[_Place]:
+    """What is in the directories. Blocks: for a thread."""
+    return list(map(_describe, _places(directories)))
+
+
+def _places(directories: Directories) -> Iterator[Directory]:
+    yield directories.journal
+    yield directories.ledgers
+
+
+def _describe(directory: Directory) -> _Place:
+    names = set(directory.names())
+    found = None
+    if VERSION_FILE in names:
+        try:
+            found = cookies.decode(read_whole(directory, VERSION_FILE).decode())
+        except ValueError as error:
+            raise StorageFailed(
+                f"{directory.path}/{VERSION_FILE}: {error}. Is it the right disk? If it is, and "
+                f"the file is damaged, copy {VERSION_FILE} from another directory of this bookie"
+            ) from None
+    has_data = not names <= NO_DATA
+    return _Place(directory, CookiePlace(directory.path, found, has_data))
+
+
+def _stamp(places: list[_Place], ours: Cookie) -> None:
+    """Write the cookie into all directories. Blocks: for a thread."""
+    for place in places:
+        write_whole(place.directory, VERSION_FILE, ours.encode().encode())
+
+
+def _restore(places: list[_Place]) -> None:
+    """Undo that. Blocks: for a thread."""
+    for place in places:
+        if place.described.cookie is None:
+            place.directory.remove(VERSION_FILE)
+            place.directory.sync()
+        else:
+            data = place.described.cookie.encode().encode()
+            write_whole(place.directory, VERSION_FILE, data)

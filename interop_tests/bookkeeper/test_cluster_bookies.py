@@ -1,0 +1,203 @@
+"""Bookies of ours as members of a cluster: they register themselves, wait, refuse, and collect.
+
+A client of Apache's, and its shell, find them through a real ZooKeeper, which is frozen and killed.
+"""
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from interop_tests.bookkeeper.apache import ApacheBookie
+from interop_tests.bookkeeper.cluster import MAGNETAR, Bookie, driver
+from interop_tests.bookkeeper.zookeeper import ZooKeeper
+from interop_tests.driver import Driver
+from magnetar.bookie.cluster.formatting import initialize_cluster
+from magnetar.core.metadata.zookeeper.addresses import parse
+from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
+
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+ONE = "6a1f0f3e-0000-4000-8000-000000000001"
+THREE = {"ensemble": 3, "quorum": 3, "ack": 2}
+SESSION = ("--zk-timeout", "2")
+
+
+class Cluster:
+    """A ZooKeeper, and what a client of Apache's does through it."""
+
+    def __init__(self, zookeeper: ZooKeeper, java: Driver, root: str) -> None:
+        self.zookeeper = zookeeper
+        self.uri = f"zk+hierarchical://{zookeeper.address}/{root}ledgers"
+        self._java = java
+        trio.run(self._format)
+
+    async def _format(self) -> None:
+        async with open_zookeeper(parse(self.uri), 10) as store:
+            await initialize_cluster(store, ONE)
+
+    def ask(self, call: Callable[[ZooKeeperMetadata], Any]) -> Any:
+        """What the metadata store answers to somebody else."""
+
+        async def asked() -> Any:
+            async with open_zookeeper(parse(self.uri), 10) as store:
+                await store.sync()
+                return await call(store)
+
+        return trio.run(asked)
+
+    def wait_for(self, path: str, *, is_there: bool = True) -> None:
+        """Until there is a node, or none any more."""
+
+        async def seen(store: ZooKeeperMetadata) -> None:
+            with trio.fail_after(30):
+                while (await store.get(path) is not None) is not is_there:
+                    await store.sync()
+
+        self.ask(seen)
+
+    def registered(self) -> list[str]:
+        names = self.ask(lambda store: store.children("/ledgers/available"))
+        return [name for name in names if name != "readonly"]
+
+    def play(self, family: str, **args: Any) -> Any:
+        return self._java.play(family, self.uri, "", **args)
+
+    def bookie(self, folder: Path, *more: str) -> Bookie:
+        folder.mkdir(exist_ok=True)
+        return Bookie(folder, "--metadata-uri", self.uri, *SESSION, *more)
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory) -> Iterator[Driver]:
+    with driver(tmp_path_factory.mktemp("java")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def cluster(zookeeper, java) -> Cluster:
+    return Cluster(zookeeper, java, "")
+
+
+@pytest.fixture
+def own(own_zookeeper, java) -> Cluster:
+    """One whose ZooKeeper the test may stop."""
+    return Cluster(own_zookeeper, java, "")
+
+
+def texts(count: int) -> list[str]:
+    return [f"entry {i}" for i in range(count)]
+
+
+def refusal(uri: str, folder: Path, *more: str) -> str:
+    """What a bookie says that does not start."""
+    command = [
+        MAGNETAR, "bookie", "--data-dir", str(folder / "data"), "--metadata-uri", uri, *SESSION,
+        "--log-level", "warning", *more,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 2, done.stderr
+    return done.stderr
+
+
+def test_a_stock_client_on_three_bookies_that_registered_themselves(cluster, tmp_path) -> None:
+    with ExitStack() as stack:
+        bookies = [stack.enter_context(cluster.bookie(tmp_path / name)) for name in ("a", "b", "c")]
+        assert cluster.registered() == sorted(bookie.address for bookie in bookies)
+        ledger = cluster.play("ledgers.write", count=200, **THREE)
+        assert cluster.play("ledgers.close", ledger=ledger) == 199
+        assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(200)
+        bookies[1].kill()
+        found = cluster.play("ledgers.read", ledger=ledger)
+        assert found["entries"] == texts(200)
+        bookies[1].start()  # waits for its former session
+        assert len(cluster.registered()) == 3
+        assert bookies[0].stop() == 0
+        assert bookies[0].address not in cluster.registered(), "at once, not after the session"
+        ledger = cluster.play("ledgers.write", count=10, ensemble=2)
+        cluster.play("ledgers.close", ledger=ledger)
+
+
+def test_stock_tools_list_the_bookie_and_its_cookie(cluster, tmp_path) -> None:
+    shell = ApacheBookie(cluster.uri, tmp_path / "apache")
+    with cluster.bookie(tmp_path / "ours", "--bookie-id", "ours") as bookie:
+        host, port = bookie.address.split(":")
+        said = shell.shell("listbookies", "-rw")
+        assert "ours" in said
+        assert re.search(rf"{host}\b.*\b{port}", said), said
+        assert port in shell.shell("endpointinfo", "-b", "ours")
+    with cluster.bookie(tmp_path / "by-address") as bookie:  # as the command wants it
+        assert ONE in shell.shell("cookie_get", bookie.address)
+        (on_disk,) = (tmp_path / "by-address/data/bookie/ledgers/current").glob("VERSION")
+        stored = cluster.ask(lambda store: store.get(f"/ledgers/cookies/{bookie.address}"))
+        assert on_disk.read_bytes() == stored.value
+
+
+def test_who_may_not_start_is_told_what_to_do(cluster, zookeeper, tmp_path) -> None:
+    nowhere = f"zk+hierarchical://{zookeeper.address}/nowhere/ledgers"
+    assert "there is no BookKeeper cluster at /ledgers: format one first" in refusal(
+        nowhere, tmp_path / "new", "--port", "0"
+    )
+    flat = cluster.uri.replace("hierarchical", "flat")
+    assert "are laid out hierarchical, not flat" in refusal(flat, tmp_path / "new", "--port", "0")
+    name = ("--bookie-id", "first", "--port", "0")
+    with cluster.bookie(tmp_path / "first", *name):
+        said = refusal(cluster.uri, tmp_path / "first", *name)
+        assert "in use by another server" in said
+        said = refusal(cluster.uri, tmp_path / "empty", *name)
+        assert "lacks the cookie that bookie first has in the metadata store" in said
+        shutil.copytree(tmp_path / "first/data", tmp_path / "copy/data")
+        said = refusal(cluster.uri, tmp_path / "copy", *name)
+        assert "another process is registered as bookie first" in said
+        assert "stop it, or give this one its own id and directories" in said
+        assert "first" in cluster.registered()
+    said = refusal(cluster.uri, tmp_path / "copy", "--bookie-id", "second", "--port", "0")
+    assert "has the cookie of bookie first" in said
+    assert "this one is second" in said
+
+
+@pytest.mark.parametrize("failure", ["restart", "silence", "expiry"])
+def test_after_its_session_a_bookie_registers_again(own, tmp_path, failure) -> None:
+    """It serves meanwhile: whoever knows it reads and writes."""
+    with own.bookie(tmp_path / "one") as bookie:
+        ledger = own.play("ledgers.write", count=10)
+        path = f"/ledgers/available/{bookie.address}"
+        if failure == "restart":
+            own.zookeeper.kill()
+            own.zookeeper.start()
+        elif failure == "silence":
+            own.zookeeper.freeze()
+            time.sleep(3)  # longer than the session
+            own.zookeeper.thaw()
+        else:
+            bookie.pause(lambda: own.wait_for(path, is_there=False))
+        own.wait_for(path)
+        own.play("ledgers.append", ledger=ledger, first=10, count=10)
+        own.play("ledgers.close", ledger=ledger)
+        assert own.play("ledgers.read", ledger=ledger)["entries"] == texts(20)
+
+
+def test_who_lost_its_name_to_another_process_ends(own, tmp_path) -> None:
+    with own.bookie(tmp_path / "first", "--bookie-id", "name") as first:
+        (tmp_path / "second").mkdir()
+        first.stop()
+        shutil.copytree(tmp_path / "first/data", tmp_path / "second/data")
+        first.start()
+
+        def taken() -> None:
+            own.wait_for("/ledgers/available/name", is_there=False)
+            second.start()
+
+        second = own.bookie(tmp_path / "second", "--bookie-id", "name")
+        try:
+            first.pause(taken)
+            assert first.wait(60) == 2
+            assert own.registered() == ["name"]
+        finally:
+            second.kill()

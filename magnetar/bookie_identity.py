@@ -1,0 +1,139 @@
+"""Who a bookie that runs alone is, or one of a cluster: whose its directories are, which ledgers
+exist, and how clients learn that it is there.
+
+Invariant: nothing in the directories is read or written before they are known to be this bookie's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import trio
+from msgspec import Struct
+
+from magnetar.bookie.cluster import cluster as clusters
+from magnetar.bookie.format.service_info import ServiceInfo
+from magnetar.bookie.identification import identify
+from magnetar.bookie.membership import Membership
+from magnetar.bookie.server.directories import Directories
+from magnetar.bookie.server.ledger_catalog import LedgerCatalog
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.core.ports.machine import Machine
+from magnetar.operator_error import OperatorError
+from magnetar.process.data_directory import METADATA, damaged
+
+
+class BookieOptions(Struct, frozen=True):
+    """What the command line adds to the settings of a bookie."""
+
+    port: int
+    bookie_id: str = ""
+    """Its name in the metadata of ledgers and in its cookie; `host:port` by default."""
+    metadata_uri: str = ""
+    """Where the cluster's metadata are, `zk+hierarchical://HOST:PORT/ledgers`; empty for a bookie
+    that is in none."""
+    zk_timeout_seconds: float = 10.0
+    """Of the session with ZooKeeper, Apache's `zkTimeout`."""
+    journal_dir: str = ""
+    ledger_dir: str = ""
+    """Directories on other disks; by default both are below the data directory."""
+
+
+class Registrar(Protocol):
+    """Tells clients that a bookie is there, as Apache's bookies do with ephemeral nodes below
+    `/ledgers/available` (`BookieStateManager.java` of 4.18).
+    """
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Tell clients, soon, that it takes no writes, or that it does again."""
+        ...
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Register, report that, and stay registered until `end`."""
+        ...
+
+    async def end(self) -> None:
+        """Tell clients that it stops."""
+        ...
+
+
+class NoRegistrar:
+    """For bookies whose clients know where they are."""
+
+    def set_read_only(self, read_only: bool) -> None: ...
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+
+    async def end(self) -> None: ...
+
+
+class Identity(NamedTuple):
+    """See the module's docstring."""
+
+    catalog: LedgerCatalog | None
+    """Which ledgers exist; None if nothing tells of that."""
+    registrar: Registrar
+
+
+@asynccontextmanager
+async def alone(
+    folder: Path,
+    bookie: BookieSettings,
+    machine: Machine,
+    directories: Directories,
+    fail: Callable[[str], None],
+) -> AsyncIterator[Identity]:
+    """A bookie without a cluster: its cookie is in metadata of its own."""
+    with explained_damage(folder, METADATA):
+        async with open_metadata(folder / METADATA, on_fatal=fail) as metadata:
+            await identify(machine, directories, metadata, bookie)
+            yield Identity(None, NoRegistrar())
+
+
+@asynccontextmanager
+async def in_cluster(
+    options: BookieOptions,
+    bookie_id: str,
+    info: ServiceInfo,
+    machine: Machine,
+    directories: Directories,
+) -> AsyncIterator[Identity]:
+    """A bookie of a cluster."""
+    # Imported here: a bookie that is alone needs no client of ZooKeeper.
+    from magnetar.core.metadata.zookeeper.addresses import parse
+    from magnetar.core.metadata.zookeeper.store import open_zookeeper
+
+    joining = f"cannot join the cluster at {options.metadata_uri}"
+    with explained(joining):
+        address = parse(options.metadata_uri)
+        async with open_zookeeper(address, options.zk_timeout_seconds) as store:
+            with explained(joining):  # once more, since the store has a nursery
+                cluster = await clusters.find(store, address.ledgers, address.layout)
+                member = Membership(store, cluster, bookie_id)
+                await member.check(machine.threads, directories)
+            yield Identity(member.ledgers, member.registration(info))
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Errors that operators can do something about, as `OperatorError`s."""
+    try:
+        yield
+    except (BrokerError, OSError) as error:  # foreign, in use, not readable or writable
+        raise OperatorError(f"{what}: {error}") from error
+
+
+@contextmanager
+def explained_damage(folder: Path, part: str) -> Iterator[None]:
+    """The same for a part of the data directory, which may be damaged."""
+    with explained(f"cannot use the data in {folder}"):
+        try:
+            yield
+        except Corrupted as error:
+            raise OperatorError(damaged(folder, part, error)) from error
