@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -84,22 +85,25 @@ class Bookie:
 
     def __init__(self, folder: Path, *more: str) -> None:
         """`more` are options of the command."""
-        self._folder = folder
+        self.directory = folder
         self._more = more
         self.address = ""
 
     def start(self) -> None:
-        ready = self._folder / "ready.json"
+        ready = self.directory / "ready.json"
         ready.unlink(missing_ok=True)
         port = self.address.rpartition(":")[2] or "0"
         self._process = subprocess.Popen(
             [
-                MAGNETAR, "bookie", "--data-dir", str(self._folder / "data"),
+                MAGNETAR, "bookie", "--data-dir", str(self.directory / "data"),
                 "--port", port, "--ready-file", str(ready), "--log-level", "warning", *self._more,
             ],
         )  # fmt: skip
         wait_until(ready.exists, self._process, "the bookie")
         self.address = json.loads(ready.read_text())["bookie"]
+
+    def send_signal(self, how: signal.Signals) -> None:
+        self._process.send_signal(how)
 
     def kill(self) -> None:
         self._process.kill()
