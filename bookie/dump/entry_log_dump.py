@@ -44,7 +44,7 @@ def _header(data: Data) -> HeaderPart | Damage:
 
 def _part(data: Data, at: int) -> tuple[Part | None, int]:
     """The part that begins here, if it is one to show, and its end."""
-    if resuming.is_record(data, at, KINDS):
+    if resuming.is_record(data, at, KINDS) and resuming.is_sound(data, at, KINDS):
         head = layouts.RECORD_HEAD.parse(data[at : at + resuming.HEAD_BYTES])
         end = at + 4 + head.size
         found = _record(at, data[at + 4 : end], head.entry)

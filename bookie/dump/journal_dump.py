@@ -80,7 +80,7 @@ def _part(data: Data, at: int, group: int) -> tuple[Part, int]:
     """The part that begins here, and its end; `group` is where its group begins."""
     if data[at : at + 4] == resuming.PADDING and resuming.is_padding(data, at):
         return _padding(data, at, group)
-    if resuming.is_record(data, at, journal.KINDS):
+    if resuming.is_record(data, at, journal.KINDS) and resuming.is_sound(data, at, journal.KINDS):
         head = layouts.RECORD_HEAD.parse(data[at : at + resuming.HEAD_BYTES])
         end = at + 4 + head.size
         found = _record(data, at, end, head.entry)

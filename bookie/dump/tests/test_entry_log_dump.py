@@ -53,3 +53,15 @@ def test_a_dump_goes_to_the_end_whatever_is_there(at: int, noise: bytes) -> None
     parts = list(parts_of(data))
     offsets = [part.offset for part in parts if not isinstance(part, HeaderPart)]
     assert offsets == sorted(set(offsets))
+
+
+@given(st.integers(1024, len(LOG) - 57), st.integers(1, 255))
+def test_a_byte_costs_one_entry_at_most(at: int, change: int) -> None:
+    data = changed(LOG, at, LOG[at] ^ change)
+    intact = [
+        (part.ledger, part.entry)
+        for part in parts_of(data)
+        if isinstance(part, EntryPart) and part.crc32c
+    ]
+    hurt = IDS[(at - 1024) // len(run(7, 0, 1))]
+    assert intact == [each for each in IDS if each != hurt]

@@ -81,3 +81,14 @@ def test_a_dump_goes_to_the_end_whatever_is_there(at: int, noise: bytes) -> None
     parts = list(parts_of(data))
     offsets = [part.offset for part in parts if not isinstance(part, HeaderPart)]
     assert offsets == sorted(set(offsets))
+
+
+@given(st.integers(512, JOURNAL.rindex(b"entry 3 ") + 39), st.integers(1, 255))
+def test_a_byte_costs_one_entry_at_most(at: int, change: int) -> None:
+    told = _told(changed(JOURNAL, at, JOURNAL[at] ^ change))
+    entries = [part for part in WHOLE if ":" in part]
+    lost = [part for part in entries if part not in told]
+    assert len(lost) <= 1
+    assert [part for part in told if part in entries] == [
+        part for part in entries if part not in lost
+    ]
