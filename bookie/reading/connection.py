@@ -28,7 +28,7 @@ class BookieConnection:
         self._addresses = deque((family, address) for family, _, _, _, address in found)
         self.worked = False
         """Whether the bookie has taken the connection."""
-        self._outgoing: deque[memoryview] = deque()
+        self._outgoing: list[bytes] = []
         self._parts: list[bytes] = []
         self._size = 0
         self._wanted = LENGTH_BYTES
@@ -60,11 +60,8 @@ class BookieConnection:
         return not self.worked or bool(self._outgoing)
 
     def send(self, body: bytes) -> None:
-        """Send a frame with this body, soon."""
-        frame = len(body).to_bytes(LENGTH_BYTES, "big") + body
-        self._outgoing.append(memoryview(frame))
-        if self.worked:
-            self.write()
+        """Send a frame with this body with the next `write`."""
+        self._outgoing += (len(body).to_bytes(LENGTH_BYTES, "big"), body)
 
     def connected(self) -> bool:
         """Whether the connection is made, now that the socket is writable; False if the next
@@ -83,16 +80,12 @@ class BookieConnection:
 
     def write(self) -> None:
         """Send as much as the socket takes."""
-        while self._outgoing:
-            frame = self._outgoing[0]
-            try:
-                sent = self.socket.send(frame)
-            except BlockingIOError:
-                return
-            if sent < len(frame):
-                self._outgoing[0] = frame[sent:]
-                return
-            self._outgoing.popleft()
+        data = b"".join(self._outgoing)
+        try:
+            sent = self.socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        self._outgoing = [data[sent:]] if sent < len(data) else []
 
     # -- in -----------------------------------------------------------------------------------
 

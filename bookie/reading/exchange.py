@@ -71,6 +71,8 @@ class Exchange:
         while requests := query.requests(self._now()):
             for bookie, body in requests:
                 self._send(query, bookie, body)
+            for bookie in {bookie for bookie, _ in requests}:
+                self._move(query, bookie, 0)
         now = self._now()
         deadline = query.deadline(now)
         if deadline is None:
@@ -91,21 +93,20 @@ class Exchange:
                 events = selectors.EVENT_READ | selectors.EVENT_WRITE
                 self._selector.register(connection.socket, events, bookie)
             connection.send(body)
-            self._follow(bookie)
         except (OSError, BrokerError) as error:
             self._lose(query, bookie, error)
 
     def _move(self, query: BookieQuery, bookie: str, mask: int) -> None:
-        """Go on with a connection whose socket is ready."""
+        """Go on with a connection whose socket is ready, or that has something to send."""
         connection = self._connections.get(bookie)
         if connection is None:  # it has been dropped in this turn
             return
         try:
-            if mask & selectors.EVENT_WRITE:
-                if not connection.worked and not self._connected(bookie, connection):
-                    return
+            if mask & selectors.EVENT_WRITE and not connection.worked:
+                self._connected(bookie, connection)
+            if connection.worked and connection.wants_to_write:
                 connection.write()
-            if mask & selectors.EVENT_READ:
+            if mask & selectors.EVENT_READ and connection.worked:
                 frames = connection.receive()
                 query.heard(bookie, self._now())
                 for frame in frames:
@@ -114,11 +115,12 @@ class Exchange:
         except (OSError, WireError) as error:
             self._lose(query, bookie, error)
 
-    def _connected(self, bookie: str, connection: BookieConnection) -> bool:
+    def _connected(self, bookie: str, connection: BookieConnection) -> None:
+        """See whether the connection is made; its socket may be another one afterwards."""
         before = connection.socket
         self._selector.unregister(before)
         try:
-            return connection.connected()
+            connection.connected()
         finally:
             if connection.socket.fileno() >= 0:
                 events = selectors.EVENT_READ | selectors.EVENT_WRITE

@@ -35,6 +35,8 @@ def test_frames_out_and_in() -> None:
     with connected() as (connection, peer):
         connection.send(b"one")
         connection.send(b"")
+        connection.write()
+        assert not connection.wants_to_write
         assert peer.recv(100) == b"\0\0\0\3one\0\0\0\0"
         peer.sendall(b"\0\0\0\2ab\0\0\0\0\0\0\0\3c")
         assert received(connection) == [b"ab", b""]
@@ -59,6 +61,7 @@ def test_what_the_socket_does_not_take_waits() -> None:
     body = bytes(4 * 1024 * 1024)
     with connected() as (connection, peer):
         connection.send(body)
+        connection.write()
         assert connection.wants_to_write
         got = 0
         while got < len(body) + 4:

@@ -90,7 +90,8 @@ def test_an_open_ledger_is_read_as_far_as_it_is_confirmed():
         assert list(ledger.entries()) == texts(99)
         with pytest.raises(EntryNotFound, match="5:99 is not confirmed"):
             list(ledger.read(0, 99))
-        source.bookies["b"].lac = 99
+        for bookie in source.bookies.values():
+            bookie.lac = 99
         assert list(ledger.entries(98, 99)) == texts(2, 98)
 
 
