@@ -76,6 +76,9 @@ SYSTEM_CALLS = frozenset(["to_thread", "from_thread", "current_trio_token", "uui
 
 COVERED_ELSEWHERE = {
     "bookie/reading/zookeeper.py": "interop_tests/bookkeeper/test_reading.py",
+    "magnetar/cli/bookie_cluster.py": "interop_tests/bookkeeper/test_tools.py",
+    "magnetar/cli/cluster_metadata.py": "interop_tests/bookkeeper/test_tools.py",
+    "magnetar/cli/ledger.py": "interop_tests/bookkeeper/test_tools.py",
     "magnetar/cli/standalone.py": "magnetar/tests/test_server.py",
     "core/entry/pulsar/metadata.py": "wire/pulsar/tests/test_core_metadata.py",
     "core/testing/note_form.py": "core/entry/tests/test_form.py",
