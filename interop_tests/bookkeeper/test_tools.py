@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from kazoo.client import KazooClient
 
 from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
 from interop_tests.bookkeeper.cluster import MAGNETAR, Bookie, Client, ZooKeeper, driver
@@ -171,6 +172,26 @@ def test_a_ledger_is_deleted(cluster):
     for command in ("metadata", "read"):
         done = magnetar("ledger", command, ledger, uri=cluster.uri, code=2)
         assert done.stderr == f"magnetar: there is no ledger {ledger}\n"
+
+
+def test_a_bookie_is_formatted_and_its_cookie_forgotten(cluster, tmp_path):
+    zookeeper = KazooClient(cluster.client.zookeeper.address)
+    zookeeper.start()
+    try:
+        with Bookie(tmp_path) as bookie:
+            assert bookie.stop() == 0
+            node = f"/ledgers/cookies/{bookie.address}"
+            (version,) = tmp_path.rglob("ledgers/current/VERSION")
+            zookeeper.create(node, version.read_bytes(), makepath=True)
+            words = ("bookie", "format", "--data-dir", tmp_path / "data")
+            assert "--force drops" in magnetar(*words, uri=cluster.uri, code=2).stderr
+            assert zookeeper.exists(node)
+            magnetar(*words, "--force", uri=cluster.uri)
+            assert not zookeeper.exists(node)
+            bookie.start()
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
 
 
 def test_a_cluster_begins_and_ends(cluster):
