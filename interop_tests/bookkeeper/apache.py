@@ -66,6 +66,10 @@ class ApacheBookie:
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
+    def send_signal(self, how: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(how)
+
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self._process is not None:
             self._process.send_signal(how)

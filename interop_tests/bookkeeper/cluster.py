@@ -86,7 +86,7 @@ class Bookie:
 
     def __init__(self, folder: Path, *more: str) -> None:
         """`more` are options of the command."""
-        self._folder = folder
+        self.directory = folder
         self._more = more
         self._log = folder / "log"
         self.environment: dict[str, str] = {}
@@ -94,19 +94,22 @@ class Bookie:
         self.address = ""
 
     def start(self) -> None:
-        ready = self._folder / "ready.json"
+        ready = self.directory / "ready.json"
         ready.unlink(missing_ok=True)
         port = self.address.rpartition(":")[2] or "0"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    MAGNETAR, "bookie", "--data-dir", str(self._folder / "data"), "--port", port,
+                    MAGNETAR, "bookie", "--data-dir", str(self.directory / "data"), "--port", port,
                     "--ready-file", str(ready), "--log-level", "warning", *self._more,
                 ],
                 stderr=log, env={**os.environ, **self.environment},
             )  # fmt: skip
-        wait_until(ready.exists, self._process, f"the bookie of {self._folder}")
+        wait_until(ready.exists, self._process, f"the bookie of {self.directory}")
         self.address = json.loads(ready.read_text())["bookie"]
+
+    def send_signal(self, how: signal.Signals) -> None:
+        self._process.send_signal(how)
 
     def kill(self) -> None:
         self._process.kill()

@@ -2,8 +2,10 @@
 
 import click
 
+from magnetar.cli import bookie_cluster, bookie_files, bookie_format
 from magnetar.cli.bookie import bookie
 from magnetar.cli.config import config
+from magnetar.cli.ledger import ledger
 from magnetar.cli.metadata import metadata
 from magnetar.cli.standalone import standalone
 
@@ -56,4 +58,11 @@ def _print_version() -> None:
 root.add_command(standalone)
 root.add_command(config)
 root.add_command(metadata)
+for _command in (
+    *bookie_cluster.commands(),
+    *bookie_files.commands(),
+    bookie_format.command(),
+):
+    bookie.add_command(_command)
 root.add_command(bookie)
+root.add_command(ledger)

@@ -1,0 +1,1 @@
+"""What stands in a bookie's files, for people who look: of damaged ones too. Pure."""

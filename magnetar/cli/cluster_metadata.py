@@ -1,0 +1,65 @@
+"""Commands that work on the metadata of a cluster: how they say which, and how they open it."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from magnetar.cli.printing import sentences
+
+if TYPE_CHECKING:
+    from magnetar.bookie.cluster.cluster import BookKeeperCluster
+    from magnetar.core.metadata.zookeeper.addresses import ZooKeeperAddress
+    from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
+
+URI_VARIABLE = "MAGNETAR_METADATA_URI"
+Result = TypeVar("Result")
+
+
+def uri_option() -> click.Option:
+    return click.Option(
+        ["--metadata-uri"],
+        required=True,
+        metavar="URI",
+        envvar=URI_VARIABLE,
+        help="The cluster's metadata, such as zk+hierarchical://HOST:2181/ledgers "
+        f"(also {URI_VARIABLE}).",
+    )
+
+
+def in_cluster(
+    uri: str, work: Callable[["ZooKeeperMetadata", "BookKeeperCluster"], Awaitable[Result]]
+) -> Result:
+    """What `work` returns, on a cluster that exists."""
+    from magnetar.bookie.cluster import cluster as clusters
+
+    async def find(store: "ZooKeeperMetadata", address: "ZooKeeperAddress") -> Result:
+        return await work(store, await clusters.find(store, address.ledgers, address.layout))
+
+    return in_zookeeper(uri, find)
+
+
+def in_zookeeper(
+    uri: str, work: Callable[["ZooKeeperMetadata", "ZooKeeperAddress"], Awaitable[Result]]
+) -> Result:
+    """What `work` returns, where there may be no cluster yet."""
+    import trio
+
+    from magnetar.core.kernel.errors import BrokerError
+    from magnetar.core.metadata.zookeeper.addresses import parse
+    from magnetar.core.metadata.zookeeper.store import open_zookeeper
+
+    async def run() -> Any:
+        failure: BrokerError | None = None
+        async with open_zookeeper(parse(uri)) as store:
+            try:
+                result = await work(store, parse(uri))
+            except BrokerError as error:  # by itself, and not in a group
+                failure = error
+        if failure is not None:
+            raise failure
+        return result
+
+    with sentences():
+        found: Result = trio.run(run)
+    return found
