@@ -116,9 +116,10 @@ def behind(bytes data not None, Py_ssize_t at, Py_ssize_t count) -> int:
 def renumbered(bytes data not None, Py_ssize_t begin, Py_ssize_t end, ids) -> bytes:
     cdef bytes copy
     cdef uint8_t *to
-    cdef Py_ssize_t size, at = 0, length, topic_at, place
-    cdef list numbers = list(ids)
-    cdef unsigned int number
+    cdef Py_ssize_t size, at = 0, length, topic_at, place, count = len(ids), which
+    cdef bint consecutive = isinstance(ids, range) and count > 1 and ids[1] - ids[0] == 1
+    cdef list numbers = None if consecutive else list(ids)
+    cdef long first = ids[0] if consecutive else 0, number
     if PublishSegment is None:
         _load()
     if not 0 <= begin <= end <= len(data):
@@ -127,10 +128,10 @@ def renumbered(bytes data not None, Py_ssize_t begin, Py_ssize_t end, ids) -> by
     copy = unwritten(size)
     to = bytes_of(copy)
     put_bytes(to, bytes_of(data) + begin, size)
-    for one in numbers:
-        number = one
+    for which in range(count):
+        number = first + which if consecutive else <long>numbers[which]
         topic_at = length_at(to, at + 1, size, &length)
-        if number > 65535 or topic_at < 0 or topic_at + 2 > size:
+        if not 0 <= number <= 65535 or topic_at < 0 or topic_at + 2 > size:
             return reference.py_renumbered(data, begin, end, ids)
         place = topic_at + 2 + (to[topic_at] << 8 | to[topic_at + 1])
         if place + 2 > size:

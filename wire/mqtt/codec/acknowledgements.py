@@ -1,9 +1,9 @@
-"""Runs of acknowledgements that say nothing but success, which are parsed with one call. Pure.
+"""Runs of acknowledgements that say nothing but success: parsed, and packed, with one call. Pure.
 
     type and flags | 2 | packet identifier
 
-Other acknowledgements, with a reason or properties, are packets like others (`decode.py`).
-`parse_acknowledgements` has a compiled twin.
+Other acknowledgements, with a reason or properties, are packets like others (`decode.py`,
+`encode.py`). The functions have compiled twins.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Sequence
+from struct import pack
 from typing import Final
 
 from msgspec import Struct
 
 from magnetar.core.native import quickest
+from magnetar.wire.mqtt.codec.identifiers import as_range
 from magnetar.wire.mqtt.codec.packets import PacketType
 
 PACKET_BYTES: Final = 4
@@ -34,6 +36,7 @@ class Acknowledgements(Struct, frozen=True):
 
     kind: PacketType
     ids: Sequence[int]
+    """See `identifiers.py`."""
 
 
 def py_parse_acknowledgements(data: bytes, at: int) -> tuple[int, Acknowledgements | None]:
@@ -53,7 +56,18 @@ def py_parse_acknowledgements(data: bytes, at: int) -> tuple[int, Acknowledgemen
         ids = ids[: ids.index(0)]
     if not ids:
         return at, None
-    return at + PACKET_BYTES * len(ids), Acknowledgements(KINDS[data[at]], ids)
+    return at + PACKET_BYTES * len(ids), Acknowledgements(KINDS[data[at]], as_range(ids))
 
 
-parse_acknowledgements = quickest(py_parse_acknowledgements, "magnetar.wire.mqtt.codec.compiled")
+def py_pack_acknowledgements(begin: int, ids: Sequence[int]) -> bytes:
+    """Encode a run; `begin` is the two bytes before each identifier."""
+    if len(ids) == 1:
+        return pack(">HH", begin, ids[0])
+    words = [begin] * (2 * len(ids))
+    words[1::2] = ids
+    return pack(f">{len(words)}H", *words)
+
+
+HOME: Final = "magnetar.wire.mqtt.codec.compiled"
+parse_acknowledgements = quickest(py_parse_acknowledgements, HOME)
+pack_acknowledgements = quickest(py_pack_acknowledgements, HOME)

@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""The compiled twins of `publishes.py_parse_publishes` and
-`acknowledgements.py_parse_acknowledgements`, which are the reference. See `core/native`.
+"""The compiled twins of `publishes.py_parse_publishes` and of the functions of
+`acknowledgements.py`, which are the reference. See `core/native`.
 
 Every offset is compared with the size of the data before it is read. A packet with properties is
 parsed by the reference's function for one; what is not in order is left to the reference, which
@@ -10,13 +10,14 @@ raises.
 from libc.stdint cimport uint8_t
 from libc.string cimport memcmp
 
-from magnetar.core.native.octets cimport bytes_of, cut_out
+from magnetar.core.native.octets cimport bytes_of, cut_out, unwritten
 
 cdef object Acknowledgements = None
 cdef object KINDS = None
 cdef object NO_PROPERTIES = None
 cdef object Publish = None
 cdef object reference = None
+cdef object pack_reference = None
 
 cdef enum:
     PUBLISH = 3
@@ -27,11 +28,12 @@ cdef enum:
 
 
 cdef _load():
-    global Acknowledgements, KINDS, NO_PROPERTIES, Publish, reference
+    global Acknowledgements, KINDS, NO_PROPERTIES, Publish, reference, pack_reference
     from magnetar.wire.mqtt.codec import acknowledgements, properties, publishes
 
     Acknowledgements, KINDS = acknowledgements.Acknowledgements, acknowledgements.KINDS
     NO_PROPERTIES, Publish, reference = properties.NO_PROPERTIES, publishes.Publish, publishes
+    pack_reference = acknowledgements.py_pack_acknowledgements
 
 
 cdef inline Py_ssize_t fields_after(
@@ -55,6 +57,36 @@ cdef inline bint is_valid(unsigned int flags) noexcept:
     return flags & 6 != 6 and (flags & 14) != DUP
 
 
+cdef struct Identifiers:
+    # While they are consecutive, no object is made for each.
+    unsigned int first
+    Py_ssize_t count
+    bint consecutive
+
+
+cdef inline list next_identifier(Identifiers *ids, list all_ids, unsigned int number):
+    """Add one; returns all of them once they are not consecutive, None before."""
+    if ids.count == 0:
+        ids.first, ids.consecutive = number, True
+    elif ids.consecutive and number != ids.first + ids.count:
+        ids.consecutive = False
+        all_ids = list(range(ids.first, ids.first + ids.count))
+    ids.count += 1
+    if ids.consecutive:
+        return None
+    all_ids.append(number)
+    return all_ids
+
+
+cdef inline object as_range(Identifiers *ids, list all_ids):
+    """As in `identifiers.py`."""
+    if ids.count == 0:
+        return []
+    if not ids.consecutive:
+        return all_ids
+    return [ids.first] if ids.count == 1 else range(ids.first, ids.first + ids.count)
+
+
 def parse_publishes(
     bytes data not None, Py_ssize_t start, names, Py_ssize_t size_max, bint has_properties
 ) -> tuple:
@@ -65,7 +97,9 @@ def parse_publishes(
     cdef unsigned int flags, last_flags = 0, number
     cdef bint is_plain
     cdef object topic = None
-    cdef list found = [], ids = []
+    cdef list found = [], all_ids = None
+    cdef Identifiers ids
+    ids.count = 0
     if Publish is None:
         _load()
     if at < 0:
@@ -93,7 +127,8 @@ def parse_publishes(
             if topic_end == topic_at or payload_at == end or octets[payload_at]:
                 if packets:
                     found.append(Publish(
-                        last_flags, topic, ids, packets, begin, first_payload_at, at, NO_PROPERTIES
+                        last_flags, topic, as_range(&ids, all_ids), packets, begin, first_payload_at, at,
+                        NO_PROPERTIES,
                     ))
                     packets = 0
                 found.append(reference.parse_publish(
@@ -110,18 +145,20 @@ def parse_publishes(
         else:
             if packets:
                 found.append(Publish(
-                    last_flags, topic, ids, packets, begin, first_payload_at, at, NO_PROPERTIES
+                    last_flags, topic, as_range(&ids, all_ids), packets, begin, first_payload_at, at,
+                    NO_PROPERTIES,
                 ))
             topic = names[cut_out(octets, topic_at, topic_end)]
-            ids = []
+            ids.count = 0
             last_flags, last_topic, last_size = flags, topic_at, topic_end - topic_at
             begin, first_payload_at, packets = at, payload_at, 1
         if flags > RETAIN:
-            ids.append(number)
+            all_ids = next_identifier(&ids, all_ids, number)
         at = end
     if packets:
         found.append(Publish(
-            last_flags, topic, ids, packets, begin, first_payload_at, at, NO_PROPERTIES
+            last_flags, topic, as_range(&ids, all_ids), packets, begin, first_payload_at, at,
+            NO_PROPERTIES,
         ))
     if size - at == 2 and octets[at] >> 4 == PUBLISH and octets[at + 1] == 0:
         return reference.py_parse_publishes(data, start, names, size_max, has_properties)
@@ -133,7 +170,9 @@ def parse_acknowledgements(bytes data not None, Py_ssize_t at) -> tuple:
     cdef Py_ssize_t size = len(data), start = at
     cdef uint8_t first
     cdef unsigned int number
-    cdef list ids = []
+    cdef Identifiers ids
+    cdef list all_ids = None
+    ids.count = 0
     if Publish is None:
         _load()
     if not 0 <= at < size:
@@ -143,6 +182,40 @@ def parse_acknowledgements(bytes data not None, Py_ssize_t at) -> tuple:
         number = octets[at + 2] << 8 | octets[at + 3]
         if number == 0:
             break
-        ids.append(number)
+        all_ids = next_identifier(&ids, all_ids, number)
         at += ACKNOWLEDGEMENT_BYTES
-    return (at, Acknowledgements(KINDS[first], ids)) if at > start else (start, None)
+    if at == start:
+        return start, None
+    return at, Acknowledgements(KINDS[first], as_range(&ids, all_ids))
+
+
+cdef inline void put_acknowledgement(uint8_t *to, unsigned int begin, unsigned int number) noexcept:
+    to[0], to[1] = <uint8_t>(begin >> 8), <uint8_t>begin
+    to[2], to[3] = <uint8_t>(number >> 8), <uint8_t>number
+
+
+def pack_acknowledgements(unsigned int begin, ids) -> bytes:
+    cdef Py_ssize_t count = len(ids), place
+    cdef unsigned int number
+    cdef bytes packed
+    cdef list numbers
+    if Publish is None:
+        _load()
+    packed = unwritten(ACKNOWLEDGEMENT_BYTES * count)
+    if isinstance(ids, range) and count > 1 and ids[0] >= 0 and ids[1] - ids[0] == 1:
+        number = ids[0]
+        if number + count > 65536:
+            return pack_reference(begin, ids)
+        for place in range(count):
+            put_acknowledgement(
+                bytes_of(packed) + ACKNOWLEDGEMENT_BYTES * place, begin, number + <unsigned int>place
+            )
+        return packed
+    numbers = list(ids)
+    for place in range(count):
+        if not 0 <= numbers[place] <= 65535:
+            return pack_reference(begin, ids)
+        put_acknowledgement(
+            bytes_of(packed) + ACKNOWLEDGEMENT_BYTES * place, begin, numbers[place]
+        )
+    return packed

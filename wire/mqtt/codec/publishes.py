@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from magnetar.core.native import quickest
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.codec.fields import FieldReader, text_of, varint_at
+from magnetar.wire.mqtt.codec.identifiers import as_range
 from magnetar.wire.mqtt.codec.packets import PacketType
 from magnetar.wire.mqtt.codec.properties import (
     IN_PUBLISH,
@@ -49,8 +51,8 @@ class Publish(Struct, frozen=True, gc=False):
     """The lower four bits of their first byte."""
     topic: str
     """Empty if an alias replaces it."""
-    ids: list[int]
-    """Their packet identifiers; none with QoS 0."""
+    ids: Sequence[int]
+    """Their packet identifiers (`identifiers.py`); none with QoS 0."""
     packets: int
     """How many they are."""
     begin: int
@@ -117,6 +119,7 @@ def py_parse_publishes(
     and the packets, whose offsets are those of `data`.
     """
     found: list[Publish] = []
+    ids: list[list[int]] = []
     size = len(data)
     while at + 2 < size and data[at] >> 4 == _PUBLISH:
         length, more = data[at + 1], data[at + 2]
@@ -133,13 +136,15 @@ def py_parse_publishes(
             raise PacketError(ReasonCode.PACKET_TOO_LARGE, f"a packet of {end - at} bytes")
         one = parse_publish(data, at, fields_at, end, names, has_properties)
         if found and _continues(found[-1], one):
-            found[-1] = _joined(found[-1], one)
+            ids[-1] += one.ids
+            found[-1] = replace(found[-1], packets=found[-1].packets + 1, end=one.end)
         else:
+            ids.append(list(one.ids))
             found.append(one)
         at = end
     if size - at == 2 and data[at] >> 4 == _PUBLISH and not data[at + 1]:
         raise MalformedPacket("a packet ends within a field")  # the only one of two bytes
-    return at, found
+    return at, [replace(one, ids=as_range(own)) for one, own in zip(found, ids, strict=True)]
 
 
 def _continues(last: Publish, one: Publish) -> bool:
@@ -148,20 +153,6 @@ def _continues(last: Publish, one: Publish) -> bool:
         and not one.flags & (RETAIN | DUP)
         and one.topic == last.topic
         and not (one.properties or last.properties)
-    )
-
-
-def _joined(last: Publish, one: Publish) -> Publish:
-    last.ids.extend(one.ids)  # nobody else has the list yet
-    return Publish(
-        last.flags,
-        last.topic,
-        last.ids,
-        last.packets + 1,
-        last.begin,
-        last.payload_at,
-        one.end,
-        last.properties,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class PendingRun:
         """How many wait for storage."""
         self.position: Position | None = None
         """Its entry, when that is stored."""
-        self.ones: list[int] = []
+        self.ones: Sequence[int] = ()
         """Identifiers of QoS 1."""
         self.twos: list[int] = []
         """New identifiers of QoS 2."""

@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from struct import pack
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -42,6 +41,7 @@ from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.mqtt.codec import encode
+from magnetar.wire.mqtt.codec.acknowledgements import pack_acknowledgements
 from magnetar.wire.mqtt.codec.packets import PacketType, Version
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, count_of, one_by_one
@@ -202,7 +202,7 @@ class Publisher:
                 if not self._is_duplicate(number):
                     run.twos.append(number)
         elif packet.flags & QOS_1:
-            run.ones.extend(packet.ids)
+            run.ones = packet.ids
             self._unacknowledged += len(packet.ids)
         self._await(run)
         self._acknowledge()
@@ -315,6 +315,7 @@ class Publisher:
     ) -> Sequence[Publish]:
         """Sort by QoS into the run; returns the packets to store, which are no duplicates."""
         kept: list[Publish] = []
+        ones: list[int] = []
         is_changed = False
         for packet in packets:
             flags = packet.flags
@@ -326,10 +327,11 @@ class Publisher:
                 self._storing_ids.update(dict.fromkeys(packet.ids))
                 run.twos += packet.ids
             elif flags & QOS_1:
-                run.ones += packet.ids
+                ones += packet.ids
             if flags & RETAIN:
                 retained.append(packet)
             kept.append(packet)
+        run.ones = ones
         return kept if is_changed else packets
 
     def _are_new(self, ids: Sequence[int]) -> bool:
@@ -356,7 +358,9 @@ class Publisher:
         if number in self._storing_ids:
             return True  # the answer to the first one comes
         if number in self.received:
-            self._client.when_saved(partial(self._client.send, _packed(PUBREC, [number])))
+            self._client.when_saved(
+                partial(self._client.send, pack_acknowledgements(PUBREC, [number]))
+            )
             return True
         self._storing_ids[number] = None
         return False
@@ -489,7 +493,7 @@ class Publisher:
         connection.stored(run.size)
         if run.ones:
             self._unacknowledged -= len(run.ones)
-            self._client.send(_packed(PUBACK, run.ones), len(run.ones))
+            self._client.send(pack_acknowledgements(PUBACK, run.ones), len(run.ones))
         if pending or connection.paused:
             self._acknowledge()
 
@@ -505,13 +509,15 @@ class Publisher:
                 self._fail(run, run.error)
                 continue
             if run.ones:
-                self._client.send(_packed(PUBACK, run.ones), len(run.ones))
+                self._client.send(pack_acknowledgements(PUBACK, run.ones), len(run.ones))
             if run.twos:
                 for number in run.twos:
                     self.received.add(number)
                 if run.log is not None and run.position is not None:
                     self._client.set_mark(run.log, run.position)
-                answer = partial(self._client.send, _packed(PUBREC, run.twos), len(run.twos))
+                answer = partial(
+                    self._client.send, pack_acknowledgements(PUBREC, run.twos), len(run.twos)
+                )
                 self._client.when_saved(answer)
         if not pending and self._drained is not None:
             self._drained.set()
@@ -545,18 +551,11 @@ class Publisher:
         known = [number for number in ids if self.received.discard(number)]
         self._forget_ids(ID_BYTES * len(known))
         if known:
-            client.when_saved(partial(client.send, _packed(PUBCOMP, known), len(known)))
+            client.when_saved(
+                partial(client.send, pack_acknowledgements(PUBCOMP, known), len(known))
+            )
         if len(known) == len(ids):
             return
         kind, reason = PacketType.PUBCOMP, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
         for number in set(ids).difference(known):
             client.send(encode.acknowledgement(client.version, kind, number, reason))
-
-
-def _packed(begin: int, ids: Sequence[int]) -> bytes:
-    """Acknowledgements that succeed."""
-    if len(ids) == 1:
-        return pack(">HH", begin, ids[0])
-    words = [begin] * (2 * len(ids))
-    words[1::2] = ids
-    return pack(f">{len(words)}H", *words)

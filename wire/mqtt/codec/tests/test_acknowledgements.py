@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.wire.mqtt.codec.acknowledgements import (
     KINDS,
+    pack_acknowledgements,
     parse_acknowledgements,
+    py_pack_acknowledgements,
     py_parse_acknowledgements,
 )
 from magnetar.wire.mqtt.codec.packets import PacketType
@@ -53,3 +58,22 @@ def test_many() -> None:
 def test_the_compiled_function_does_the_same(first: int, rest: bytes, at: int) -> None:
     for data, begin in ((bytes((first,)) + rest[1:], 0), (b"x" * at + bytes((first,)) + rest, at)):
         assert parse_acknowledgements(data, begin) == py_parse_acknowledgements(data, begin)
+
+
+@given(
+    st.sampled_from([0x4002, 0x5002, 0x7002]),
+    st.lists(st.integers(-1, 65_536), max_size=8)
+    | st.builds(range, st.integers(65_500, 65_530), st.integers(65_500, 65_540), st.integers(1, 2)),
+)
+def test_packed_ones_are_parsed(begin: int, ids: Sequence[int]) -> None:
+    results = []
+    for function in (pack_acknowledgements, py_pack_acknowledgements):
+        try:
+            results.append(function(begin, ids))
+        except (struct.error, OverflowError):
+            results.append(None)
+    assert results[0] == results[1]
+    if results[0] and all(number > 0 for number in ids):
+        _, found = parse_acknowledgements(results[0], 0)
+        assert found is not None
+        assert list(found.ids) == list(ids)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, PacketIds
+from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, RUNS_MAX, PacketIds
 
 WINDOW = 5
 
@@ -41,10 +43,11 @@ class Exchange(RuleBasedStateMachine):
 
     @rule(
         numbers=st.lists(st.integers(1, 40), max_size=6)
-        | st.integers(1, 40).map(lambda first: list(range(first, first + 4))),
+        | st.builds(lambda first, count: range(first, first + count),
+                    st.integers(1, 40), st.integers(2, 6)),
         kind=st.sampled_from(["puback", "error", "pubcomp"]),
-    )
-    def acknowledge_together(self, numbers: list[int], kind: str) -> None:
+    )  # fmt: skip
+    def acknowledge_together(self, numbers: Sequence[int], kind: str) -> None:
         take = {
             "puback": self.ids.all_acknowledged,
             "error": self.ids.all_refused,
@@ -57,6 +60,12 @@ class Exchange(RuleBasedStateMachine):
         ended = take(numbers)
         assert ended.total == before - len(self.model) == len(expected)
         assert expected.issuperset(ended.alone)
+
+    @precondition(lambda self: self.model)
+    @rule(count=st.integers(1, WINDOW + 1))
+    def acknowledge_in_order(self, count: int) -> None:
+        first = self.model[0][0]
+        self.acknowledge_together(range(first, first + count), "puback")
 
     @rule(number=st.integers(0, 40), kind=st.sampled_from(["puback", "pubrec", "error", "pubcomp"]))
     def acknowledge(self, number: int, kind: str) -> None:
@@ -111,6 +120,17 @@ def test_what_was_on_its_way_before_a_restart(released: bool) -> None:
     assert ids.completed(7) == ("a" if released else None)
 
 
+def test_many_runs_acknowledged_in_order_and_otherwise() -> None:
+    ids: PacketIds[str] = PacketIds(100)
+    for _ in range(RUNS_MAX + 4):
+        ids.begin_many("abc", 1)
+    assert ids.all_acknowledged(range(1, 50)).total == 49, "the mapping, then the queue"
+    assert [number for number, _ in ids] == list(range(50, 61))
+    assert ids.all_acknowledged([51]).total == 1
+    assert ids.all_acknowledged(range(50, 100)).total == 10
+    assert not len(ids)
+
+
 def test_messages_that_are_sent_together_where_identifiers_end() -> None:
     ids: PacketIds[str] = PacketIds(10)
     ids.resume(PACKET_ID_MAX - 1, "before", 1, released=False)
@@ -119,5 +139,6 @@ def test_messages_that_are_sent_together_where_identifiers_end() -> None:
     assert ids.all_acknowledged([PACKET_ID_MAX, 1, 1]).total == 2
     assert list(ids.claim_many(PACKET_ID_MAX, "xyz", 1)) == [PACKET_ID_MAX, 1], "2 is in use"
     assert list(ids.claim_many(3, "xy", 1)) == [3, 4]
-    assert ids.all_acknowledged([3, 4]) == (2, [])
+    ended = ids.all_acknowledged([3, 4])
+    assert (ended.total, ended.alone) == (2, [])
     assert len(ids) == 4
