@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final
 
-from magnetar.bookie.client.striping import Striping
+from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.format.digests import digest_type
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
