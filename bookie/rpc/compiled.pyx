@@ -3,7 +3,7 @@
 
 from magnetar.core.native.octets cimport bytes_of, put_bytes, put_u32, put_u64, u32_at, unwritten
 from cpython cimport array
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 import array
@@ -14,6 +14,7 @@ cdef enum:
     BEFORE_ENTRY = 28
     FRAME_BYTES_MIN = 60
     RESPONSE_BYTES = 24
+    ADD = 1
     # The highest offset.
     BLOB_BYTES_MAX = 0x7FFFFFFF
 
@@ -89,3 +90,52 @@ def responses(uint32_t head, int code, int64_t ledger_id, int64_t first, Py_ssiz
         put_u64(to + 20, <uint64_t>(first + place))
         to += LENGTH_BYTES + RESPONSE_BYTES
     return made
+
+
+def frames(bytes blob not None, array.array offsets not None, bytes same not None) -> bytes:
+    """Whole frames that add the records of a run; `same` are the header and the key of each."""
+    cdef Py_ssize_t count = len(offsets) - 1, more = len(same), place, start, end, size
+    cdef const uint8_t *begin = bytes_of(blob)
+    cdef const uint8_t *before = bytes_of(same)
+    cdef bytes made
+    cdef uint8_t *to
+    if offsets.ob_descr.typecode != b"I":
+        raise TypeError("offsets are an array of 'I'")
+    if count < 1:
+        return b""
+    for place in range(count):
+        start, end = offsets.data.as_uints[place], offsets.data.as_uints[place + 1]
+        if end < start + LENGTH_BYTES or end > len(blob):
+            raise IndexError("a record ends before it begins, or behind the blob")
+    size = offsets.data.as_uints[count] - <Py_ssize_t>offsets.data.as_uints[0]
+    made = unwritten(size + count * more)
+    to = bytes_of(made)
+    for place in range(count):
+        start, end = offsets.data.as_uints[place], offsets.data.as_uints[place + 1]
+        put_u32(to, <uint32_t>(more + end - start - LENGTH_BYTES))
+        to = put_bytes(to + LENGTH_BYTES, before, more)
+        to = put_bytes(to, begin + start + LENGTH_BYTES, end - start - LENGTH_BYTES)
+    return made
+
+
+def answered(bytes data not None, Py_ssize_t start):
+    """The row of responses to adds at `start`: code, ledger, first id, their number, and its end."""
+    cdef const uint8_t *begin = bytes_of(data)
+    cdef const uint8_t *head
+    cdef Py_ssize_t end = len(data) - LENGTH_BYTES - RESPONSE_BYTES, at = start, count = 0
+    cdef int64_t first
+    if start < 0 or start > end:
+        return 0, 0, 0, 0, start
+    head = begin + start
+    if u32_at(head) != RESPONSE_BYTES or (u32_at(head + 4) >> 16 & 0xFF) != ADD:
+        return 0, 0, 0, 0, start
+    first = _id_at(head + 20)
+    while (
+        at <= end
+        and memcmp(begin + at, head, 20) == 0
+        and <uint64_t>_id_at(begin + at + 20) == <uint64_t>first + <uint64_t>count
+        and (count == 0 or _id_at(begin + at + 20) > first)
+    ):
+        at += LENGTH_BYTES + RESPONSE_BYTES
+        count += 1
+    return <int32_t>u32_at(head + 8), _id_at(head + 12), first, count, at

@@ -1,4 +1,4 @@
-"""Rows of adds to records, and their responses: the code that runs for each add. Pure.
+"""Rows of adds to records and back, and their responses: the code that runs for each add. Pure.
 
 The layouts are described in `adds.py`, the module for callers. This one has a compiled twin,
 `compiled.pyx`, which `adds.py` uses where it is built.
@@ -10,11 +10,14 @@ entry ids that do not overflow; never more than `bytes_max` of records unless on
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
 from struct import Struct
 from typing import Final
 
 from magnetar.bookie.format.entries import ENTRY_BYTES_MIN
 
+ADD: Final = 1
+"""The opcode."""
 LENGTH_BYTES: Final = 4
 HEADER_BYTES: Final = 4
 KEY_BYTES: Final = 20
@@ -26,6 +29,7 @@ _size = Struct(">I").unpack_from
 _length = Struct(">I").pack
 _ids = Struct(">qq").unpack_from
 _response = Struct(">IIiqq").pack
+_response_in = Struct(">IIiqq").unpack_from
 _RESPONSE_BYTES: Final = 24
 
 
@@ -68,3 +72,29 @@ def responses(head: int, code: int, ledger_id: int, first: int, count: int) -> b
             for entry_id in range(first, first + count)
         ]
     )
+
+
+def frames(blob: bytes, offsets: array[int], same: bytes) -> bytes:
+    """Whole frames that add the records of a run; `same` are the header and the key of each."""
+    parts: list[bytes] = []
+    for start, end in pairwise(offsets):
+        entry = blob[start + LENGTH_BYTES : end]
+        parts += (_length(len(same) + len(entry)), same, entry)
+    return b"".join(parts)
+
+
+def answered(data: bytes, start: int) -> tuple[int, int, int, int, int]:
+    """The row of responses to adds that begins at `start`: the code of all, the ledger, the first
+    entry id, their number, and the end of the row. The number is 0 if there is no whole one.
+    """
+    end = len(data) - LENGTH_BYTES - _RESPONSE_BYTES
+    if start < 0 or start > end:
+        return 0, 0, 0, 0, start
+    size, head, code, ledger_id, first = _response_in(data, start)
+    if size != _RESPONSE_BYTES or head >> 16 & 0xFF != ADD:
+        return 0, 0, 0, 0, start
+    at, count = start + LENGTH_BYTES + size, 1
+    while at <= end and _response_in(data, at) == (size, head, code, ledger_id, first + count):
+        at += LENGTH_BYTES + size
+        count += 1
+    return code, ledger_id, first, count, at

@@ -30,6 +30,7 @@ from google.protobuf.message import DecodeError
 
 from magnetar.bookie.format.entries import ENTRY_BYTES_MIN
 from magnetar.bookie.proto.requests_pb2 import AuthMessage
+from magnetar.bookie.rpc import rows
 from magnetar.bookie.rpc.messages import (
     Add,
     Added,
@@ -50,7 +51,7 @@ VERSION_MIN: Final = 1
 """Without keys in fencing reads. Apache's bookies accept 0 as well, whose header is an opcode and
 nothing else (`BookieProtocol.LOWEST_COMPAT_PROTOCOL_VERSION`); no client has spoken it since 4.0.
 """
-ADD: Final = 1
+ADD: Final = rows.ADD
 READ: Final = 2
 AUTH: Final = 3
 BATCH_READ: Final = 7
