@@ -1,0 +1,1 @@
+"""Connections to bookies over the network, one to each."""

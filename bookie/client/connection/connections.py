@@ -1,0 +1,116 @@
+"""The connections to all bookies, and when what was asked of them is sent.
+
+What is asked during one turn of the loop goes to each bookie in one send: at the end of a group of
+the link (`core/ports/group_commit.py`), after the delivery of results, or else at the loop's next
+turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from magnetar.bookie.client.connection.connection import BookieConnection
+from magnetar.bookie.client.connection.settings import ConnectionSettings
+from magnetar.core.ports.group_commit import EventLoop
+from magnetar.core.ports.network import Network
+
+AddressOf = Callable[[str], tuple[str, int]]
+
+
+class Connections:
+    """See the module's docstring. `loop` hears of results, if there is one."""
+
+    def __init__(
+        self,
+        network: Network,
+        address_of: AddressOf,
+        settings: ConnectionSettings,
+        loop: EventLoop | None,
+        nursery: trio.Nursery,
+    ) -> None:
+        self.address_of = address_of
+        self._network = network
+        self._settings = settings
+        self._loop = loop
+        self._nursery = nursery
+        self._connections: dict[tuple[str, int], BookieConnection] = {}
+        self._touched: dict[BookieConnection, None] = {}
+        self._calls: list[Callable[[], None]] = []
+        self._grouping = False
+        self._delivering = 0
+        self._something = trio.Event()
+
+    def to(self, bookie_id: str, version: int = 2) -> BookieConnection:
+        """The connection to a bookie; version 3 is for what version 2 does not have."""
+        key = bookie_id, version
+        connection = self._connections.get(key)
+        if connection is None:
+            connection = self._connections[key] = BookieConnection(
+                bookie_id, self._network, self._settings, self, version
+            )
+            self._nursery.start_soon(connection.run)
+        return connection
+
+    def failed_at(self, bookie_id: str) -> float | None:
+        """When the connection to a bookie failed; None if it did not, or works again."""
+        connection = self._connections.get((bookie_id, 2))
+        return connection.failed_at if connection is not None else None
+
+    # -- sending ------------------------------------------------------------------------------
+
+    def touch(self, connection: BookieConnection) -> None:
+        """There is something to flush: at the end of the group, or soon."""
+        self._touched[connection] = None
+        if not self._grouping and not self._delivering:
+            self._something.set()
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Make a call at the loop's next turn."""
+        self._calls.append(call)
+        self._something.set()
+
+    def begin_group(self) -> None:
+        """Promise to call `flush_group` before the loop turns: no task must be woken for it."""
+        self._grouping = True
+
+    def flush_group(self) -> None:
+        """Send all that was asked since the last call."""
+        self._grouping = False
+        self._flush()
+
+    def _flush(self) -> None:
+        while self._touched:
+            touched, self._touched = self._touched, {}
+            for connection in touched:
+                connection.flush()
+
+    # -- results ------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Results follow."""
+        self._delivering += 1
+        if self._loop is not None and self._delivering == 1:
+            self._loop.begin()
+
+    def settle(self) -> None:
+        """All results are delivered; what they caused is sent."""
+        if self._loop is not None and self._delivering == 1:
+            self._loop.settle()
+        self._delivering -= 1
+        if not self._delivering and not self._grouping:
+            self._flush()
+
+    async def run(self) -> None:
+        """Do soon what must not be done at once, until cancelled."""
+        while True:
+            await self._something.wait()
+            self._something = trio.Event()
+            calls, self._calls = self._calls, []
+            if calls:
+                self.begin()
+                for call in calls:
+                    call()
+                self.settle()
+            self._flush()
