@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.bookie.client.striping import Striping
+from magnetar.bookie.client.quorum.striping import Striping
 
 
 @st.composite

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from magnetar.bookie.client.pending_adds import PendingAdd, PendingAdds
-from magnetar.bookie.client.striping import Striping
+from magnetar.bookie.client.quorum.pending_adds import PendingAdd, PendingAdds
+from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.format.entries import Run
 
 
@@ -27,7 +27,7 @@ class Ledger:
 
     def add(self, first: int, count: int = 1) -> PendingAdd:
         run = run_of(first, count)
-        return self.adds.add(run, 10 * (first + count), lambda: self.done.append(run.last))
+        return self.adds.add(run, 10 * (first + count), lambda _: self.done.append(run.last))
 
 
 def test_an_add_is_done_with_its_quorum() -> None:
@@ -119,6 +119,48 @@ def test_nothing_is_done_after_the_end() -> None:
     assert not ledger.adds.report_failure(0, "a")
 
 
+def test_an_absent_bookie_is_not_waited_for() -> None:
+    ledger = Ledger()
+    first = ledger.add(0)
+    ledger.adds.acknowledge(first, 0, "a")
+    assert ledger.adds.report_failure(2, "c", first)
+    ledger.adds.acknowledge(first, 1, "b")
+    assert ledger.done == []
+    assert ledger.adds.do_without([2])
+    assert (ledger.done, dict(ledger.adds.absent)) == ([0], {2: "c"})
+    assert not ledger.adds.report_failure(2, "c", ledger.add(1)), "it is not needed"
+    assert ledger.adds.report_failure(1, "b")
+    assert not ledger.adds.do_without([1]), "two are absent"
+
+
+def test_an_absent_bookie_is_back_or_replaced() -> None:
+    ledger = Ledger()
+    assert not ledger.adds.retry_absent()
+    first = ledger.add(0)
+    ledger.adds.report_failure(2, "c", first)
+    assert ledger.adds.do_without([2])
+    second = ledger.add(1)
+    ledger.adds.acknowledge(second, 2, "c")
+    assert not ledger.adds.absent
+    ledger.adds.report_failure(2, "c")
+    assert ledger.adds.do_without([2])
+    assert ledger.adds.retry_absent()
+    assert dict(ledger.adds.failed) == {2: "c"}
+    assert ledger.adds.replace({2: "x"}) == [(first, 2), (second, 2)]
+    assert not ledger.adds.absent
+
+
+def test_a_run_that_too_many_have_lost_is_never_waited_for() -> None:
+    """Its bookies may be back since, and will not acknowledge it any more."""
+    ledger = Ledger()
+    first = ledger.add(0)
+    ledger.adds.report_failure(2, "c", first)
+    assert ledger.adds.do_without([2])
+    ledger.adds.acknowledge(ledger.add(1), 2, "c")
+    assert ledger.adds.report_failure(1, "b", first)
+    assert not ledger.adds.do_without([1])
+
+
 def test_an_ensemble_of_another_size() -> None:
     with pytest.raises(ValueError, match="2 bookies for an ensemble of 3"):
         PendingAdds(Striping(3, 3, 2), ["a", "b"])
@@ -147,7 +189,7 @@ class Writing(RuleBasedStateMachine):
     @rule()
     def add(self) -> None:
         number = self.next
-        pending = self.adds.add(run_of(number), number + 1, lambda: self.done.append(number))
+        pending = self.adds.add(run_of(number), number + 1, lambda _: self.done.append(number))
         self.next += 1
         for position in pending.positions:
             self.on_their_way.append((pending, position, self.adds.ensemble[position]))
@@ -188,6 +230,23 @@ class Writing(RuleBasedStateMachine):
         self.made += self.striping.ensemble
         self.plan = self.adds.first_affected, bookies
 
+    @precondition(lambda self: self.on_their_way)
+    @rule(data=st.data())
+    def lose(self, data: st.DataObject) -> None:
+        index = data.draw(st.integers(0, len(self.on_their_way) - 1))
+        pending, position, bookie = self.on_their_way.pop(index)
+        self.adds.report_failure(position, bookie, pending)
+
+    @precondition(lambda self: self.adds.failed and self.plan is None)
+    @rule()
+    def do_without(self) -> None:
+        self.adds.do_without(list(self.adds.failed))
+
+    @precondition(lambda self: self.adds.absent and self.plan is None)
+    @rule()
+    def retry_absent(self) -> None:
+        self.adds.retry_absent()
+
     @precondition(lambda self: self.plan is not None)
     @rule()
     def end_change(self) -> None:
@@ -220,7 +279,7 @@ class Writing(RuleBasedStateMachine):
             return
         if self.plan is not None:
             self.end_change()
-        while self.adds.failed or self.on_their_way or self.answers:
+        while self.adds.failed or self.on_their_way or self.answers or self.adds.retry_absent():
             if failed := dict(self.adds.failed):
                 bookies = {position: f"last-{position}" for position in failed}
                 for pending, position in self.adds.replace(bookies):

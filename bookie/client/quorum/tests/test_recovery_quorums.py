@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.bookie.client.recovery_quorums import Fencing, Proof, RecoveryRead
-from magnetar.bookie.client.striping import Striping
-from magnetar.bookie.client.tests.test_striping import stripings
+from magnetar.bookie.client.quorum.recovery_quorums import Fencing, Proof, RecoveryRead
+from magnetar.bookie.client.quorum.striping import Striping
+from magnetar.bookie.client.quorum.tests.test_striping import stripings
 from magnetar.bookie.format.entries import DigestHeader
 
 

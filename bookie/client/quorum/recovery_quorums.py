@@ -18,7 +18,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from magnetar.bookie.client.striping import Striping
+from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.format.entries import DigestHeader
 
 

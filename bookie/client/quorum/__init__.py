@@ -1,0 +1,1 @@
+"""Ledgers on several bookies of a cluster: quorums, ensembles, recovery."""

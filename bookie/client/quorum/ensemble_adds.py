@@ -1,0 +1,187 @@
+"""Adds to the bookies of an ensemble: sending, answers, and other bookies for those that fail.
+
+`PendingAdds` has the rules, and this module carries them out. A failure that is the ledger's own
+(`Fenced`, `Unauthorized`) ends it. Any other is one bookie's, which gets a substitute: a new
+segment begins, and what is not confirmed yet is sent to the new bookie as well. If there is no
+other bookie, it goes on without, as long as every entry has its ack quorum, until there is one
+(`LedgerHandle.ensembleChangeLoop`, `EnsembleUtils.replaceBookiesInEnsemble` of BookKeeper 4.18;
+there the ledger ends if there is no other bookie).
+
+Invariant: `record` has been successful before anything counts on the bookies of a new ensemble.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import trio
+
+from magnetar.bookie.client.connection.connections import Connections
+from magnetar.bookie.client.connection.statuses import error_of
+from magnetar.bookie.client.quorum.pending_adds import PendingAdd, PendingAdds
+from magnetar.bookie.client.quorum.placement import Placement
+from magnetar.bookie.client.quorum.striping import Striping
+from magnetar.bookie.format.entries import Run, cut, rest
+from magnetar.bookie.rpc.client_wire import pack_adds
+from magnetar.bookie.rpc.messages import Status
+from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed, Unauthorized
+from magnetar.core.ports.ledger_store import Done
+
+Record = Callable[[int, tuple[str, ...]], Awaitable[None]]
+"""Has a segment recorded, with its first entry and its bookies. Its errors end the adds."""
+log = logging.getLogger(__name__)
+
+
+class ClientServices:
+    """What adds and reads of all ledgers share: connections, the choice of bookies, a limit."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        placement: Placement,
+        nursery: trio.Nursery,
+        unconfirmed_bytes_max: int,
+    ) -> None:
+        self.connections = connections
+        self.placement = placement
+        self.nursery = nursery
+        self.unconfirmed_bytes = 0
+        """Payloads that wait for their quorum."""
+        self._unconfirmed_bytes_max = unconfirmed_bytes_max
+
+    @property
+    def congested(self) -> bool:
+        """Too much waits: who appends should pause."""
+        return self.unconfirmed_bytes > self._unconfirmed_bytes_max
+
+    @property
+    def refuses(self) -> bool:
+        """Far too much waits."""
+        return self.unconfirmed_bytes > 2 * self._unconfirmed_bytes_max
+
+
+class EnsembleAdds:
+    """See the module's docstring. `ended` is called once, with the error that ends it."""
+
+    def __init__(
+        self,
+        services: ClientServices,
+        pending: PendingAdds,
+        striping: Striping,
+        master_key: bytes,
+        record: Record,
+        ended: Callable[[BrokerError], None],
+    ) -> None:
+        self.pending = pending
+        self.recovery = False
+        """Whether the bookies are to take adds in spite of a fence."""
+        self._services = services
+        self._striping = striping
+        self._master_key = master_key
+        self._record = record
+        self._ended = ended
+        self._over = False
+
+    def send(self, run: Run, length: int, done: Done | None) -> None:
+        """Store a run; `length` is the ledger's, with it. `done` is not called from within."""
+        if self._striping.ensemble == self._striping.write:
+            self._send_run(run, length, done)
+            return
+        # Entries next to each other are on other bookies.
+        before = length - sum(run.payload_bytes(entry_id) for entry_id in _ids(run))
+        while run.count > 1:
+            before += run.payload_bytes(run.first)
+            self._send_run(cut(run, 1), before, None)
+            run = rest(run, 1)
+        self._send_run(run, length, done)
+
+    def _send_run(self, run: Run, length: int, done: Done | None) -> None:
+        pending = self.pending.add(run, length, done)
+        frames = pack_adds(run, self._master_key, recovery=self.recovery)
+        ensemble = self.pending.ensemble
+        for position in pending.positions:
+            bookie = ensemble[position]
+            answered = partial(self._answered, pending, position, bookie)
+            self._services.connections.to(bookie).add(run, frames, answered)
+
+    def _answered(
+        self, pending: PendingAdd, position: int, bookie: str, result: Status | BrokerError
+    ) -> None:
+        if result is Status.OK:
+            self.pending.acknowledge(pending, position, bookie)
+            return
+        if isinstance(result, Status):
+            what = f"entry {pending.run.ledger_id}:{pending.run.first}"
+            result = error_of(result, bookie, what)
+        if isinstance(result, Fenced | Unauthorized):
+            if self.pending.ensemble[position] == bookie:
+                self.end(result)
+        elif self.pending.report_failure(position, bookie, pending):
+            log.warning("%s", result)
+            self._services.nursery.start_soon(self._change)
+
+    def bookies_changed(self) -> None:
+        """There are other bookies than before: perhaps for those that it does without."""
+        failed = self.pending.absent
+        if failed and not self._over:
+            ensemble = self.pending.ensemble
+            found = self._services.placement.substitutes(ensemble, failed, self._striping)
+            if found and self.pending.retry_absent():
+                self._services.nursery.start_soon(self._change)
+
+    async def _change(self) -> None:
+        """Find other bookies, until none has failed."""
+        pending, placement = self.pending, self._services.placement
+        while pending.failed and not self._over:
+            failed = dict(pending.failed)
+            found = placement.substitutes(pending.ensemble, failed, self._striping)
+            if found:
+                members = list(pending.ensemble)
+                for position, bookie in found.items():
+                    members[position] = bookie
+                try:
+                    await self._record(pending.first_affected, tuple(members))
+                except BrokerError as error:
+                    self.end(error)
+                if self._over:
+                    return
+                self._services.connections.begin()
+                for add, position in pending.replace(found):
+                    self._send_again(add, position)
+                self._services.connections.settle()
+            left = [position for position in failed if position in pending.failed]
+            if left:
+                self._go_on_without(left)
+
+    def _send_again(self, pending: PendingAdd, position: int) -> None:
+        bookie = self.pending.ensemble[position]
+        frames = pack_adds(pending.run, self._master_key, recovery=self.recovery)
+        answered = partial(self._answered, pending, position, bookie)
+        self._services.connections.to(bookie).add(pending.run, frames, answered)
+
+    def _go_on_without(self, positions: list[int]) -> None:
+        failed = ", ".join(self.pending.failed[position] for position in positions)
+        self._services.connections.begin()
+        if self.pending.do_without(positions):
+            log.warning("no bookie can take the place of %s: going on without", failed)
+        else:
+            self.end(StorageFailed(f"no bookie can take the place of {failed}, and it is needed"))
+        self._services.connections.settle()
+
+    def end(self, error: BrokerError) -> None:
+        """Have nothing more stored; what is pending fails."""
+        if self._over:
+            return
+        self._over = True
+        self._ended(error)
+        self._services.connections.begin()
+        for pending in self.pending.fail():
+            if pending.done is not None:
+                pending.done(error)
+        self._services.connections.settle()
+
+
+def _ids(run: Run) -> range:
+    return range(run.first, run.last + 1)

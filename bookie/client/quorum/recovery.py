@@ -1,0 +1,255 @@
+"""Takes a ledger from its writer and closes it at its end: fencing, recovery reads, recovery adds.
+
+    1  the metadata say IN_RECOVERY, so that the writer can neither close it nor change ensembles
+    2  the bookies of the last segment are fenced, until no add can reach its ack quorum any more;
+       they tell how far it was confirmed for certain
+    3  beyond that, entry by entry, until one was certainly never confirmed: it is read from the
+       bookies that had it when the recovery began, and stored again by an ack quorum
+    4  the metadata say CLOSED, with the last entry and with the segments that 3 has made
+
+Entries are read ahead, several at the same time, and stored while the next are read; they count in
+order. What is stored again is what was read, byte for byte. Changes of the ensemble stay here until
+the ledger is closed, since another recovery must read what the first one did not store
+(`LedgerRecoveryOp.java`, `ReadOnlyLedgerHandle.java` of BookKeeper 4.18).
+
+Invariants: nothing is decided by a guess (`recovery_quorums.py`), so a recovery may fail, and may
+be tried again; of two that run at the same time one closes the ledger, and both end alike.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import trio
+
+from magnetar.bookie.client.quorum.answers import MISSING, Answers
+from magnetar.bookie.client.quorum.ensemble_adds import ClientServices, EnsembleAdds
+from magnetar.bookie.client.quorum.ledger_view import Ensemble, LedgerView, put_segment
+from magnetar.bookie.client.quorum.pending_adds import PendingAdds
+from magnetar.bookie.client.quorum.reader import QuorumReader
+from magnetar.bookie.client.quorum.recovery_quorums import Fencing, Proof, RecoveryRead
+from magnetar.bookie.client.quorum.settings import QuorumSettings
+from magnetar.bookie.cluster.ledgers import ClusterLedgers
+from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.format.entries import DigestHeader, Run, header_of, run_in
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
+from magnetar.bookie.rpc.messages import LAST_ENTRY, Read, ReadEntry
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    Corrupted,
+    Fenced,
+    StorageFailed,
+    Unauthorized,
+)
+
+
+async def ask_for_end(services: ClientServices, view: LedgerView, *, fence: bool) -> int:
+    """The last entry that bookies of the last segment know to be confirmed; with `fence`, no more
+    are after this. `StorageFailed` if too few answer.
+    """
+    first, ensemble = view.last_segment
+    fencing = Fencing(view.striping, first)
+    answers = Answers(services.connections)
+    key = view.master_key if fence else None
+    request = Read(view.ledger_id, LAST_ENTRY, key, fence=fence, high_priority=fence)
+    for position, bookie in enumerate(ensemble):
+        answers.ask(position, bookie, request)
+    failures: list[str] = []
+    while fencing.proof is Proof.UNDECIDED:
+        position, response = await answers.next()
+        if isinstance(response, Unauthorized):
+            raise response
+        if isinstance(response, BrokerError) and not isinstance(response, MISSING):
+            failures.append(str(response))
+            fencing.failed(position)
+        else:
+            fencing.fenced(position, _last_entry(view, response))
+    if fencing.proof is Proof.LOST:
+        raise StorageFailed(f"ledger {view.ledger_id}: too few bookies answer: {failures}")
+    return fencing.last_confirmed
+
+
+def _last_entry(view: LedgerView, response: object) -> DigestHeader | None:
+    """The last entry of a bookie; None if there is none, or none that is intact."""
+    if not isinstance(response, ReadEntry) or not response.entry:
+        return None
+    try:
+        return view.open_last(response.entry)
+    except Corrupted:
+        return None
+
+
+async def recover(
+    view: LedgerView, services: ClientServices, settings: QuorumSettings, ledgers: ClusterLedgers
+) -> LedgerMetadata:
+    """Recover a ledger, and return its metadata, which are those of a closed one."""
+
+    def begin(ledger: LedgerMetadata) -> bool:
+        if ledger.state != ledger_metadata.OPEN:
+            return False
+        ledger.state = ledger_metadata.IN_RECOVERY
+        return True
+
+    ledger = await ledgers.change(view.ledger_id, begin)
+    if ledger.state == ledger_metadata.CLOSED:
+        return ledger
+    view.follow(ledger)
+    return await Recovery(view, services, settings, ledgers).run()
+
+
+class Recovery:
+    """A recovery that has begun; see the module's docstring."""
+
+    def __init__(
+        self,
+        view: LedgerView,
+        services: ClientServices,
+        settings: QuorumSettings,
+        ledgers: ClusterLedgers,
+    ) -> None:
+        self._view = view
+        self._services = services
+        self._settings = settings
+        self._ledgers = ledgers
+        _, self._read_from = view.last_segment
+        self._segments: dict[int, Ensemble] = {}
+        """Those that the recovery has made, by their first entry."""
+        self._pending = PendingAdds(view.striping, self._read_from)
+        self._adds = EnsembleAdds(
+            services, self._pending, view.striping, view.master_key, self._record, self._ended
+        )
+        self._adds.recovery = True
+        self._error: BrokerError | None = None
+
+    async def run(self) -> LedgerMetadata:
+        """Find the end of the ledger, and close it there."""
+        confirmed = await ask_for_end(self._services, self._view, fence=True)
+        self._pending.last_confirmed = confirmed
+        self._pending.length_confirmed = await self._length_up_to(confirmed)
+        try:
+            await self._read_and_store(confirmed + 1)
+        finally:
+            self._adds.end(StorageFailed(f"the recovery of ledger {self._view.ledger_id} is over"))
+        return await self._close()
+
+    async def _length_up_to(self, entry_id: int) -> int:
+        if entry_id < 0:
+            return 0
+        reader = QuorumReader(
+            self._view, self._services, self._settings, lambda: entry_id, _nothing_new
+        )
+        return _header(await reader.read_entry(entry_id)).length
+
+    # -- reading ------------------------------------------------------------------------------
+
+    async def _read_and_store(self, entry_id: int) -> None:
+        """Store again what may have been confirmed, from an entry on."""
+        reads: deque[tuple[RecoveryRead, Answers]] = deque()
+        stores: deque[Completion[None]] = deque()
+        begun = entry_id
+        while True:
+            while len(reads) < self._settings.recovery_reads_ahead:
+                reads.append(self._begin_read(begun))
+                begun += 1
+            entry = await self._decide(entry_id, *reads.popleft())
+            if entry is None:
+                break
+            if len(stores) >= self._settings.recovery_reads_ahead:
+                await stores.popleft().result()
+            stores.append(self._store_again(entry))
+            entry_id += 1
+        for stored in stores:
+            await stored.result()
+
+    def _begin_read(self, entry_id: int) -> tuple[RecoveryRead, Answers]:
+        read = RecoveryRead(self._view.striping, entry_id)
+        answers = Answers(self._services.connections)
+        request = Read(
+            self._view.ledger_id, entry_id, self._view.master_key, fence=True, high_priority=True
+        )
+        for position in read.write_set:
+            answers.ask(position, self._read_from[position], request)
+        return read, answers
+
+    async def _decide(self, entry_id: int, read: RecoveryRead, answers: Answers) -> bytes | None:
+        """The entry, or None if it certainly was not confirmed."""
+        failures: list[str] = []
+        while read.proof is Proof.UNDECIDED:
+            position, response = await answers.next()
+            if isinstance(response, Unauthorized):
+                raise response
+            if isinstance(response, MISSING):
+                read.missing(position)
+                continue
+            try:
+                if isinstance(response, BrokerError):
+                    raise response
+                assert isinstance(response, ReadEntry)
+                entry = response.entry or b""
+                self._view.open_entry(entry_id, entry)
+                read.found(position, entry)
+            except BrokerError as error:
+                failures.append(str(error))
+                read.failed(position)
+        if read.proof is Proof.LOST:
+            raise StorageFailed(
+                f"whether entry {self._view.ledger_id}:{entry_id} was confirmed cannot be decided: "
+                f"{failures}"
+            )
+        return read.entry
+
+    # -- storing again ------------------------------------------------------------------------
+
+    def _store_again(self, entry: bytes) -> Completion[None]:
+        completion: Completion[None] = Completion()
+        if self._error is not None:
+            raise self._error
+        self._adds.send(_run_of(entry), _header(entry).length, completion.done)
+        return completion
+
+    async def _record(self, first: int, ensemble: Ensemble) -> None:
+        """Remember a segment until the ledger is closed."""
+        await trio.lowlevel.checkpoint()
+        self._segments[first] = ensemble
+
+    def _ended(self, error: BrokerError) -> None:
+        if self._error is None:
+            self._error = error
+
+    # -- closing ------------------------------------------------------------------------------
+
+    async def _close(self) -> LedgerMetadata:
+        last, length = self._pending.last_confirmed, self._pending.length_confirmed
+        expected = self._view.last_segment
+
+        def close(ledger: LedgerMetadata) -> bool:
+            if ledger.state == ledger_metadata.CLOSED:  # by another recovery
+                return False
+            found = ledger.segment[-1]
+            if (
+                ledger.state != ledger_metadata.IN_RECOVERY
+                or (found.firstEntryId, tuple(found.ensembleMember)) != expected
+            ):
+                raise Fenced(f"ledger {self._view.ledger_id} was changed during its recovery")
+            for first, ensemble in self._segments.items():
+                put_segment(ledger, first, ensemble)
+            ledger.state = ledger_metadata.CLOSED
+            ledger.lastEntryId, ledger.length = last, length
+            return True
+
+        return await self._ledgers.change(self._view.ledger_id, close)
+
+
+async def _nothing_new() -> bool:
+    return False
+
+
+def _run_of(entry: bytes) -> Run:
+    run = run_in(len(entry).to_bytes(4, "big") + entry)
+    assert run is not None, "it was opened before"
+    return run
+
+
+def _header(entry: bytes) -> DigestHeader:
+    return header_of(_run_of(entry), _run_of(entry).first)

@@ -1,0 +1,37 @@
+"""How ledgers are stored on several bookies, with Apache's defaults where it has them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from magnetar.bookie.client.quorum.striping import Striping
+
+MEBIBYTE: Final = 1024 * 1024
+
+
+class QuorumSettings(Struct, frozen=True):
+    """See the module's docstring (`ClientConfiguration.java` of 4.18)."""
+
+    striping: Striping = Striping(3, 2, 2)
+    """Of new ledgers. Apache's client has no default; this is that of its tools."""
+    password: bytes = b""
+    """Of all ledgers; Pulsar's is empty."""
+    speculative_read_seconds: float = 2.0
+    """`speculativeReadTimeout`: how long one bookie is waited for before another is asked as well.
+    """
+    quarantine_seconds: float = 30.0
+    """How long a bookie whose connection failed is chosen only if there is no other. Apache counts
+    errors instead (`bookieErrorThresholdPerInterval`), and has this off.
+    """
+    unconfirmed_bytes_max: int = 64 * MEBIBYTE
+    """Appends of all ledgers that wait for their quorum; beyond, `congested`, and refused at twice
+    that.
+    """
+    recovery_reads_ahead: int = 16
+    """Entries that a recovery reads at the same time."""
+    batch_bytes_max: int = 5 * MEBIBYTE
+    """Of one batch read; bookies answer with as much by default (`maxBatchReadSize`)."""
+    racks_per_write_quorum_min: int = 2
+    """`minNumRacksPerWriteQuorum`, as far as there are so many racks."""

@@ -1,0 +1,217 @@
+"""The ledger client of a cluster: LedgerStore over many bookies, and a GroupCommit for the link.
+
+New ledgers get their ids from the cluster's counter, their bookies from `placement.py`, and
+Apache's metadata: Apache's clients and ours read and recover each other's ledgers.
+
+`open_cluster_ledgers` starts what follows the cluster (which bookies run, and in which racks), and
+ends it with all connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import trio
+from msgspec import Struct
+
+from magnetar.bookie.client.connection.connections import Connections
+from magnetar.bookie.client.connection.settings import ConnectionSettings
+from magnetar.bookie.client.quorum.ensemble_adds import ClientServices
+from magnetar.bookie.client.quorum.ledger_view import LedgerView
+from magnetar.bookie.client.quorum.placement import Choice, Placement
+from magnetar.bookie.client.quorum.racks import Racks
+from magnetar.bookie.client.quorum.reader import QuorumReader
+from magnetar.bookie.client.quorum.recovery import ask_for_end, recover
+from magnetar.bookie.client.quorum.settings import QuorumSettings
+from magnetar.bookie.client.quorum.writer import QuorumWriter
+from magnetar.bookie.cluster.bookies import Bookies
+from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.cluster.ledger_id_generator import LedgerIdGenerator
+from magnetar.bookie.cluster.ledgers import ClusterLedgers
+from magnetar.bookie.format import ledger_metadata, service_info
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.errors import AlreadyExists
+from magnetar.core.ports.group_commit import EventLoop
+from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.ports.network import Network
+
+
+class Random(Choice, Protocol):
+    """Chance, as in `random.Random`."""
+
+    def getrandbits(self, count: int, /) -> int: ...
+
+
+class ClientMachine(Struct, frozen=True):
+    """What the client runs on, so that a simulator can replace it."""
+
+    network: Network
+    clock: Clock
+    chance: Random
+    loop: EventLoop | None = None
+    """The server's loop, which hears of results."""
+
+
+class ClusterLedgerStore:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        services: ClientServices,
+        ledgers: ClusterLedgers,
+        ids: LedgerIdGenerator,
+        machine: ClientMachine,
+        settings: QuorumSettings,
+    ) -> None:
+        self._services = services
+        self._ledgers = ledgers
+        self._ids = ids
+        self._machine = machine
+        self._settings = settings
+        self._writers: dict[int, QuorumWriter] = {}
+        """Those that are not closed."""
+        self.begin_group = services.connections.begin_group
+        """Promise to call `flush_group` before the loop turns."""
+        self.flush_group = services.connections.flush_group
+        """Send everything appended since the last call, in one send to each bookie."""
+
+    @property
+    def congested(self) -> bool:
+        """Bookies are behind: connections that write should not be read until this is False."""
+        return self._services.congested
+
+    def writable(self) -> bool:
+        """Whether enough bookies take writes."""
+        return self._services.placement.has_enough(self._settings.striping.ensemble)
+
+    def bookies_changed(self) -> None:
+        """There are other bookies than before."""
+        for writer in list(self._writers.values()):
+            writer.bookies_changed()
+
+    async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
+        striping = self._settings.striping
+        while True:
+            ensemble = self._services.placement.ensemble(striping)
+            ledger_id = await self._ids.next()
+            fresh = ledger_metadata.fresh(
+                ensemble,
+                (striping.write, striping.ack),
+                properties,
+                self._machine.clock.wall_ms(),
+                self._machine.chance.getrandbits(63),
+            )
+            fresh.password = self._settings.password
+            try:
+                await self._ledgers.create(ledger_id, fresh)
+            except AlreadyExists:
+                continue
+            break
+        writer = QuorumWriter(
+            self._view(ledger_id, fresh),
+            self._services,
+            self._settings,
+            self._ledgers,
+            self._closed,
+        )
+        self._writers[ledger_id] = writer
+        return writer
+
+    def _closed(self, ledger_id: int) -> None:
+        self._writers.pop(ledger_id, None)
+
+    def _view(self, ledger_id: int, ledger: LedgerMetadata) -> LedgerView:
+        return LedgerView(ledger_id, ledger, self._settings.password)
+
+    async def open(self, ledger_id: int, *, recover: bool) -> LedgerReader:
+        ledger = await self._ledgers.read(ledger_id)
+        view = self._view(ledger_id, ledger)
+        if ledger.state != ledger_metadata.CLOSED and recover:
+            ledger = await self._recover(view)
+        if ledger.state == ledger_metadata.CLOSED:
+            view.follow(ledger)
+            last = ledger.lastEntryId
+            return self._reader(view, lambda: last)
+        writer = self._writers.get(ledger_id)
+        if writer is not None:
+            return self._reader(writer.view, lambda: writer.last_confirmed)
+        confirmed = await ask_for_end(self._services, view, fence=False)
+        # What is confirmed may be in segments that were not there before the bookies said so.
+        view.follow(await self._ledgers.read(ledger_id))
+        return self._reader(view, lambda: confirmed)
+
+    async def _recover(self, view: LedgerView) -> LedgerMetadata:
+        return await recover(view, self._services, self._settings, self._ledgers)
+
+    def _reader(self, view: LedgerView, last_confirmed: Callable[[], int]) -> QuorumReader:
+        async def refresh() -> bool:
+            return view.follow(await self._ledgers.read(view.ledger_id))
+
+        return QuorumReader(view, self._services, self._settings, last_confirmed, refresh)
+
+    async def info(self, ledger_id: int) -> LedgerInfo:
+        return ledger_metadata.info(ledger_id, await self._ledgers.read(ledger_id))
+
+    async def delete(self, ledger_id: int) -> None:
+        await self._ledgers.delete(ledger_id)
+
+
+@asynccontextmanager
+async def open_cluster_ledgers(
+    metadata: MetadataStore,
+    cluster: BookKeeperCluster,
+    machine: ClientMachine,
+    settings: QuorumSettings,
+    connection_settings: ConnectionSettings | None = None,
+) -> AsyncIterator[ClusterLedgerStore]:
+    """The LedgerStore of a cluster, for as long as the block lasts."""
+    settings.striping.check()
+    async with trio.open_nursery() as nursery:
+        bookies = Bookies(metadata, cluster, lambda: store.bookies_changed())
+        racks = Racks(metadata)
+        connections = Connections(
+            machine.network,
+            _address_of(bookies),
+            connection_settings or ConnectionSettings(),
+            machine.loop,
+            nursery,
+        )
+        placement = Placement(
+            lambda: bookies.writable,
+            racks.rack_of,
+            _is_suspect(connections, settings.quarantine_seconds),
+            machine.chance,
+            settings.racks_per_write_quorum_min,
+        )
+        services = ClientServices(connections, placement, nursery, settings.unconfirmed_bytes_max)
+        ids, ledgers = LedgerIdGenerator(metadata, cluster), ClusterLedgers(metadata, cluster)
+        store = ClusterLedgerStore(services, ledgers, ids, machine, settings)
+        await nursery.start(bookies.run)
+        await nursery.start(racks.run)
+        nursery.start_soon(connections.run)
+        try:
+            yield store
+        finally:
+            nursery.cancel_scope.cancel()
+
+
+def _address_of(bookies: Bookies) -> Callable[[str], tuple[str, int]]:
+    def address_of(bookie_id: str) -> tuple[str, int]:
+        info = bookies.writable.get(bookie_id) or bookies.read_only.get(bookie_id)
+        # One that is not registered may run: its session has ended, or it is about to register.
+        found = (info or service_info.decode(bookie_id, b"")).rpc()
+        return found.host, found.port
+
+    return address_of
+
+
+def _is_suspect(connections: Connections, seconds: float) -> Callable[[str], bool]:
+    def is_suspect(bookie_id: str) -> bool:
+        failed_at = connections.failed_at(bookie_id)
+        return failed_at is not None and trio.current_time() < failed_at + seconds
+
+    return is_suspect
