@@ -50,6 +50,25 @@ def test_a_row_is_cut_at_its_limit():
     assert rows.gather(data[:50], 0, 100) == (b"", rows.array("I", [0]), 0)
 
 
+def test_records_are_framed_as_they_were_gathered():
+    data = b"".join(frame(1, i, b"p" * i) for i in range(5))
+    blob, offsets, _ = rows.gather(data, 0, 1 << 20)
+    assert rows.frames(blob, offsets, data[4:28]) == data
+    assert rows.frames(blob, offsets[2:4], data[4:28]) == frame(1, 2, b"pp")
+
+
+def response(entry_id, ledger_id=1, code=0, head=0x02010000):
+    return struct.pack(">IIiqq", 24, head, code, ledger_id, entry_id)
+
+
+def test_a_row_of_responses():
+    data = b"?" + rows.responses(0x02010000, 0, 7, 3, 4) + response(7, 8)
+    assert rows.answered(data, 1) == (0, 7, 3, 4, 1 + 4 * 28)
+    assert rows.answered(response(5, code=104), 0) == (104, 1, 5, 1, 28)
+    assert rows.answered(response(5)[:-1], 0) == (0, 0, 0, 0, 0)
+    assert rows.answered(response(5, head=0x02020000), 0)[3] == 0
+
+
 pieces = st.one_of(
     st.builds(
         frame,
@@ -86,3 +105,40 @@ def test_what_does_not_fit_is_refused(compiled):
         compiled.responses(0, 0, 1, 2**63 - 1, 2)
     with pytest.raises(IndexError):
         compiled.gather(b"abc", 4, 10)
+
+
+@given(st.lists(st.binary(max_size=9), max_size=6), st.binary(max_size=30))
+def test_framing_alike(compiled, bodies, same):
+    blob, offsets = b"", rows.array("I", [0])
+    for body in bodies:
+        blob += struct.pack(">I", len(body)) + body
+        offsets.append(len(blob))
+    assert compiled.frames(blob, offsets, same) == rows.frames(blob, offsets, same)
+
+
+@given(
+    st.lists(
+        st.builds(
+            response,
+            st.sampled_from([-1, 0, 1, 2, 2**63 - 1, -(2**63)]),
+            st.sampled_from([1, -1]),
+            st.sampled_from([0, 101, -1]),
+            st.sampled_from([0x02010000, 0x02010001, 0x02020000]),
+        )
+        | st.binary(max_size=30),
+        max_size=6,
+    ),
+    st.integers(-1, 40),
+)
+@example([response(2**63 - 1), response(-(2**63))], 0)
+def test_responses_alike(compiled, parts, start):
+    data = b"".join(parts)
+    assert compiled.answered(data, start) == rows.answered(data, start)
+
+
+def test_records_that_are_none_are_refused(compiled):
+    for offsets in ([0, 3], [0, 9], [4, 0]):
+        with pytest.raises(IndexError):
+            compiled.frames(b"12345678", rows.array("I", offsets), b"")
+    with pytest.raises(TypeError):
+        compiled.frames(b"12345678", rows.array("Q", [0, 8]), b"")

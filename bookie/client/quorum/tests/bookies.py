@@ -105,6 +105,16 @@ class LocalCluster:
     async def unregister(self, bookie_id):
         await remove(self.metadata, f"/ledgers/available/{bookie_id}")
 
+    async def changed(self, ledger_id):
+        """Wait for the second segment of a ledger."""
+        while len((await self.ledgers.read(ledger_id)).segment) == 1:
+            changed = trio.Event()
+            path = self.cluster.ledger(ledger_id)
+            end = self.metadata.watch(path, lambda _, changed=changed: changed.set())
+            if len((await self.ledgers.read(ledger_id)).segment) == 1:
+                await changed.wait()
+            end()
+
     def bookie(self, bookie_id):
         return next(each for each in self.bookies if each.bookie_id == bookie_id)
 

@@ -1,0 +1,94 @@
+"""The writer on three bookies: sizes, refusals, and metadata that others have changed."""
+
+import pytest
+import trio
+
+from magnetar.bookie.client.quorum.writer import PAYLOAD_BYTES_MAX
+from magnetar.bookie.format import ledger_metadata
+from magnetar.core.kernel.errors import Fenced, Invalid, Overloaded
+from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
+
+
+async def test_entries_of_any_size(cluster):
+    async with cluster.client() as store:
+        writer = await store.create({})
+        payloads = [
+            bytes([i]) * size for i, size in enumerate((0, 1, 70_000, 3_000_000, 5, 2_000_000))
+        ]
+        await append(writer, *payloads)
+        for payload in payloads:
+            await append(writer, payload)
+        outcome = Outcome()
+        writer.append([b"body" * 50_000], outcome, [b"head"])
+        assert await outcome.wait() == [None]
+        found = []
+        while len(found) < 13:
+            found += await writer.read(len(found), 12, 1 << 20)
+        assert found == [*payloads, *payloads, b"head" + b"body" * 50_000]
+        assert writer.length == sum(map(len, found))
+
+
+async def test_an_entry_may_be_too_large(cluster):
+    async with cluster.client() as store:
+        writer = await store.create({})
+        outcome = Outcome()
+        writer.append([bytes(PAYLOAD_BYTES_MAX + 1)], outcome)
+        (error,) = await outcome.wait()
+        assert isinstance(error, Invalid)
+        assert await append(writer, bytes(PAYLOAD_BYTES_MAX)) == 0
+        assert await writer.read(0, 0, 1) == [bytes(PAYLOAD_BYTES_MAX)]
+
+
+async def test_what_waits_is_bounded(cluster):
+    async with cluster.client(unconfirmed_bytes_max=1000) as store:
+        writer = await store.create({})
+        assert not store.congested
+        order = []
+        outcome = Outcome(5)
+
+        def note(error, i):
+            order.append((i, type(error)))
+            outcome(error)
+
+        for i in range(5):
+            writer.append([bytes(600)], lambda error, i=i: note(error, i))
+        assert store.congested
+        await outcome.wait()
+        kinds = [type(None)] * 4 + [Overloaded]
+        assert order == list(enumerate(kinds)), "a refusal is reported in its turn"
+        assert not store.congested
+        assert await append(writer, b"more") == 4, "no id was used up"
+
+
+async def test_close_again_is_the_same_and_after_a_recovery_is_refused(cluster):
+    async with cluster.client() as store, cluster.client() as other:
+        writer = await store.create({})
+        await append(writer, b"a")
+        first = await writer.close()
+        assert await writer.close() == first
+        writer = await store.create({})
+        await append(writer, b"a", b"b")
+
+        def take(ledger):
+            ledger.state = ledger_metadata.IN_RECOVERY
+            return True
+
+        await cluster.ledgers.change(writer.ledger_id, take)
+        with pytest.raises(Fenced, match="is being recovered by another"):
+            await writer.close()
+        await other.open(writer.ledger_id, recover=True)
+        assert (await writer.close()).last_entry_id == 1, "it was closed where this one would"
+
+
+async def test_a_group_is_sent_at_its_end(cluster):
+    async with cluster.client() as store:
+        writer = await store.create({})
+        await append(writer, b"connects")
+        store.begin_group()
+        outcome = Outcome()
+        writer.append([b"x"], outcome)
+        with trio.move_on_after(0.05):
+            await outcome.wait()
+        assert outcome.results == []
+        store.flush_group()
+        assert await outcome.wait() == [None]
