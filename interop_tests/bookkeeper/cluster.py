@@ -92,6 +92,7 @@ class Bookie:
         self.environment: dict[str, str] = {}
         """Settings besides those of the command line."""
         self.address = ""
+        self.listeners: dict[str, str] = {}
 
     def start(self) -> None:
         ready = self._folder / "ready.json"
@@ -106,7 +107,8 @@ class Bookie:
                 stderr=log, env={**os.environ, **self.environment},
             )  # fmt: skip
         wait_until(ready.exists, self._process, f"the bookie of {self._folder}")
-        self.address = json.loads(ready.read_text())["bookie"]
+        self.listeners = json.loads(ready.read_text())
+        self.address = self.listeners["bookie"]
 
     def kill(self) -> None:
         self._process.kill()
