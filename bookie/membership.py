@@ -2,6 +2,7 @@
 
     check(directories)     before anything is read: cookies, and whether the bookie may start
     ledgers                which ledgers exist: what garbage collection asks
+    overview               what administrators ask
     registration(info)     once it serves: the node that clients find it by
 
 Invariant: a bookie that must not start has written nothing, neither to the directories nor to the
@@ -21,6 +22,7 @@ from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.cookies import Cookies
 from magnetar.bookie.cluster.handshake import CookiePlace, StartVerdict
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
+from magnetar.bookie.cluster.overview import ClusterOverview
 from magnetar.bookie.cluster.registration import Registration
 from magnetar.bookie.format import cookie as cookies
 from magnetar.bookie.format import service_info
@@ -42,6 +44,7 @@ class Membership:
     def __init__(self, store: MetadataStore, cluster: BookKeeperCluster, bookie_id: str) -> None:
         service_info.check_id(bookie_id)
         self.ledgers = ClusterLedgers(store, cluster)
+        self.overview = ClusterOverview(store, cluster)
         self._store = store
         self._cluster = cluster
         self._cookies = Cookies(store, cluster)

@@ -23,6 +23,7 @@ from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.core.ports.bookie_administration import ClusterAdministration
 from magnetar.core.ports.machine import Machine
 from magnetar.operator_error import OperatorError
 from magnetar.process.data_directory import METADATA, damaged
@@ -39,6 +40,8 @@ class BookieOptions(Struct, frozen=True):
     that is in none."""
     zk_timeout_seconds: float = 10.0
     """Of the session with ZooKeeper, Apache's `zkTimeout`."""
+    http_port: int | None = None
+    """Of Apache's HTTP paths; None for no HTTP."""
     journal_dir: str = ""
     ledger_dir: str = ""
     """Directories on other disks; by default both are below the data directory."""
@@ -48,6 +51,11 @@ class Registrar(Protocol):
     """Tells clients that a bookie is there, as Apache's bookies do with ephemeral nodes below
     `/ledgers/available` (`BookieStateManager.java` of 4.18).
     """
+
+    @property
+    def is_held(self) -> bool:
+        """Whether clients can find it."""
+        ...
 
     def set_read_only(self, read_only: bool) -> None:
         """Tell clients, soon, that it takes no writes, or that it does again."""
@@ -65,6 +73,8 @@ class Registrar(Protocol):
 class NoRegistrar:
     """For bookies whose clients know where they are."""
 
+    is_held = False
+
     def set_read_only(self, read_only: bool) -> None: ...
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -79,6 +89,7 @@ class Identity(NamedTuple):
     catalog: LedgerCatalog | None
     """Which ledgers exist; None if nothing tells of that."""
     registrar: Registrar
+    cluster: ClusterAdministration | None
 
 
 @asynccontextmanager
@@ -93,7 +104,7 @@ async def alone(
     with explained_damage(folder, METADATA):
         async with open_metadata(folder / METADATA, on_fatal=fail) as metadata:
             await identify(machine, directories, metadata, bookie)
-            yield Identity(None, NoRegistrar())
+            yield Identity(None, NoRegistrar(), None)
 
 
 @asynccontextmanager
@@ -117,7 +128,7 @@ async def in_cluster(
                 cluster = await clusters.find(store, address.ledgers, address.layout)
                 member = Membership(store, cluster, bookie_id)
                 await member.check(machine.threads, directories)
-            yield Identity(member.ledgers, member.registration(info))
+            yield Identity(member.ledgers, member.registration(info), member.overview)
 
 
 @contextmanager

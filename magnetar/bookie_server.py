@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
+from magnetar.bookie.format import service_info
 from magnetar.bookie.format.service_info import BookieEndpoint, ServiceInfo
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.requests.front import BookieFront
@@ -31,6 +32,7 @@ from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie_identity import (
     BookieOptions,
+    Identity,
     Registrar,
     alone,
     explained,
@@ -54,7 +56,8 @@ from magnetar.shared_settings import bookie_settings, link_limits
 log = logging.getLogger(__name__)
 
 NAME: Final = "bookie"
-"""Of the door, in the ready file."""
+HTTP: Final = "http"
+"""Of the doors, in the ready file."""
 LOOK_SECONDS: Final = 1.0
 """How often it is checked whether the bookie became read-only, or writable again."""
 
@@ -66,39 +69,46 @@ async def serve(
     stop: trio.Event,
 ) -> None:
     """Open the door, serve, and shut down in order once `stop` is set."""
-    plan = DoorPlan(NAME, lambda _: options.port)
     _check_advertised(options, settings)
-    door = open_doors([plan], settings, {})[NAME]
-    tls = server_contexts([DoorPlan(NAME, plan.port, lambda _: "")], settings.tls).get(NAME)
-    where = address(door.socket)
-    endpoint = _endpoint(settings, door, with_tls=tls is not None)
+    doors = _doors(options, settings)
+    door = doors[NAME]
+    tls = server_contexts([DoorPlan(NAME, lambda _: 0, lambda _: "")], settings.tls).get(NAME)
+    info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=tls is not None)))
+    rpc = info.rpc()
     bookie = replace(
         bookie_settings(settings),
-        bookie_id=options.bookie_id or f"{endpoint.host}:{endpoint.port}",
+        bookie_id=options.bookie_id or f"{rpc.host}:{rpc.port}",
         journal_seals=True,
     )
     link = Link(SystemClock(), link_limits(settings))
     with ExitStack() as closed:
-        closed.callback(door.socket.close)
-        async with _storage(options, settings, bookie, ServiceInfo((endpoint,)), link) as (
-            running,
-            registrar,
-        ):
+        for each in doors.values():
+            closed.callback(each.socket.close)
+        async with _storage(options, settings, bookie, info, link) as (running, identity):
             link.serve(running, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
             running.flusher.leave_to_loop()
-            services = _services(running, bookie, tls)
+            services, registrar = _services(running, bookie, tls), identity.registrar
             front = BookieFront(services, [door])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
                 nursery.start_soon(front.run)
                 for listener in front.listeners:
                     link.listen(listener)
-                registrar.set_read_only(not _takes_writes(services, running))
-                nursery.start_soon(_tell_mode, registrar, services, running)
+                if HTTP in doors:
+                    # Imported here: few bookies are asked for it.
+                    from magnetar import bookie_http
+
+                    parts = bookie_http.BookieParts(
+                        settings, bookie.bookie_id, f"{rpc.host}:{rpc.port}", running, services,
+                        identity, link, stop,
+                    )  # fmt: skip
+                    nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
+                registrar.set_read_only(not services.ledgers.writable)
+                nursery.start_soon(_tell_mode, registrar, services)
                 await nursery.start(_registered, registrar)
                 nursery.start_soon(memory.give_back_what_is_not_needed)
-                ready(ReadyReport({NAME: where}))
+                ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
                 await stop.wait()
                 await registrar.end()
                 link.stop_reading()
@@ -106,11 +116,27 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
 
-def _endpoint(settings: Settings, door: Door, *, with_tls: bool) -> BookieEndpoint:
-    """Where clients connect, as the bookie publishes it."""
-    host, port = door.socket.getsockname()[:2]
-    host = settings.listen.advertised_host or host
-    return BookieEndpoint("bookie", host, port, extensions=("tls",) if with_tls else ())
+def _doors(options: BookieOptions, settings: Settings) -> dict[str, Door]:
+    plans = [DoorPlan(NAME, lambda _: options.port)]
+    if (port := options.http_port) is not None:
+        plans.append(DoorPlan(HTTP, lambda _: port))
+    return open_doors(plans, settings, {})
+
+
+def _endpoints(
+    settings: Settings, doors: Mapping[str, Door], *, with_tls: bool
+) -> Iterator[BookieEndpoint]:
+    """Where clients connect, as the bookie publishes it, by Apache's names
+    (`EmbeddedServer.java` of 4.18).
+    """
+    for name, door in doors.items():
+        host, port = door.socket.getsockname()[:2]
+        host = settings.listen.advertised_host or host
+        if name == NAME:
+            extensions = ("tls",) if with_tls else ()
+            yield BookieEndpoint("bookie", host, port, extensions=extensions)
+        else:
+            yield BookieEndpoint("httpserver", host, port, service_info.HTTP)
 
 
 def _check_advertised(options: BookieOptions, settings: Settings) -> None:
@@ -130,17 +156,11 @@ def _services(
     return BookieServices(ledgers, lambda: running.disk.usage, RequestLimits(), tls)
 
 
-def _takes_writes(services: BookieServices, running: RunningBookie) -> bool:
-    return running.bookie.writable and not services.ledgers.read_only
-
-
-async def _tell_mode(
-    registrar: Registrar, services: BookieServices, running: RunningBookie
-) -> None:
+async def _tell_mode(registrar: Registrar, services: BookieServices) -> None:
     """Tell clients whether the bookie takes writes, whenever that changes."""
-    told = _takes_writes(services, running)
+    told = services.ledgers.writable
     while True:
-        if (writable := _takes_writes(services, running)) != told:
+        if (writable := services.ledgers.writable) != told:
             registrar.set_read_only(not writable)
             told = writable
         await trio.sleep(LOOK_SECONDS)
@@ -160,8 +180,8 @@ async def _storage(
     bookie: BookieSettings,
     info: ServiceInfo,
     link: Link,
-) -> AsyncIterator[tuple[RunningBookie, Registrar]]:
-    """The running bookie. Failures to open are `OperatorError`s."""
+) -> AsyncIterator[tuple[RunningBookie, Identity]]:
+    """The running bookie, and who it is. Failures to open are `OperatorError`s."""
     folder, machine = Path(settings.storage.data_dir), system_machine()
     async with trio.open_nursery() as nursery:
 
@@ -177,15 +197,15 @@ async def _storage(
                     )
                 )
             if options.metadata_uri:
-                identity = in_cluster(options, bookie.bookie_id, info, machine, directories)
+                found = in_cluster(options, bookie.bookie_id, info, machine, directories)
             else:
-                identity = alone(folder, bookie, machine, directories, fail)
-            catalog, registrar = await opened.enter_async_context(identity)
+                found = alone(folder, bookie, machine, directories, fail)
+            identity = await opened.enter_async_context(found)
             with explained_damage(folder, BOOKIE):
                 running = await opened.enter_async_context(
-                    open_bookie(machine, directories, catalog, bookie, fail, link)
+                    open_bookie(machine, directories, identity.catalog, bookie, fail, link)
                 )
-            yield running, registrar
+            yield running, identity
         nursery.cancel_scope.cancel()
 
 

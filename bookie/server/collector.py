@@ -26,13 +26,14 @@ from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.checkpoint import Checkpointer
+from magnetar.bookie.server.compaction_schedule import CompactionSchedule
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.locations import Placed
 from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, put_locations
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.errors import BrokerError, Corrupted, NotAllowed
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,13 @@ class Collector:
         self._bookie = bookie
         self._checkpointer = checkpointer
         self._catalog = catalog
-        self._settings = settings
+        self.running = False
+        """Whether a round is under way."""
+        self.schedule = CompactionSchedule(
+            settings, trio.current_time(), storage.machine.clock.wall_ms
+        )
+        self._interval_seconds = settings.gc_interval_seconds
+        self._wanted = trio.Event()
         self._worker = storage.machine.threads.workers(1)
         self._contents: dict[int, dict[int, int]] = {}
         """Bytes of each live ledger, by finished log."""
@@ -95,27 +102,30 @@ class Collector:
 
     async def run(self) -> None:
         """Run a round at each interval, with the compaction that is due, until cancelled."""
-        settings = self._settings
         if self._catalog is None:
             return
-        minor_due = trio.current_time() + settings.minor_compaction_interval_seconds
-        major_due = trio.current_time() + settings.major_compaction_interval_seconds
         while True:
-            await trio.sleep(settings.gc_interval_seconds)
-            now = trio.current_time()
-            threshold = 0.0
-            if settings.minor_compaction_interval_seconds and now >= minor_due:
-                threshold = settings.minor_compaction_threshold
-                minor_due = now + settings.minor_compaction_interval_seconds
-            if settings.major_compaction_interval_seconds and now >= major_due:
-                threshold = max(threshold, settings.major_compaction_threshold)
-                major_due = now + settings.major_compaction_interval_seconds
+            with trio.move_on_after(self._interval_seconds):
+                await self._wanted.wait()
+            self._wanted = trio.Event()
+            self.running = True
             try:
-                await self.collect(threshold)
+                await self.collect(self.schedule.begin(trio.current_time()))
             except (BrokerError, OSError) as error:
                 if isinstance(error, OSError) and not is_full(error):
                     raise
                 log.warning("this round of garbage collection ends early: %s", error)
+            finally:
+                self.running = False
+                self.schedule.end()
+
+    def collect_soon(self) -> None:
+        """Have a round run now, or as soon as the one that runs is over."""
+        if self._catalog is None:
+            raise NotAllowed(
+                "this bookie is in no cluster: nothing tells it which ledgers are deleted"
+            )
+        self._wanted.set()
 
     async def collect(self, compact_below: float) -> None:
         """Run one round.

@@ -52,16 +52,22 @@ class ApacheBookie:
     def start(self) -> None:
         """Start it and wait until it serves."""
         begin = self._log.stat().st_size if self._log.exists() else 0
-        with self._log.open("ab") as log:
-            command = self._java(
-                "-Xmx256m", "org.apache.bookkeeper.server.Main", "--conf", str(self._configuration)
-            )
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = self._run_main("org.apache.bookkeeper.server.Main")
         deadline = time.monotonic() + START_SECONDS
         while STARTED not in self.log()[begin:]:
-            assert self._process.poll() is None, self.log()[begin:]
+            assert process.poll() is None, self.log()[begin:]
             assert time.monotonic() < deadline, self.log()[begin:]
             time.sleep(0.05)
+
+    def start_recovery(self) -> None:
+        """Start Apache's AutoRecovery instead, auditor and replication worker, and do not wait."""
+        self._run_main("org.apache.bookkeeper.replication.AutoRecoveryMain")
+
+    def _run_main(self, main: str) -> "subprocess.Popen[bytes]":
+        with self._log.open("ab") as log:
+            command = self._java("-Xmx256m", main, "--conf", str(self._configuration))
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        return self._process
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")

@@ -92,6 +92,7 @@ class Bookie:
         self.environment: dict[str, str] = {}
         """Settings besides those of the command line."""
         self.address = ""
+        self.listeners: dict[str, str] = {}
 
     def start(self) -> None:
         ready = self.directory / "ready.json"
@@ -106,7 +107,8 @@ class Bookie:
                 stderr=log, env={**os.environ, **self.environment},
             )  # fmt: skip
         wait_until(ready.exists, self._process, f"the bookie of {self.directory}")
-        self.address = json.loads(ready.read_text())["bookie"]
+        self.listeners = json.loads(ready.read_text())
+        self.address = self.listeners["bookie"]
 
     def send_signal(self, how: signal.Signals) -> None:
         self._process.send_signal(how)

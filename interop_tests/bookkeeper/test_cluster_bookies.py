@@ -3,10 +3,12 @@
 A client of Apache's, and its shell, find them through a real ZooKeeper, which is frozen and killed.
 """
 
+import json
 import re
 import shutil
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +20,7 @@ import trio
 from interop_tests.bookkeeper.apache import ApacheBookie
 from interop_tests.bookkeeper.cluster import MAGNETAR, Bookie, driver
 from interop_tests.bookkeeper.zookeeper import ZooKeeper
-from interop_tests.driver import Driver
+from interop_tests.driver import Driver, SceneError
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
@@ -137,6 +139,48 @@ def test_stock_tools_list_the_bookie_and_its_cookie(cluster, tmp_path) -> None:
         (on_disk,) = (tmp_path / "by-address/data/bookie/ledgers/current").glob("VERSION")
         stored = cluster.ask(lambda store: store.get(f"/ledgers/cookies/{bookie.address}"))
         assert on_disk.read_bytes() == stored.value
+
+
+def test_an_administrator_asks_the_bookie_over_http(cluster, tmp_path) -> None:
+    """As Apache's own bookie is asked; and its registration names the port."""
+    shell = ApacheBookie(cluster.uri, tmp_path / "apache")
+    bookie = cluster.bookie(tmp_path / "ours", "--http-port", "0")
+    bookie.environment = {"MAGNETAR_STORAGE_FLUSH_INTERVAL_SECONDS": "0.1"}
+    with bookie:
+        where = bookie.listeners["http"]
+        assert where.rpartition(":")[2] in shell.shell("endpointinfo", "-b", bookie.address)
+        ledger = cluster.play("ledgers.write", count=10)
+        cluster.play("ledgers.close", ledger=ledger)
+        found = ask(where, "/api/v1/bookie/list_bookies?print_hostnames=true")
+        assert found == {bookie.address: bookie.address}
+        metadata = ask(where, f"/api/v1/ledger/metadata?ledger_id={ledger}")[ledger]
+        assert (metadata["state"], metadata["lastEntryId"]) == ("CLOSED", 9)
+        assert metadata["allEnsembles"] == {"0": [bookie.address]}
+        ask(where, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": True})
+        cluster.wait_for(f"/ledgers/available/readonly/{bookie.address}")
+        assert bookie.address in shell.shell("listbookies", "-ro")
+        with pytest.raises(SceneError, match="Not enough non-faulty bookies"):
+            cluster.play("ledgers.write", count=1)
+        assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(10)
+        ask(where, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": False})
+        cluster.wait_for(f"/ledgers/available/{bookie.address}")
+        assert ledger in ask(where, "/api/v1/ledger/list")
+        ask(where, f"/api/v1/ledger/delete?ledger_id={ledger}", "DELETE")
+        with pytest.raises(SceneError, match="NoSuchLedger"):
+            cluster.play("ledgers.read", ledger=ledger)
+        deadline = time.monotonic() + 30
+        while "bookie_DELETED_LEDGER_TOTAL 1" not in ask(where, "/metrics"):
+            assert time.monotonic() < deadline
+            ask(where, "/api/v1/bookie/gc", "PUT")
+        assert ask(where, "/api/v1/bookie/gc_details")[0]["minorCompactionCounter"] >= 1
+
+
+def ask(where: str, path: str, method: str = "GET", body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://{where}{path}", data, method=method)
+    with urllib.request.urlopen(request, timeout=20) as response:
+        found = response.read().decode()
+    return json.loads(found) if response.headers["content-type"] == "application/json" else found
 
 
 def test_who_may_not_start_is_told_what_to_do(cluster, zookeeper, tmp_path) -> None:

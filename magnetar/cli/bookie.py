@@ -20,10 +20,6 @@ RUN_FLAGS = (
 """Those of the settings' flags that concern a bookie."""
 PORT = 3181
 """Apache's default (`bookiePort`)."""
-NOT_THERE = {
-    "http_port": "HTTP",
-}
-"""Options of the bookie to come, which are refused by name."""
 
 
 def _run(
@@ -34,10 +30,6 @@ def _run(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    for name, meaning in NOT_THERE.items():
-        if options.pop(name) is not None:
-            flag = "--" + name.replace("_", "-")
-            raise OperatorError(f"{flag} is not there yet: {meaning}")
     if "," in options["ledger_dirs"]:
         raise OperatorError("--ledger-dirs is not there yet for more than one directory")
     from functools import partial
@@ -50,6 +42,7 @@ def _run(
         options["bookie_id"],
         options["metadata_uri"],
         options["zk_timeout"],
+        options.pop("http_port"),
         options["journal_dir"],
         options["ledger_dirs"],
     )
@@ -69,11 +62,13 @@ def _run_options() -> list[click.Parameter]:
                      "without it, the bookie runs alone and deletes nothing."),
         click.Option(["--zk-timeout"], type=click.FloatRange(min=0.1), default=10.0,
                      show_default=True, metavar="SECONDS", help="Of the session with ZooKeeper."),
+        click.Option(["--http-port"], type=int, default=None, metavar="N",
+                     help="Port of Apache's HTTP paths and of metrics; 0 for any free one. "
+                     "Without it there is no HTTP."),
         click.Option(["--journal-dir"], default="", metavar="DIR",
                      help="Directory of the journal; by default in the data directory."),
         click.Option(["--ledger-dirs"], default="", metavar="DIR",
                      help="Directory of entry logs and index; by default in the data directory."),
-        *(click.Option([f"--{name.replace('_', '-')}"], hidden=True) for name in NOT_THERE),
     ]  # fmt: skip
 
 

@@ -88,13 +88,6 @@ def test_what_was_acknowledged_is_there_after_the_next_start(
         assert bookie.ask(add(2, 0)) == Added(Status.FENCED, 2, 0)
 
 
-@pytest.mark.parametrize("option", ["--http-port"])
-def test_what_is_not_there_yet_is_refused_by_name(option: str) -> None:
-    result = CliRunner().invoke(root, ["bookie", option, "1"])
-    assert isinstance(result.exception, OperatorError)
-    assert str(result.exception).startswith(f"{option} is not there yet")
-
-
 def test_journal_and_ledgers_on_other_disks(tmp_path: Path) -> None:
     journal, ledgers = tmp_path / "j", tmp_path / "l"
     more = ("--journal-dir", str(journal), "--ledger-dirs", str(ledgers))

@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 
 Server = Callable[[Sequence[Door]], Awaitable[None]]
 
+BROKER: Final = "magnetar.wire.http.broker_paths"
+BOOKIE: Final = "magnetar.wire.http.bookie.paths"
+"""Modules with applications, which are imported with the first connection."""
 RETRY_SECONDS: Final = 1.0
 LATE: Final = (
     *("anyio.lowlevel", "anyio._core._testing", "anyio._core._sockets", "anyio._core._streams"),
@@ -41,17 +44,19 @@ LATE: Final = (
 )
 
 
-async def serve_http(services: HttpServices, doors: Sequence[Door], lend: Lend) -> None:
+async def serve_http(
+    services: HttpServices, doors: Sequence[Door], lend: Lend, paths: str = BROKER
+) -> None:
     """Serve on bound, listening sockets until cancelled. Clients that connect before this runs
-    wait.
+    wait. `paths` is the module with the application.
     """
     await _first_connection([door.socket for door in doors])
     log.info("the first HTTP connection: loading the web server")
-    server = await _loaded(services, lend)
+    server = await _loaded(services, lend, paths)
     await server(doors)
 
 
-async def _loaded(services: HttpServices, lend: Lend) -> Server:
+async def _loaded(services: HttpServices, lend: Lend, paths: str) -> Server:
     """The web server. While its files cannot be opened, not even with the descriptors held in
     reserve, new connections wait in the kernel's queue.
     """
@@ -59,7 +64,7 @@ async def _loaded(services: HttpServices, lend: Lend) -> Server:
     while True:
         try:
             with lend():
-                return await trio.to_thread.run_sync(_load, services)
+                return await trio.to_thread.run_sync(_load, services, paths)
         except OSError as error:
             if error.errno not in EXHAUSTED:
                 raise
@@ -69,7 +74,7 @@ async def _loaded(services: HttpServices, lend: Lend) -> Server:
             await trio.sleep(RETRY_SECONDS)
 
 
-def _load(services: HttpServices) -> Server:
+def _load(services: HttpServices, paths: str) -> Server:
     """In a thread: import the stack and build the application, compiling some hundred routes."""
     from magnetar.wire.http.server import stack
 
@@ -77,7 +82,7 @@ def _load(services: HttpServices) -> Server:
     for name in LATE:
         import_module(name)
 
-    return partial(stack.serve, services, stack.application(services))
+    return partial(stack.serve, services, import_module(paths).application(services))
 
 
 async def _first_connection(sockets: Sequence[socket.socket]) -> None:

@@ -7,14 +7,16 @@ the functions of theirs that it calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from magnetar.core.ledger.cursor.cursor import Cursor
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.wire.http.guard import HostNames
+
+if TYPE_CHECKING:
+    from magnetar.core.ledger.cursor.cursor import Cursor
+    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 
 
 class MessageMetadata(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, unquote_to_bytes
 
 import msgspec
@@ -16,7 +16,6 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName, check_subscription
 from magnetar.core.policy.policies import decode
@@ -24,6 +23,9 @@ from magnetar.wire.http.advertised_address import as_reached
 from magnetar.wire.http.limits.memory import FREE_BYTES, NO_ROOM
 from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.services import HttpServices
+
+if TYPE_CHECKING:
+    from magnetar.core.broker.broker import Broker
 
 Kind = TypeVar("Kind")
 

@@ -61,7 +61,12 @@ class ServedLedgers:
         self._states = bookie.states
         self._lookup = bookie.lookup
         self._clock = clock
-        self._spare_bytes = spare_bytes
+        self.spare_bytes = spare_bytes
+
+    @property
+    def writable(self) -> bool:
+        """Whether writers may add entries."""
+        return self._bookie.writable and not self.read_only
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -82,7 +87,7 @@ class ServedLedgers:
             raise Invalid(f"an entry {run.ledger_id}:{run.first} cannot exist")
         if self.read_only and not urgent:
             raise StorageFull("this bookie is read-only")
-        self._bookie.check_room(self._spare_bytes if urgent else -1)
+        self._bookie.check_room(self.spare_bytes if urgent else -1)
         state = self._admitted(run.ledger_id, master_key)
         if state.fenced and not recovery:
             raise Fenced(f"ledger {run.ledger_id} is fenced")

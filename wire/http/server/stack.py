@@ -1,4 +1,4 @@
-"""The web application and its server. Heavy: imported with the first connection.
+"""A web application, and its server. Heavy: imported with the first connection.
 
 Hypercorn's own `serve` makes its own sockets, has no limit of connections and takes TLS as file
 names. So this module runs its connection handler (`server/http1.py`) under trio's
@@ -22,17 +22,16 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from magnetar.core.kernel.errors import BrokerError, NotOwned
 from magnetar.core.kernel.spare_files import EXHAUSTED
 from magnetar.core.link.front import Door
-from magnetar.wire.http.admin import tables
-from magnetar.wire.http.endpoints import health, landing_page, lookup, metrics_page
 from magnetar.wire.http.errors import status_of
 from magnetar.wire.http.guard import foreign, headers_of
 from magnetar.wire.http.redirect import location
-from magnetar.wire.http.routes import mounted, refusal, routes
+from magnetar.wire.http.routes import refusal
 from magnetar.wire.http.server.answers import Bounded
 from magnetar.wire.http.server.http1 import Http1Connection
 from magnetar.wire.http.services import HttpServices
@@ -51,16 +50,10 @@ HANDSHAKE_SECONDS_MAX: Final = 10.0
 ACCEPT_SECONDS: Final = 1.0
 
 
-def application(services: HttpServices) -> ASGIApp:
-    """Everything that is served over HTTP."""
+def application(services: HttpServices, paths: Sequence[BaseRoute]) -> ASGIApp:
+    """The application that serves these paths, guarded and bounded."""
     app = Starlette(
-        routes=[
-            *routes(services, landing_page.ROUTES),
-            *routes(services, metrics_page.ROUTES),
-            *routes(services, health.ROUTES),
-            *mounted(services, lookup.TABLES),
-            *mounted(services, tables.tables(services.broker.catalog.levels)),
-        ],
+        routes=paths,
         exception_handlers={
             BrokerError: _error_response,
             HTTPException: _refused,

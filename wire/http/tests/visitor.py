@@ -16,11 +16,11 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.wire.http.broker_paths import application
 from magnetar.wire.http.guard import HostNames
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.round_trip import HealthCheck
-from magnetar.wire.http.server.stack import application
 from magnetar.wire.http.services import HttpServices
 
 OPTIONS = HttpOptions(

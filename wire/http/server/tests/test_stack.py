@@ -10,9 +10,10 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.link.front import Door
+from magnetar.wire.http.broker_paths import application
 from magnetar.wire.http.request import BODY_SECONDS_MAX
 from magnetar.wire.http.server.http1 import REQUEST_SECONDS_MAX
-from magnetar.wire.http.server.stack import application, serve
+from magnetar.wire.http.server.stack import serve
 from magnetar.wire.http.services import HttpServices
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 

@@ -1,0 +1,81 @@
+"""Apache's AutoRecovery in a cluster of our bookies: it finds that one is lost, and has another one
+take its entries.
+"""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from interop_tests.bookkeeper.apache import ApacheBookie
+from interop_tests.bookkeeper.cluster import driver
+from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
+from interop_tests.driver import Driver
+
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory) -> Iterator[Driver]:
+    with driver(tmp_path_factory.mktemp("java")) as started:
+        yield started
+
+
+@pytest.fixture
+def cluster(own_zookeeper, java) -> Cluster:
+    return Cluster(own_zookeeper, java, "")
+
+
+@pytest.fixture
+def recovery(cluster, tmp_path) -> Iterator[ApacheBookie]:
+    """The process; its configuration names a bookie that never runs."""
+    made = ApacheBookie(cluster.uri, tmp_path / "recovery")
+    made.start_recovery()
+    try:
+        yield made
+    finally:
+        made.stop(signal.SIGKILL)
+
+
+def wait_for(what, process: ApacheBookie) -> None:
+    deadline = time.monotonic() + 120
+    while not what():
+        assert time.monotonic() < deadline, process.log()[-20_000:]
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("state", ["closed", "open"])
+def test_a_ledger_of_a_lost_bookie_is_repaired(cluster, recovery, tmp_path, state) -> None:
+    """An open one is recovered first, and its writer is fenced."""
+    with ExitStack() as stack:
+        bookies = {}
+        for name in ("a", "b", "c"):
+            made = stack.enter_context(cluster.bookie(tmp_path / name, "--http-port", "0"))
+            bookies[made.address] = made
+        ledger = cluster.play("ledgers.write", count=200, ensemble=2)
+        if state == "closed":
+            cluster.play("ledgers.close", ledger=ledger)
+        http = next(iter(bookies.values())).listeners["http"]
+
+        def seen() -> list[str]:
+            where = next(one for one in bookies.values()).listeners["http"]
+            found = ask(where, f"/api/v1/ledger/metadata?ledger_id={ledger}")[ledger]
+            return [bookie for names in found["allEnsembles"].values() for bookie in names]
+
+        wait_for(lambda: ask(http, "/api/v1/bookie/cluster_info")["auditorElected"], recovery)
+        before = seen()
+        lost = before[1]
+        bookies.pop(lost).kill()
+        wait_for(lambda: lost not in seen(), recovery)
+        (spare,) = set(bookies).difference(before)
+        assert spare in seen()
+        (kept,) = set(bookies).difference({spare})
+        bookies.pop(kept).kill()  # so that only the spare one is there to be read
+        found = cluster.play("ledgers.read", ledger=ledger)
+        assert found["entries"] == texts(200)
+        if state == "open":
+            where = bookies[spare].listeners["http"]
+            metadata = ask(where, f"/api/v1/ledger/metadata?ledger_id={ledger}")[ledger]
+            assert metadata["state"] == "CLOSED"

@@ -1,0 +1,190 @@
+"""The HTTP side of a bookie: its administration for the paths of `wire/http/bookie`, and figures by
+the names that Apache's bookies give them.
+
+It is imported only if there is an HTTP port.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import trio
+from msgspec import Struct
+
+from magnetar import __version__
+from magnetar.bookie.requests.services import BookieServices
+from magnetar.bookie.running import RunningBookie
+from magnetar.bookie.server.compaction_schedule import CompactionKind
+from magnetar.bookie.server.directories import Directories, read_last_mark
+from magnetar.bookie_identity import Identity
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.link.front import Door
+from magnetar.core.link.loop import Link
+from magnetar.core.ports.bookie_administration import (
+    BookieFiles,
+    BookieState,
+    CompactionDetails,
+    GarbageDetails,
+)
+from magnetar.doors.sockets import address, host_names
+from magnetar.measures import bookie as measures
+from magnetar.settings import Settings
+from magnetar.shared_settings import HTTP_PART, MEBIBYTE
+from magnetar.wire.http.app import BOOKIE, serve_http
+from magnetar.wire.http.metrics.exposition import Family
+from magnetar.wire.http.options import HttpOptions
+from magnetar.wire.http.services import HttpServices
+
+SANE_SECONDS_MAX: Final = 10.0
+"""How long a bookie that is sane may need to make something durable."""
+
+
+class BookieParts(Struct, frozen=True):
+    """What a bookie's HTTP side is made from."""
+
+    settings: Settings
+    bookie_id: str
+    where: str
+    """The address of the bookie's own protocol."""
+    running: RunningBookie
+    services: BookieServices
+    identity: Identity
+    link: Link
+    stop: trio.Event
+
+
+class BookieControl:
+    """A `BookieAdministration`."""
+
+    def __init__(self, parts: BookieParts) -> None:
+        self._parts = parts
+        self.cluster = parts.identity.cluster
+
+    def state(self) -> BookieState:
+        parts = self._parts
+        usage, bookie = parts.running.disk.usage, parts.running.bookie
+        return BookieState(
+            bookie_id=parts.bookie_id,
+            address=parts.where,
+            running=not parts.stop.is_set(),
+            read_only=not parts.services.ledgers.writable,
+            urgent_writes=bookie.failed is None
+            and (bookie.writable or usage.free_bytes >= parts.services.ledgers.spare_bytes),
+            registered=parts.identity.registrar.is_held,
+            free_bytes=usage.free_bytes,
+            total_bytes=usage.total_bytes,
+        )
+
+    def set_read_only(self, read_only: bool) -> None:
+        parts = self._parts
+        parts.services.ledgers.read_only = read_only
+        parts.identity.registrar.set_read_only(not parts.services.ledgers.writable)
+
+    async def files(self) -> BookieFiles:
+        storage = self._parts.running.storage
+        return await storage.machine.threads.run(_files, storage.directories)
+
+    def garbage(self) -> GarbageDetails:
+        collector = self._parts.running.collector
+        return GarbageDetails(
+            collector.running,
+            _details(collector.schedule.minor),
+            _details(collector.schedule.major),
+        )
+
+    def collect(self, *, minor: bool, major: bool) -> None:
+        collector = self._parts.running.collector
+        collector.collect_soon()
+        if minor:
+            collector.schedule.minor.force()
+        if major:
+            collector.schedule.major.force()
+
+    def suspend(self, suspended: bool, *, minor: bool, major: bool) -> None:
+        schedule = self._parts.running.collector.schedule
+        for compaction, chosen in ((schedule.minor, minor), (schedule.major, major)):
+            if chosen:
+                compaction.suspended = suspended
+
+    async def is_sane(self) -> bool:
+        """Sync the journal once: what a sanity check of Apache's does with a ledger of its own."""
+        synced: list[BrokerError | None] = []
+        ended = trio.Event()
+
+        def done(error: BrokerError | None) -> None:
+            synced.append(error)
+            ended.set()
+
+        with suppress(BrokerError), trio.move_on_after(SANE_SECONDS_MAX):
+            self._parts.services.ledgers.force(done)
+            self._parts.running.flush_group()
+            await ended.wait()
+        return synced == [None]
+
+
+def _details(compaction: CompactionKind) -> CompactionDetails:
+    found = compaction.statistics()
+    return CompactionDetails(found.suspended, found.running, found.count, found.last_ms)
+
+
+def _files(directories: Directories) -> BookieFiles:
+    """Blocks: for a thread."""
+    mark = read_last_mark(directories)
+    return BookieFiles(
+        _named(directories.journal.names(), ".txn"),
+        _named(directories.ledgers.names(), ".log"),
+        (0, 0) if mark is None else (mark.journal_id, mark.offset),
+    )
+
+
+def _named(names: list[str], end: str) -> list[str]:
+    """The files with this ending, by the numbers that they begin with."""
+    found = [name for name in names if name.endswith(end)]
+    return sorted(found, key=lambda name: (len(name), name))
+
+
+def http_services(parts: BookieParts, door: socket.socket) -> HttpServices:
+    """What all its connections share."""
+    settings, limits = parts.settings, parts.settings.limits
+    options = HttpOptions(
+        version=f"Magnetar {__version__}",
+        http_url=f"http://{address(door)}",
+        hosts=host_names(settings.listen, door),
+        connections_max=limits.http_connections,
+        body_bytes_max=limits.http_body_bytes,
+        memory_bytes_max=limits.memory_budget_mb * MEBIBYTE // HTTP_PART,
+        configuration=_configuration(settings),
+    )
+    return HttpServices(None, options, _metrics(parts), bookie=BookieControl(parts))
+
+
+def _configuration(settings: Settings) -> Mapping[str, str]:
+    """The settings of a bookie, in force."""
+    found = msgspec.to_builtins(settings)
+    return {
+        f"{section}.{key}": str(value)
+        for section in ("listen", "tls", "storage", "limits", "log")
+        for key, value in found[section].items()
+    }
+
+
+def _metrics(parts: BookieParts) -> Callable[[], list[Family]]:
+    def families() -> list[Family]:
+        registered = parts.identity.registrar.is_held or parts.identity.cluster is None
+        return measures.families(
+            parts.link.statistics(), parts.running, parts.services, registered=registered
+        )
+
+    return families
+
+
+async def serve(parts: BookieParts, door: Door) -> None:
+    """Serve HTTP at a door until cancelled."""
+    from magnetar.core.kernel.spare_files import SpareFiles
+
+    services = http_services(parts, door.socket)
+    await serve_http(services, [door], SpareFiles().lend, BOOKIE)

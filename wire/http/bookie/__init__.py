@@ -1,0 +1,1 @@
+"""The HTTP paths of a bookie, as Apache BookKeeper's have them."""
