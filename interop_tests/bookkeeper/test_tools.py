@@ -194,6 +194,28 @@ def test_a_bookie_is_formatted_and_its_cookie_forgotten(cluster, tmp_path):
         zookeeper.close()
 
 
+def test_ledgers_that_lack_replicas(cluster):
+    """Apache's shell finds the same."""
+    assert cluster.ask("ledger", "under-replicated") == []
+    ledger = 70_000
+    node = f"/ledgers/underreplication/ledgers/0000/0000/0001/1170/urL{ledger:010d}"
+    zookeeper = KazooClient(cluster.client.zookeeper.address)
+    zookeeper.start()
+    try:
+        lost = b'replica: "127.0.0.1:9"\nreplica: "lost"\nctime: 1700000000000\n'
+        zookeeper.create(node, lost, makepath=True)
+        assert cluster.ask("ledger", "under-replicated") == [
+            {"ledger_id": ledger, "missing": ["127.0.0.1:9", "lost"], "found_ms": 1_700_000_000_000}
+        ]
+        told = cluster.tell("ledger", "under-replicated")
+        assert told == "ledger 70000: missing on 127.0.0.1:9, lost\n"
+        assert str(ledger) in cluster.apache.shell("listunderreplicated")
+    finally:
+        zookeeper.delete(node)
+        zookeeper.stop()
+        zookeeper.close()
+
+
 def test_a_cluster_begins_and_ends(cluster):
     uri = cluster.uri.replace("/ledgers", "/other/ledgers")
     first = json.loads(magnetar("bookie", "init-cluster", "--json", uri=uri).stdout)

@@ -1,4 +1,4 @@
-"""`magnetar ledger list`, `metadata`, `read`, `delete`: the ledgers of a cluster."""
+"""`magnetar ledger list`, `metadata`, `read`, `delete`, `under-replicated`, for a cluster."""
 
 import sys
 from collections.abc import Iterator
@@ -198,6 +198,17 @@ def _delete(ledger_id: int, metadata_uri: str, force: bool, as_json: bool) -> No
         click.echo(f"ledger {ledger_id} is deleted; bookies drop its entries when they collect")
 
 
+def _under_replicated(metadata_uri: str, as_json: bool) -> None:
+    from magnetar.bookie.cluster.under_replication import under_replicated
+
+    found = in_cluster(metadata_uri, under_replicated)
+    if as_json:
+        print_json(found)
+        return
+    for each in found:
+        click.echo(f"ledger {each.ledger_id}: missing on {', '.join(each.missing)}")
+
+
 def _command(name: str, callback: Any, text: str, *params: click.Parameter) -> None:
     ledger.add_command(click.Command(name, callback=callback, params=[*params], help=text))
 
@@ -244,6 +255,13 @@ _command(
                  help="Write to a file."),
     json_option(),
 )  # fmt: skip
+_command(
+    "under-replicated",
+    _under_replicated,
+    "List the ledgers that an auditor has found to lack replicas, and that wait for repair.",
+    uri_option(),
+    json_option(),
+)
 _command(
     "delete",
     _delete,

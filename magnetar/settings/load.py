@@ -16,7 +16,13 @@ from magnetar.settings.check import check
 from magnetar.settings.registry import FLAGS, SECTIONS, SETTINGS, Setting, Settings
 
 PREFIX: Final = "MAGNETAR_"
-NOT_SETTINGS: Final = ("MAGNETAR_CONFIG", "MAGNETAR_APT", "MAGNETAR_PURE", "MAGNETAR_EXPLORE")
+NOT_SETTINGS: Final = (
+    "MAGNETAR_CONFIG",
+    "MAGNETAR_METADATA_URI",
+    "MAGNETAR_APT",
+    "MAGNETAR_PURE",
+    "MAGNETAR_EXPLORE",
+)
 """Read by the command line, by scripts/, by `core.native` and by property tests, not here."""
 FOREIGN_PREFIXES: Final = ("MAGNETAR_SERVICE_", "MAGNETAR_PORT")
 """Kubernetes sets these in every container of a namespace with a service named `magnetar`."""

@@ -23,8 +23,8 @@ def test_the_highest_that_any_bookie_knows(kind):
     ledger, reading, requests = _asked(kind=kind)
     assert set(requests) == {"a", "b", "c"}
     for name, bookie in {
-        "a": FakeBookie(ledger, 10),  # its last entry is 9, and confirms 8
         "b": FakeBookie(ledger, 5, lac=11),
+        "a": FakeBookie(ledger, 10),  # its last entry is 9, and confirms 8
     }.items():
         assert not reading.finished
         reading.answered(name, bookie.answer3(requests[name]), 0.0)

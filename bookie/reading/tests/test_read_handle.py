@@ -182,7 +182,7 @@ def test_bookies_without_batches():
 
 def test_who_stops_before_the_end_leaves_nothing_behind():
     """What was asked for and not taken is no answer to the next range."""
-    with cluster() as source, opened(source) as ledger:
+    with cluster(quorums=(1, 1), segments={0: "a"}) as source, opened(source) as ledger:
         for _ in range(3):
             reading = ledger.read()
             assert next(reading).first == 0

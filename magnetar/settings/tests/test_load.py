@@ -177,6 +177,7 @@ def test_variables_that_are_not_meant_for_us() -> None:
     environment = {
         "HOME": "/",
         "MAGNETAR_CONFIG": "m.toml",
+        "MAGNETAR_METADATA_URI": "zk:127.0.0.1",
         "MAGNETAR_APT": "1",
         "MAGNETAR_EXPLORE": "1",
         "MAGNETAR_SERVICE_HOST": "10.0.0.1",  # Kubernetes, for a service of this name
