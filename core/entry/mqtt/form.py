@@ -77,7 +77,8 @@ def run_of(sent: bytes) -> PublishRun:
 def publish_time(sent: bytes) -> int:
     """The time of the append in ms; 0 if the metadata is damaged."""
     number = shift = 0
-    for byte in sent[_TIME_AT : _TIME_AT + VARINT_BYTES_MAX]:
+    for at in range(_TIME_AT, min(_TIME_AT + VARINT_BYTES_MAX, len(sent))):
+        byte = sent[at]
         number |= (byte & 127) << shift
         if byte < 128:
             return number
