@@ -11,9 +11,15 @@ from functools import cached_property
 from typing import Final
 
 from magnetar.bookie.machine.files import DIRECT, DSYNC, SystemReadFile, SystemWriteFile
-from magnetar.bookie.machine.kernel_writes import KernelWrites, open_kernel_writes
+from magnetar.bookie.machine.kernel_writes import open_kernel_writes
 from magnetar.bookie.machine.memory import aligned
-from magnetar.core.ports.disk import Creation, Directory, DiskUsage, WriteMode
+from magnetar.core.ports.disk import (
+    Creation,
+    Directory,
+    DiskUsage,
+    SubmittedWrites,
+    WriteMode,
+)
 
 PROBE: Final = "probe.direct"
 
@@ -124,5 +130,5 @@ class SystemDisk:
         found = shutil.disk_usage(directory.path)
         return DiskUsage(1.0 - found.free / found.total, found.free, found.total)
 
-    def submitted_writes(self, buffer: memoryview) -> KernelWrites | None:
+    def submitted_writes(self, buffer: memoryview) -> SubmittedWrites | None:
         return open_kernel_writes(buffer)

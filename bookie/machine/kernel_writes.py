@@ -9,6 +9,8 @@ Invariant: one write at a time; the buffer belongs to the kernel until `ended` r
 
 Linux has it on the machines below. Elsewhere, or where it is forbidden (by seccomp, for example),
 `open_kernel_writes` returns None, and the journal uses a thread.
+
+`KernelWrites` has a compiled twin.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ import select
 import struct
 import sys
 from typing import Final
+
+from magnetar.core.native import quickest
+from magnetar.core.ports.disk import SubmittedWrites
 
 WAIT_MS: Final = 10
 
@@ -40,16 +45,14 @@ _EVENT: Final = struct.Struct("<QQqq")
 class KernelWrites:
     """`SubmittedWrites` of one buffer; see the module's docstring."""
 
-    def __init__(
-        self, buffer: memoryview, system: ctypes.CDLL, context: int, descriptor: int
-    ) -> None:
+    def __init__(self, buffer: memoryview, context: int, descriptor: int) -> None:
         self.descriptor = descriptor
         """Readable when a write may have ended."""
         self.busy = False
         self._buffer = ctypes.c_char.from_buffer(buffer)
         """Keeps the memory alive while the kernel may read it."""
         self._address = ctypes.addressof(self._buffer)
-        self._call = system.syscall
+        self._call = _system().syscall
         numbers = map(ctypes.c_long, _NUMBERS[platform.machine()])
         _, self._destroy, self._get, self._submit = numbers
         self._context = ctypes.c_ulong(context)
@@ -110,16 +113,22 @@ def _error(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def open_kernel_writes(buffer: memoryview) -> KernelWrites | None:
+def _system() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+new_kernel_writes = quickest(KernelWrites, "magnetar.bookie.machine.compiled")
+
+
+def open_kernel_writes(buffer: memoryview) -> SubmittedWrites | None:
     """The writes of one buffer; None where the system lacks or forbids them."""
     if sys.platform != "linux" or platform.machine() not in _NUMBERS:
         return None
     setup = _NUMBERS[platform.machine()][0]
-    system = ctypes.CDLL(None, use_errno=True)
     context = ctypes.c_ulong(0)
-    if system.syscall(ctypes.c_long(setup), ctypes.c_long(1), ctypes.byref(context)) != 0:
+    if _system().syscall(ctypes.c_long(setup), ctypes.c_long(1), ctypes.byref(context)) != 0:
         if ctypes.get_errno() in (errno.EAGAIN, errno.ENOSYS, errno.EPERM, errno.ENOMEM):
             return None
         raise _error(ctypes.get_errno())
     descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-    return KernelWrites(buffer, system, context.value, descriptor)
+    return new_kernel_writes(buffer, context.value, descriptor)

@@ -7,7 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-LATENCY_SECONDS: Final = (
+from magnetar.core.kernel.structs import FrozenStruct
+
+LATENCY_SECONDS: Final[tuple[float, ...]] = (
     0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 10.0,
 )  # fmt: skip
 
@@ -48,7 +50,7 @@ class Counters:
         self.from_write_cache = self.from_read_cache = self.from_disk = 0
 
 
-class BookieStatistics(Struct, frozen=True):
+class BookieStatistics(FrozenStruct, frozen=True):
     """One bookie at one moment. Counters count since the start."""
 
     writable: bool

@@ -6,16 +6,22 @@ from contextlib import suppress
 
 import pytest
 
-from magnetar.bookie.machine.kernel_writes import open_kernel_writes
+from magnetar.bookie.machine import kernel_writes
+from magnetar.bookie.machine.kernel_writes import (
+    KernelWrites,
+    new_kernel_writes,
+    open_kernel_writes,
+)
 from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.tests.real_disk import directory_at, journal_files_at
 
 SIZE = 64 * 1024
 
 
-@pytest.fixture
-def opened(tmp_path):
+@pytest.fixture(params=[KernelWrites, new_kernel_writes], ids=["reference", "twin"])
+def opened(tmp_path, monkeypatch, request):
     """(writes, buffer, descriptor of a journal), to be written past the page cache"""
+    monkeypatch.setattr(kernel_writes, "new_kernel_writes", request.param)
     buffer = aligned(SIZE)
     writes = open_kernel_writes(buffer)
     if writes is None or not directory_at(tmp_path).direct:

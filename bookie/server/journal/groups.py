@@ -105,15 +105,11 @@ class CommitGroups:
 
     def pieces(self, batches: list[Batch]) -> Iterator[memoryview]:
         """Copy a group into the buffer, piece by piece; write each before the next is made."""
-        begin = self.file.position
-        if len(batches) == 1 and batches[0][1] <= SMALL_BYTES:  # a lone sweep's: one copy more
-            blobs = [blob for blob, _ in batches[0][0]]
-            blobs.append(self.padding(blobs, begin + batches[0][1]))
-            group = b"".join(blobs)
-            piece = self.buffer[: len(group)]
-            piece[:] = group
+        piece = self.only_piece(batches)
+        if piece is not None:
             yield piece
             return
+        begin = self.file.position
         view = self.buffer
         fill = total = self._checksum = 0
         for items, size in batches:
@@ -132,6 +128,20 @@ class CommitGroups:
         fill = yield from self._overflow(padding, fill)
         if fill:
             yield view[:fill]
+
+    def only_piece(self, batches: list[Batch]) -> memoryview | None:
+        """Copy a small group, that of a lone sweep, into the buffer at once; None if it is large:
+        that costs one copy more.
+        """
+        items, size = batches[0]
+        if len(batches) > 1 or size > SMALL_BYTES:
+            return None
+        blobs = [blob for blob, _ in items]
+        blobs.append(self.padding(blobs, self.file.position + size))
+        group = b"".join(blobs)
+        piece = self.buffer[: len(group)]
+        piece[:] = group
+        return piece
 
     def _overflow(self, blob: bytes, fill: int) -> Generator[memoryview, None, int]:
         """Copy a blob into the buffer, yielding the buffer each time it is full."""

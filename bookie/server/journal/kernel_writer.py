@@ -46,7 +46,8 @@ class KernelWriter:
         """The batches that are being written."""
         self._durable: list[Batch] = []
         """Batches that are durable and not delivered yet."""
-        self._pieces: Iterator[memoryview] = iter(())
+        self._pieces: Iterator[memoryview] | None = None
+        """Those that follow; None for none."""
         self._piece = memoryview(b"")
         self._written = 0
         """Bytes of the piece that are durable."""
@@ -111,14 +112,22 @@ class KernelWriter:
             self._prepare(lambda: self._groups.roll(size), self._first_piece)
 
     def _first_piece(self) -> None:
-        self._pieces = self._groups.pieces(self._group)
-        self._next_piece()
+        piece = self._groups.only_piece(self._group)
+        if piece is None:
+            self._pieces = self._groups.pieces(self._group)
+            self._next_piece()
+        else:
+            self._pieces = None
+            self._begin(piece)
 
     def _next_piece(self) -> None:
-        piece = next(self._pieces, None)
+        piece = None if self._pieces is None else next(self._pieces, None)
         if piece is None:
             self._end_group()
-            return
+        else:
+            self._begin(piece)
+
+    def _begin(self, piece: memoryview) -> None:
         self._piece = piece
         self._written = 0
         self._write()

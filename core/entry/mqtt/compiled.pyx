@@ -83,19 +83,19 @@ def segments(bytes data not None, Py_ssize_t start, bint has_properties) -> list
             last_end = end
         else:
             if index:
-                found.append(PublishSegment(
+                found.append(tuple.__new__(PublishSegment, (
                     last_index, index - last_index, last_begin, last_end, last_first,
                     cut_out(at_data, last_topic, last_topic + last_topic_size), last_plain,
-                ))
+                )))
             last_index, last_begin, last_end, last_first = index, begin, end, first
             last_topic, last_topic_size, last_plain = topic_at, topic_end - topic_at, plain
         index += 1
         at = end
     if index:
-        found.append(PublishSegment(
+        found.append(tuple.__new__(PublishSegment, (  # as a named tuple's own __new__, which is Python code
             last_index, index - last_index, last_begin, last_end, last_first,
             cut_out(at_data, last_topic, last_topic + last_topic_size), last_plain,
-        ))
+        )))
     return found
 
 
@@ -117,9 +117,9 @@ def renumbered(bytes data not None, Py_ssize_t begin, Py_ssize_t end, ids) -> by
     cdef bytes copy
     cdef uint8_t *to
     cdef Py_ssize_t size, at = 0, length, topic_at, place, count = len(ids), which
-    cdef bint consecutive = isinstance(ids, range) and count > 1 and ids[1] - ids[0] == 1
+    cdef bint consecutive = isinstance(ids, range) and count > 1 and ids.step == 1
     cdef list numbers = None if consecutive else list(ids)
-    cdef long first = ids[0] if consecutive else 0, number
+    cdef long first = ids.start if consecutive else 0, number
     if PublishSegment is None:
         _load()
     if not 0 <= begin <= end <= len(data):

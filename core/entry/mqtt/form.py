@@ -35,7 +35,7 @@ from magnetar.core.entry.mqtt.properties import (
 from magnetar.core.entry.mqtt.run import PublishRun
 from magnetar.core.entry.record import NO_TIME, Header, Record
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.kernel.varints import VARINT_BYTES_MAX, number_at, varint, varint_end
+from magnetar.core.kernel.varints import VARINT_BYTES_MAX, varint
 
 NAME: Final = "mqtt"
 BEGINS: Final = b"\x0a\x04mqtt\x10\x00\x18"
@@ -76,21 +76,14 @@ def run_of(sent: bytes) -> PublishRun:
 
 def publish_time(sent: bytes) -> int:
     """The time of the append in ms; 0 if the metadata is damaged."""
-    return _time(sent[_TIME_AT : _TIME_AT + VARINT_BYTES_MAX])
-
-
-@lru_cache(maxsize=16)  # each entry is asked twice
-def _time(data: bytes) -> int:
-    if len(data) > 2 and data[0] > 127 and data[1] > 127:
-        late = _first_number(data[2:])
-        return 0 if late is None else late << _QUICK_BITS | (data[1] & 127) << 7 | data[0] & 127
-    return _first_number(data) or 0
-
-
-@lru_cache(maxsize=16)
-def _first_number(data: bytes) -> int | None:
-    end = varint_end(data, 0, len(data))
-    return number_at(data, 0, end) if end else None
+    number = shift = 0
+    for at in range(_TIME_AT, min(_TIME_AT + VARINT_BYTES_MAX, len(sent))):
+        byte = sent[at]
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number
+        shift += 7
+    return 0
 
 
 def latest_time(sent: bytes) -> int:

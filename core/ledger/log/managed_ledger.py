@@ -113,6 +113,7 @@ class ManagedLedger:
         self._tailed = False  # whether there are readers close behind: only then is the tail cached
         self.times, self.losses = Times(self), Losses(self)
         self._storage = storage
+        self._now, self._wall_ms = storage.clock.monotonic, storage.clock.wall_ms
         self._advanced = advanced
         self._lost = lost
         self._tail = TopicTail(storage.cache)
@@ -230,7 +231,7 @@ class ManagedLedger:
         waiting = self._waiting
         first = not waiting
         # all appends of one sweep have the same time, so the clock is read once
-        began = self._storage.clock.monotonic() if first else waiting[-1].began
+        began = self._now() if first else waiting[-1].began
         append = Append(payloads, counts, done, began)
         self.pending_bytes += append.size
         waiting.append(append)
@@ -271,14 +272,14 @@ class ManagedLedger:
         writer = self._writer
         assert writer is not None
         entries, counts = len(append.payloads), append.counts
-        self.written_ms = now_ms = self._storage.clock.wall_ms()
+        self.written_ms = now_ms = self._wall_ms()
         append.first_index = self.next_index
         append.headers = header.headers(entries, counts, now_ms, self.next_index)
         if MIXED in self.properties:
             self.times.note(append.payloads)
         self.next_index += entries if counts is None else sum(counts)
         self._in_flight.append(append)
-        append.written = self._storage.clock.monotonic()
+        append.written = self._now()
         append.entry_id = writer.append(append.payloads, self._stored, append.headers)
 
     def _stored(self, error: BrokerError | None) -> None:
@@ -296,7 +297,7 @@ class ManagedLedger:
         assert writer is not None, "it ends once nothing is in flight"
         segment = self.ledgers.grow(first + entries, writer.length)
         self.entries_added += entries
-        now = self._storage.clock.monotonic()
+        now = self._now()
         self.writes.stored(entries, append.size, now - append.began, now - append.written)
         if self._tailed and self.state is not CLOSED:
             run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
@@ -316,7 +317,7 @@ class ManagedLedger:
         roll = self._roll_limits
         if segment.entries < roll.entries_max and segment.size < roll.bytes_max:
             return False
-        age_ms = self._storage.clock.wall_ms() - segment.begun_ms
+        age_ms = self._wall_ms() - segment.begun_ms
         return should_roll(roll, segment.entries, segment.size, age_ms)
 
     def _write_failed(self, append: Append, error: BrokerError) -> None:
@@ -373,7 +374,7 @@ class ManagedLedger:
     async def _new_ledger(self) -> LedgerWriter:
         """Create a ledger and name it in the list, before anything is written into it."""
         writer = await self.create()
-        now_ms = self._storage.clock.wall_ms()
+        now_ms = self._wall_ms()
         segment = Segment(writer.ledger_id, self.next_index, begun_ms=now_ms)
         self.times.begin(mixed=self.mixed)
         try:
@@ -430,7 +431,7 @@ class ManagedLedger:
             await self.ledgers.seal_ragged(written, UNKNOWN_TIME)
         if self.state is LogState.WRITING and self.chain.segments[-1].entries:
             segment = self.chain.segments[-1]
-            age_ms = self._storage.clock.wall_ms() - segment.begun_ms
+            age_ms = self._wall_ms() - segment.begun_ms
             if should_roll(self._roll_limits, segment.entries, segment.size, age_ms):
                 await self.roll()
 

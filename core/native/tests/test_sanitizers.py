@@ -26,10 +26,13 @@ TWIN_TESTS = (
     "bookie/format/tests/test_records.py",
     "bookie/format/tests/test_entries.py",
     "bookie/format/tests/test_locations.py",
+    "bookie/machine/tests/test_kernel_writes.py",
     "bookie/rpc/tests/test_rows.py",
     "wire/kafka/partition/tests/test_batches.py",
     "wire/kafka/partition/tests/test_contents.py",
     "wire/kafka/tests/test_hot.py",
+    "wire/mqtt/codec/tests/test_acknowledgements.py",
+    "wire/mqtt/codec/tests/test_publishes.py",
     "wire/pulsar/hot/tests",
 )
 SANITIZE = "-fsanitize=address,undefined"

@@ -64,16 +64,22 @@ cdef struct Identifiers:
     bint consecutive
 
 
-cdef inline list next_identifier(Identifiers *ids, list all_ids, unsigned int number):
-    """Add one; returns all of them once they are not consecutive, None before."""
+cdef inline bint follows(Identifiers *ids, unsigned int number) noexcept:
+    """Add one to consecutive ones; False if it is none of these."""
     if ids.count == 0:
         ids.first, ids.consecutive = number, True
-    elif ids.consecutive and number != ids.first + ids.count:
+    elif not ids.consecutive or number != ids.first + ids.count:
+        return False
+    ids.count += 1
+    return True
+
+
+cdef list with_other(Identifiers *ids, list all_ids, unsigned int number):
+    """Add one that does not follow; returns all of them."""
+    if ids.consecutive:
         ids.consecutive = False
         all_ids = list(range(ids.first, ids.first + ids.count))
     ids.count += 1
-    if ids.consecutive:
-        return None
     all_ids.append(number)
     return all_ids
 
@@ -152,8 +158,8 @@ def parse_publishes(
             ids.count = 0
             last_flags, last_topic, last_size = flags, topic_at, topic_end - topic_at
             begin, first_payload_at, packets = at, payload_at, 1
-        if flags > RETAIN:
-            all_ids = next_identifier(&ids, all_ids, number)
+        if flags > RETAIN and not follows(&ids, number):
+            all_ids = with_other(&ids, all_ids, number)
         at = end
     if packets:
         found.append(Publish(
@@ -182,7 +188,8 @@ def parse_acknowledgements(bytes data not None, Py_ssize_t at) -> tuple:
         number = octets[at + 2] << 8 | octets[at + 3]
         if number == 0:
             break
-        all_ids = next_identifier(&ids, all_ids, number)
+        if not follows(&ids, number):
+            all_ids = with_other(&ids, all_ids, number)
         at += ACKNOWLEDGEMENT_BYTES
     if at == start:
         return start, None
@@ -202,8 +209,8 @@ def pack_acknowledgements(unsigned int begin, ids) -> bytes:
     if Publish is None:
         _load()
     packed = unwritten(ACKNOWLEDGEMENT_BYTES * count)
-    if isinstance(ids, range) and count > 1 and ids[0] >= 0 and ids[1] - ids[0] == 1:
-        number = ids[0]
+    if isinstance(ids, range) and count > 1 and ids.start >= 0 and ids.step == 1:
+        number = ids.start
         if number + count > 65536:
             return pack_reference(begin, ids)
         for place in range(count):

@@ -99,15 +99,14 @@ def messages_of(
     client ids of these listeners in its log (`mapping/names.py`). Raises `Corrupted`.
     """
     its_form = form_of(sent)
-    published_ms = its_form.publish_time(sent)
     if its_form is form:
         run = form.run_of(sent)
         client_id = run.client_id
         if publisher_prefix:
             is_ours = client_id.startswith(publisher_prefix)
             client_id = client_id[len(publisher_prefix) :] if is_ours else b""
-        return Messages(client_id, published_ms, None, first_index, run)
-    packets = []
+        return Messages(client_id, form.publish_time(sent), None, first_index, run)
+    published_ms, packets = its_form.publish_time(sent), []
     for record in conversion.records_of(sent):
         topic = topic_of(record.key)
         if topic is not None:

@@ -187,7 +187,7 @@ class ConnectedClient:
         if self.gone:
             return
         waiting = Completion[None]()
-        self._store(lambda error: waiting.done(error))
+        self._store(waiting.done)
         await waiting.result()
 
     def save_if_dirty(self) -> None:
@@ -202,14 +202,16 @@ class ConnectedClient:
         if self._stored_changes == changes:
             stored.put_progress(self.client_id, records.encode_progress(self._progress()), done)
             return
-
-        def is_stored(error: BrokerError | None) -> None:
-            if error is not None:
-                self._stored_changes = -1
-            done(error)
-
         self._stored_changes = changes
-        stored.put(self.client_id, records.encode(self.record()), is_stored)
+        stored.put(self.client_id, records.encode(self.record()), partial(self._is_stored, done))
+
+    def _is_stored(
+        self, done: Callable[[BrokerError | None], None], error: BrokerError | None
+    ) -> None:
+        """The whole session is stored, or is to be stored again."""
+        if error is not None:
+            self._stored_changes = -1
+        done(error)
 
     def _failed(self, error: BrokerError) -> None:
         self.end(f"the session cannot be stored: {error}")

@@ -71,9 +71,9 @@ class MqttSession:
     __slots__ = (
         "_authentication",
         "_busy",
-        "_clock",
         "_connecting",
         "_ended",
+        "_now",
         "_reserved",
         "_services",
         "_waiting",
@@ -93,8 +93,8 @@ class MqttSession:
         """None until CONNECT is accepted."""
         self.keep_alive = 0
         """In seconds; 0 for none."""
-        self._clock = services.broker.clock
-        self.heard = self._clock.monotonic()
+        self._now = services.broker.clock.monotonic
+        self.heard = self._now()
         """When the last packet was received."""
         self._busy = self._ended = False
         self._authentication: Authentication | None = None
@@ -112,7 +112,7 @@ class MqttSession:
 
     def handle(self, event: Event) -> None:
         """Handle a packet, or a run of PUBLISH, or queue it behind those before."""
-        self.heard = self._clock.monotonic()
+        self.heard = self._now()
         if self._busy or self._waiting:
             self._wait(event)
         else:
@@ -430,7 +430,7 @@ class MqttSession:
         this server has not read what it sent.
         """
         if self.connection.paused:
-            self.heard = self._clock.monotonic()
+            self.heard = self._now()
             self._services.keep_alive.enter(self)
             return
         self._fail(PacketError(ReasonCode.KEEP_ALIVE_TIMEOUT, "the client is silent"))
