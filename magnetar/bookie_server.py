@@ -40,7 +40,6 @@ from magnetar.bookie_identity import (
     in_cluster,
 )
 from magnetar.core.kernel.clock import SystemClock
-from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.link.backend import NO_BACKEND
 from magnetar.core.link.front import Door
 from magnetar.core.link.loop import Link
@@ -52,6 +51,7 @@ from magnetar.process.data_directory import BOOKIE
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, link_limits
+from magnetar.storage.failure import ended_by_failure
 
 log = logging.getLogger(__name__)
 
@@ -183,31 +183,18 @@ async def _storage(
 ) -> AsyncIterator[tuple[RunningBookie, Identity]]:
     """The running bookie, and who it is. Failures to open are `OperatorError`s."""
     folder, machine = Path(settings.storage.data_dir), system_machine()
-    async with trio.open_nursery() as nursery:
-
-        def fail(reason: str) -> None:
-            log.critical("storage failed, this bookie stops: %s", reason)
-            nursery.start_soon(_raise, StorageFailed(reason))
-
-        async with AsyncExitStack() as opened:
-            with explained(f"cannot use the data in {folder}"):
-                directories = opened.enter_context(
-                    claim(
-                        machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dir
-                    )
-                )
-            if options.metadata_uri:
-                found = in_cluster(options, bookie.bookie_id, info, machine, directories)
-            else:
-                found = alone(folder, bookie, machine, directories, fail)
-            identity = await opened.enter_async_context(found)
-            with explained_damage(folder, BOOKIE):
-                running = await opened.enter_async_context(
-                    open_bookie(machine, directories, identity.catalog, bookie, fail, link)
-                )
-            yield running, identity
-        nursery.cancel_scope.cancel()
-
-
-async def _raise(error: Exception) -> None:
-    raise error
+    async with ended_by_failure("bookie") as fail, AsyncExitStack() as opened:
+        with explained(f"cannot use the data in {folder}"):
+            directories = opened.enter_context(
+                claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dir)
+            )
+        if options.metadata_uri:
+            found = in_cluster(options, bookie.bookie_id, info, machine, directories)
+        else:
+            found = alone(folder, bookie, machine, directories, fail)
+        identity = await opened.enter_async_context(found)
+        with explained_damage(folder, BOOKIE):
+            running = await opened.enter_async_context(
+                open_bookie(machine, directories, identity.catalog, bookie, fail, link)
+            )
+        yield running, identity

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from magnetar import part_settings
-from magnetar.bookie.embedded import EmbeddedStore
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.ledger.write_failure_log import NO_WRITES
@@ -30,6 +29,7 @@ from magnetar.measures import parts as measures
 from magnetar.settings import Settings
 from magnetar.settings.mount_points import TLS_KINDS, MountListener, mount_listeners
 from magnetar.settings.server import ClientAuth, Tls
+from magnetar.storage.opened import OpenedStorage
 from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.kafka.front import KafkaFront
@@ -45,7 +45,7 @@ class Parts(Struct, frozen=True):
     doors: Mapping[str, Door]
     """All open doors, by name."""
     link: Link
-    store: EmbeddedStore
+    storage: OpenedStorage
     broker: Broker
     lend: Lend
     """Spare file descriptors for late imports."""
@@ -120,20 +120,20 @@ def _room(settings: Settings) -> tuple[int, int]:
 
 
 def _http(parts: Parts, doors: Sequence[Door]) -> Front:
-    settings, store = parts.settings, parts.store
+    settings, ledgers = parts.settings, parts.storage.ledgers
     hosts = host_names(settings.listen, doors[0].socket)
     options = part_settings.http_options(
         settings,
         parts.addresses(),
         hosts,
-        lambda: None if store.writable() else NO_WRITES,
+        lambda: None if ledgers.writable() else NO_WRITES,
         parts.mqtt_clients,
     )
     return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
 
 
 def _metrics(parts: Parts) -> list[Family]:
-    found = measures.families(parts.link.statistics(), parts.store.statistics())
+    found = measures.families(parts.link.statistics()) + parts.storage.measured()
     for families in parts.measured:
         found += families()
     return found

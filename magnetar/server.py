@@ -16,8 +16,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from types import FrameType
 from typing import Final
@@ -63,18 +63,20 @@ def run(
     config: str = "",
     stop_at_eof: bool = False,
     serve: Serve | None = None,
+    stored_at: str = "",
 ) -> int:
     """Serve until a signal; return the exit code. Raises `OperatorError` for operator errors.
 
     `config` is the file that settings were read from, for the log. `serve` is `compose.serve` by
-    default, which a bookie does not import: it has all fronts.
+    default, which a bookie does not import: it has all fronts. `stored_at` says where data is
+    kept, by a process that needs no data directory.
     """
     if serve is None:
         from magnetar import compose
 
         serve = compose.serve
     logs.configure(settings.log)
-    introduction.introduce_first(settings, config)
+    introduction.introduce_first(settings, config, stored_at)
     _tune()
     settings = _with_room(settings)
     ready_file = settings.listen.ready_file
@@ -83,9 +85,7 @@ def run(
     if stop_at_eof:
         threading.Thread(target=stopping.watch_stdin, name="stdin", daemon=True).start()
     try:
-        with data_directory.opened(settings.storage.data_dir):
-            if not settings.storage.sync:
-                log.warning(NO_SYNC)
+        with nullcontext() if stored_at else _data_directory(settings):
             remove_ready_file(ready_file)  # only now is it certain that no other server uses it
             try:
                 trio.run(_serve, settings, stopping, serve)
@@ -99,6 +99,14 @@ def run(
         return 1
     log.info("stopped")
     return 0
+
+
+@contextmanager
+def _data_directory(settings: Settings) -> Iterator[None]:
+    with data_directory.opened(settings.storage.data_dir):
+        if not settings.storage.sync:
+            log.warning(NO_SYNC)
+        yield
 
 
 class Stopping:

@@ -1,4 +1,4 @@
-"""The command line: `magnetar standalone | config | metadata | bookie | ledger | version`.
+"""The command line: `magnetar standalone`, `gateway`, `bookie`, and tools for what these keep.
 
 Invariant: an operator's mistake gives one sentence on standard error and exit code 2, never
 a traceback. Commands import what they need when they run, so that the server starts fast.

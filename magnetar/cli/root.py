@@ -5,6 +5,7 @@ import click
 from magnetar.cli import bookie_cluster, bookie_files, bookie_format
 from magnetar.cli.bookie import bookie
 from magnetar.cli.config import config
+from magnetar.cli.gateway import gateway
 from magnetar.cli.ledger import ledger
 from magnetar.cli.metadata import metadata
 from magnetar.cli.standalone import standalone
@@ -56,6 +57,7 @@ def _print_version() -> None:
 
 
 root.add_command(standalone)
+root.add_command(gateway)
 root.add_command(config)
 root.add_command(metadata)
 for _command in (

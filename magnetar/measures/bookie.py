@@ -20,8 +20,9 @@ def families(
     """All figures. SERVER_STATUS is 1 for writable, 0 for read-only, -1 if not registered."""
     found = running.statistics()
     status = int(services.ledgers.writable) if registered else -1
-    shared = [one for one in parts.families(link, found) if one.name != "bookie_SERVER_STATUS"]
+    shared = [one for one in parts.of_bookie(found) if one.name != "bookie_SERVER_STATUS"]
     return [
+        *parts.families(link),
         *shared,
         gauge("bookie_SERVER_STATUS", "1 writable, 0 read-only, -1 not registered", status),
         gauge(

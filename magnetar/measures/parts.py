@@ -6,9 +6,27 @@ from magnetar.measures import process
 from magnetar.wire.http.metrics.exposition import Family, counter, gauge, histogram
 
 
-def families(link: LinkStatistics, store: BookieStatistics) -> list[Family]:
-    """All metrics that are not about topics."""
-    return [*process.families(), *_of_link(link), *_of_journal(store), *_of_shelves(store)]
+def families(link: LinkStatistics) -> list[Family]:
+    """Those of any server, but for topics and storage."""
+    return [*process.families(), *_of_link(link)]
+
+
+def of_bookie(store: BookieStatistics) -> list[Family]:
+    """Those of storage within the server."""
+    return [*_of_journal(store), *_of_shelves(store)]
+
+
+def of_cluster(*, writable: bool, congested: bool) -> list[Family]:
+    """Those of storage on other machines, whose bookies have metrics of their own."""
+    return [_status(writable), _congested(congested)]
+
+
+def _status(writable: bool) -> Family:
+    return gauge("bookie_SERVER_STATUS", "1 while writes are accepted", writable)
+
+
+def _congested(congested: bool) -> Family:
+    return gauge("magnetar_storage_congested", "1 while writers have to wait", congested)
 
 
 def _of_link(link: LinkStatistics) -> list[Family]:
@@ -47,12 +65,12 @@ def _of_journal(store: BookieStatistics) -> list[Family]:
 
 def _of_shelves(store: BookieStatistics) -> list[Family]:
     return [
-        gauge("bookie_SERVER_STATUS", "1 while writes are accepted", store.writable),
+        _status(store.writable),
         counter("bookie_WRITE_BYTES", "Bytes of entries added", store.bytes_added),
         counter("bookie_READ_BYTES", "Bytes of entries read", store.bytes_read),
         counter("bookkeeper_server_ADD_ENTRY_count", "Entries added", store.entries_added),
         counter("bookkeeper_server_READ_ENTRY_count", "Entries read", store.entries_read),
-        gauge("magnetar_storage_congested", "1 while writers have to wait", store.congested),
+        _congested(store.congested),
         *_of_reads(store),
         gauge("magnetar_write_cache_bytes", "Not in an entry log yet", store.write_cache_bytes),
         gauge("magnetar_read_cache_bytes", "Bytes in the read cache", store.read_cache_bytes),

@@ -40,18 +40,21 @@ class _BeforeTheFirst(logging.Filter):
         return True
 
 
-def introduce_first(settings: Settings, config: str) -> None:
+def introduce_first(settings: Settings, config: str, stored_at: str = "") -> None:
     """Make every handler call `introduce` before it logs anything else."""
     for handler in logging.getLogger().handlers:
-        handler.addFilter(_BeforeTheFirst(partial(introduce, settings, config)))
+        handler.addFilter(_BeforeTheFirst(partial(introduce, settings, config, stored_at)))
 
 
-def introduce(settings: Settings, config: str) -> None:
-    """Log versions, configuration and data directory; `config` is the file of the settings."""
+def introduce(settings: Settings, config: str, stored_at: str = "") -> None:
+    """Log versions, configuration and where data is: in the data directory, or `stored_at`."""
     python, storage = platform.python_version(), settings.storage
     compiled = f"codec {native.described()}, hot path {sources.described()}"
     log.info("Magnetar %s, Python %s, %s", __version__, python, compiled)
     log.info("configuration: %s", Path(config).absolute() if config else "no file")
+    if stored_at:
+        log.info("data: %s", stored_at)
+        return
     synced = "synced before they are acknowledged" if storage.sync else "not synced"
     log.info("data: %s, messages are %s", Path(storage.data_dir).absolute(), synced)
 

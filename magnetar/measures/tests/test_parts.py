@@ -3,7 +3,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from magnetar.bookie.server.statistics import BookieStatistics, Histogram
 from magnetar.core.link.loop import LinkStatistics
-from magnetar.measures.parts import families
+from magnetar.measures.parts import families, of_bookie, of_cluster
 from magnetar.wire.http.metrics.exposition import text
 
 LINK = LinkStatistics(3, 5, 1, 1000, 7, 0.004)
@@ -24,7 +24,7 @@ def store() -> BookieStatistics:
 def test_every_figure_is_there_once_and_prometheus_reads_it() -> None:
     found = {
         family.name: family
-        for family in text_string_to_metric_families(text(families(LINK, store())))
+        for family in text_string_to_metric_families(text([*families(LINK), *of_bookie(store())]))
     }
     assert found["pulsar_active_connections"].samples[0].value == 3
     assert found["pulsar_connection_closed_total_count"].samples[0].value == 2
@@ -51,4 +51,10 @@ def test_every_figure_is_there_once_and_prometheus_reads_it() -> None:
 
 def test_a_store_that_takes_no_writes_says_so() -> None:
     full = structs.replace(store(), writable=False)
-    assert "bookie_SERVER_STATUS 0" in text(families(LINK, full))
+    assert "bookie_SERVER_STATUS 0" in text(of_bookie(full))
+
+
+def test_storage_on_a_cluster_says_whether_it_takes_writes() -> None:
+    said = text(of_cluster(writable=True, congested=False))
+    assert "bookie_SERVER_STATUS 1" in said
+    assert "magnetar_storage_congested 0" in said

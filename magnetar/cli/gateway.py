@@ -1,0 +1,89 @@
+"""`magnetar gateway`: all fronts over the bookies of a BookKeeper cluster."""
+
+from functools import partial
+from typing import Any
+
+import click
+
+from magnetar.cli.flags import load_settings, setting_options
+from magnetar.operator_error import OperatorError
+from magnetar.settings import FLAGS
+
+FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
+"""A gateway stores nothing on its own machine."""
+
+
+def _gateway(
+    config: str | None,
+    metadata: str,
+    bookkeeper: str,
+    ensemble_size: int,
+    write_quorum: int,
+    ack_quorum: int,
+    zk_timeout: float,
+    **options: Any,
+) -> None:
+    from magnetar import compose, server
+    from magnetar.bookie.client.quorum.striping import Striping
+    from magnetar.storage.cluster import GatewayOptions, open_cluster_storage
+
+    striping = Striping(ensemble_size, write_quorum, ack_quorum)
+    try:
+        striping.check()
+    except ValueError as error:
+        raise OperatorError(str(error)) from None
+    settings = load_settings(config, options).settings
+    chosen = GatewayOptions(metadata, bookkeeper, striping, zk_timeout)
+    serve = partial(compose.serve, open_storage=partial(open_cluster_storage, chosen))
+    code = server.run(
+        settings,
+        config=config or "",
+        serve=serve,
+        stored_at=f"on the bookies of {bookkeeper}, metadata in {metadata}",
+    )
+    click.get_current_context().exit(code)
+
+
+def _quorum(flag: str, text: str) -> click.Option:
+    return click.Option(
+        [flag],
+        type=click.IntRange(min=1),
+        default=2,
+        show_default=True,
+        metavar="N",
+        help=f"{text} Of new ledgers.",
+    )
+
+
+gateway = click.Command(
+    "gateway",
+    callback=_gateway,
+    params=[
+        click.Option(
+            ["--metadata"],
+            required=True,
+            metavar="zk:HOST:PORT",
+            help="Where metadata of topics is kept, as Pulsar's metadataStoreUrl.",
+        ),
+        click.Option(
+            ["--bookkeeper"],
+            required=True,
+            metavar="URI",
+            help="The cluster of bookies, such as zk+hierarchical://HOST:2181/ledgers.",
+        ),
+        _quorum("--ensemble-size", "How many bookies a ledger is spread over."),
+        _quorum("--write-quorum", "How many bookies store each entry."),
+        _quorum("--ack-quorum", "How many of them must have stored it before it is acknowledged."),
+        click.Option(
+            ["--zk-timeout"],
+            type=click.FloatRange(min=0.1),
+            default=10.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Of the sessions with ZooKeeper.",
+        ),
+        *setting_options([flag for flag in FLAGS if flag not in FLAGS_OF_STORAGE]),
+    ],
+    help="Run the whole server over the bookies of a BookKeeper cluster, ours or Apache's, until "
+    "SIGTERM or SIGINT. A cluster has one gateway at a time.",
+)

@@ -1,0 +1,143 @@
+"""Storage of a gateway: ledgers on the bookies of a BookKeeper cluster, metadata in ZooKeeper.
+
+A cluster has one gateway at a time. It holds a lease, `/magnetar/gateway`. One that starts while
+another runs, or whose predecessor was killed and has a session until it times out, waits for a
+while and is refused then. One that loses the lease ends: others may have taken its place.
+
+Invariant: it is not the lease that keeps two gateways from writing to one topic. Whoever opens a
+topic fences its last ledger, and writes to the metadata are conditional; so of two gateways that
+both believe to be the one, the earlier can acknowledge nothing for a topic that the later has.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import random  # noqa: TID251  # this composes the ledger client
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.bookie.client.quorum.settings import QuorumSettings
+from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
+from magnetar.bookie.client.quorum.striping import Striping
+from magnetar.bookie.cluster import cluster as clusters
+from magnetar.bookie.machine.network import SystemNetwork
+from magnetar.bookie_identity import explained
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.errors import AlreadyExists
+from magnetar.core.link.loop import Link
+from magnetar.core.metadata.zookeeper.addresses import parse
+from magnetar.core.metadata.zookeeper.store import open_zookeeper
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.measures import parts as measures
+from magnetar.operator_error import OperatorError
+from magnetar.settings import Settings
+from magnetar.storage.failure import ended_by_failure
+from magnetar.storage.opened import OpenedStorage
+
+log = logging.getLogger(__name__)
+
+GATEWAY: Final = "/magnetar/gateway"
+"""The lease of the gateway that runs: its host and process id."""
+SESSIONS_WAITED: Final = 2
+"""How many times the session's time-out a gateway waits for another's end."""
+
+
+class GatewayOptions(Struct, frozen=True):
+    """What the command line says of the cluster."""
+
+    metadata: str
+    """Pulsar's `metadataStoreUrl`: `zk:HOST:PORT`."""
+    bookkeeper: str
+    """BookKeeper's `metadataServiceUri`: `zk+hierarchical://HOST:PORT/ledgers`."""
+    striping: Striping
+    """Of new ledgers."""
+    zk_timeout_seconds: float
+
+
+@asynccontextmanager
+async def open_cluster_storage(
+    options: GatewayOptions, _settings: Settings, link: Link
+) -> AsyncIterator[OpenedStorage]:
+    """See `opened.py`."""
+    with explained("this gateway cannot start"):
+        at, ledgers_at = parse(options.metadata), parse(options.bookkeeper)
+    timeout = options.zk_timeout_seconds
+    async with ended_by_failure("gateway") as fail, AsyncExitStack() as opened:
+        with explained("this gateway cannot start"):
+            metadata = await opened.enter_async_context(open_zookeeper(at, timeout))
+            same = (at.servers, at.root) == (ledgers_at.servers, ledgers_at.root)
+            if same:
+                of_ledgers = metadata
+            else:
+                of_ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
+            cluster = await clusters.find(of_ledgers, ledgers_at.ledgers, ledgers_at.layout)
+            await _become_the_gateway(metadata, SESSIONS_WAITED * timeout, fail)
+            machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random(), link)
+            store = await opened.enter_async_context(
+                open_cluster_ledgers(
+                    of_ledgers, cluster, machine, QuorumSettings(striping=options.striping)
+                )
+            )
+        if not store.writable():
+            log.warning(
+                "fewer than %d bookies take writes: nothing can be stored yet",
+                options.striping.ensemble,
+            )
+        yield OpenedStorage(
+            store,
+            metadata,
+            lambda: measures.of_cluster(writable=store.writable(), congested=store.congested),
+            _nothing,
+        )
+
+
+async def _become_the_gateway(
+    metadata: MetadataStore, seconds: float, fail: Callable[[str], None]
+) -> None:
+    """Take the lease, once nobody has it."""
+    us = f"{platform.node()}, process {os.getpid()}".encode()
+
+    def lost() -> None:
+        fail("the session with ZooKeeper has ended, and another gateway may run")
+
+    with trio.move_on_after(seconds):
+        while True:
+            changed = trio.Event()
+            end = metadata.watch(GATEWAY, partial(_set, changed))
+            try:
+                await metadata.lease(GATEWAY, us, lost)
+                return
+            except AlreadyExists:
+                await _say_who_is_there(metadata)
+                await changed.wait()
+            finally:
+                end()
+    raise OperatorError(
+        f"another gateway runs on this cluster ({await _who_is_there(metadata)}): "
+        "a cluster has one at a time"
+    )
+
+
+async def _say_who_is_there(metadata: MetadataStore) -> None:
+    there = await _who_is_there(metadata)
+    log.info("waiting for the end of another gateway, or of its session: %s", there)
+
+
+async def _who_is_there(metadata: MetadataStore) -> str:
+    found = await metadata.get(GATEWAY)
+    return "it has just ended" if found is None else found.value.decode(errors="replace")
+
+
+def _set(event: trio.Event, _path: str) -> None:
+    event.set()
+
+
+def _nothing() -> None:
+    """A gateway has no read cache."""

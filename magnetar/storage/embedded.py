@@ -1,0 +1,40 @@
+"""Storage within this process: metadata, and the bookie whose ledgers it names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie_identity import explained_damage
+from magnetar.core.link.loop import Link
+from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.measures import parts as measures
+from magnetar.process.data_directory import BOOKIE, METADATA
+from magnetar.settings import Settings
+from magnetar.shared_settings import bookie_settings
+from magnetar.storage.failure import ended_by_failure
+from magnetar.storage.opened import OpenedStorage
+
+
+@asynccontextmanager
+async def open_embedded_storage(settings: Settings, link: Link) -> AsyncIterator[OpenedStorage]:
+    """See `opened.py`."""
+    folder = Path(settings.storage.data_dir)
+    async with ended_by_failure("server") as fail, AsyncExitStack() as opened:
+        bookie = bookie_settings(settings)
+        with explained_damage(folder, METADATA):
+            metadata = await opened.enter_async_context(
+                open_metadata(folder / METADATA, on_fatal=fail)
+            )
+        with explained_damage(folder, BOOKIE):
+            store = await opened.enter_async_context(
+                open_embedded(folder / BOOKIE, metadata, bookie, on_fatal=fail, loop=link)
+            )
+        yield OpenedStorage(
+            store,
+            metadata,
+            lambda: measures.of_bookie(store.statistics()),
+            store.drop_read_cache,
+        )

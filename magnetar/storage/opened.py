@@ -1,0 +1,35 @@
+"""What the composition root needs of open storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from msgspec import Struct
+
+from magnetar.core.link.loop import Link
+from magnetar.core.ports.group_commit import GroupCommit
+from magnetar.core.ports.ledger_store import LedgerStore
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.settings import Settings
+from magnetar.wire.http.metrics.exposition import Family
+
+
+class ServerLedgers(LedgerStore, GroupCommit, Protocol):
+    """Ledgers that gather what is appended during a sweep of the link."""
+
+
+class OpenedStorage(Struct, frozen=True):
+    """Storage for as long as a server runs."""
+
+    ledgers: ServerLedgers
+    metadata: MetadataStore
+    measured: Callable[[], list[Family]]
+    """Its part of the metrics."""
+    drop_read_cache: Callable[[], None]
+    """Called once after the start, which may have read much."""
+
+
+OpenStorage = Callable[[Settings, Link], AbstractAsyncContextManager[OpenedStorage]]
+"""Failures to open are `OperatorError`s; one later ends the block."""
