@@ -13,6 +13,7 @@ Invariant: `record` has been successful before anything counts on the bookies of
 from __future__ import annotations
 
 import logging
+from array import array
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -23,7 +24,7 @@ from magnetar.bookie.client.connection.statuses import error_of
 from magnetar.bookie.client.quorum.pending_adds import PendingAdd, PendingAdds
 from magnetar.bookie.client.quorum.placement import Placement
 from magnetar.bookie.client.quorum.striping import Striping
-from magnetar.bookie.format.entries import Run, cut, rest
+from magnetar.bookie.format.entries import RECORD_OVERHEAD_BYTES, Run
 from magnetar.bookie.rpc.client_wire import pack_adds
 from magnetar.bookie.rpc.messages import Status
 from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed, Unauthorized
@@ -86,16 +87,17 @@ class EnsembleAdds:
 
     def send(self, run: Run, length: int, done: Done | None) -> None:
         """Store a run; `length` is the ledger's, with it. `done` is not called from within."""
-        if self._striping.ensemble == self._striping.write:
+        if run.count == 1 or self._striping.ensemble == self._striping.write:
             self._send_run(run, length, done)
             return
         # Entries next to each other are on other bookies.
-        before = length - sum(run.payload_bytes(entry_id) for entry_id in _ids(run))
-        while run.count > 1:
-            before += run.payload_bytes(run.first)
-            self._send_run(cut(run, 1), before, None)
-            run = rest(run, 1)
-        self._send_run(run, length, done)
+        offsets, last = run.offsets, run.last
+        length -= run.size - run.count * RECORD_OVERHEAD_BYTES
+        for place, entry_id in enumerate(range(run.first, last + 1)):
+            length += run.payload_bytes(entry_id)
+            record = run.blob[offsets[place] : offsets[place + 1]]
+            one = Run(run.ledger_id, entry_id, record, array("I", (0, len(record))))
+            self._send_run(one, length, done if entry_id == last else None)
 
     def _send_run(self, run: Run, length: int, done: Done | None) -> None:
         pending = self.pending.add(run, length, done)
@@ -181,7 +183,3 @@ class EnsembleAdds:
             if pending.done is not None:
                 pending.done(error)
         self._services.connections.settle()
-
-
-def _ids(run: Run) -> range:
-    return range(run.first, run.last + 1)

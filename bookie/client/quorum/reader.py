@@ -14,11 +14,12 @@ Invariant: nothing beyond `last_confirmed` is read; every payload has had its di
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import trio
 
-from magnetar.bookie.client.quorum.answers import ask_in_turn
+from magnetar.bookie.client.quorum.answers import Answers, ask_in_turn
 from magnetar.bookie.client.quorum.ensemble_adds import ClientServices
 from magnetar.bookie.client.quorum.ledger_view import Ensemble, LedgerView
 from magnetar.bookie.client.quorum.settings import QuorumSettings
@@ -26,8 +27,11 @@ from magnetar.bookie.format.entries import LENGTH_BYTES, RECORD_OVERHEAD_BYTES, 
 from magnetar.bookie.rpc.messages import BatchRead, BookieMessage, Read, ReadEntries, ReadEntry
 from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound, StorageFailed
 
-READS_AT_ONCE: Final = 16
-"""Entries that are asked for at the same time where each is on other bookies."""
+READS_AT_ONCE_MIN: Final = 16
+READS_AT_ONCE_MAX: Final = 256
+"""Entries that are asked for at the same time where each is on other bookies: the first, and then
+as many as seem to fit.
+"""
 Refresh = Callable[[], Awaitable[bool]]
 """Reads the metadata again; whether the segments are others than before."""
 
@@ -107,7 +111,7 @@ class QuorumReader:
             self._view.open_entry(entry_id, entry)
             return entry
 
-        order = [ensemble[position] for position in self._view.striping.write_set(entry_id)]
+        order = self._write_set(ensemble, entry_id)
         request = Read(self.ledger_id, entry_id)
         return await ask_in_turn(
             self._services.connections,
@@ -116,6 +120,9 @@ class QuorumReader:
             check,
             self._settings.speculative_read_seconds,
         )
+
+    def _write_set(self, ensemble: Ensemble, entry_id: int) -> list[str]:
+        return [ensemble[position] for position in self._view.striping.write_set(entry_id)]
 
     def _well_first(self, bookies: Sequence[str]) -> list[str]:
         return sorted(bookies, key=self._services.placement.is_suspect)
@@ -174,9 +181,9 @@ class QuorumReader:
         self, ensemble: Ensemble, first: int, last: int, bytes_max: int
     ) -> list[bytes]:
         payloads: list[bytes] = []
-        total = 0
-        while first <= last:
-            found = await self._read_some(ensemble, first, min(last, first + READS_AT_ONCE - 1))
+        total, count = 0, READS_AT_ONCE_MIN
+        while first <= last and total < bytes_max:
+            found = await self._read_some(ensemble, first, min(last, first + count - 1))
             for payload in found:
                 if isinstance(payload, BrokerError):
                     if payloads:
@@ -187,21 +194,37 @@ class QuorumReader:
                     return payloads
                 payloads.append(payload)
             first += len(found)
+            fitting = (bytes_max - total) * len(payloads) // max(total, 1)
+            count = min(max(fitting, READS_AT_ONCE_MIN), READS_AT_ONCE_MAX)
         return payloads
 
     async def _read_some(
         self, ensemble: Ensemble, first: int, last: int
     ) -> list[bytes | BrokerError]:
-        """Entries that are asked for at the same time, or why they cannot be read."""
-        found: list[bytes | BrokerError] = [b""] * (last - first + 1)
+        """Entries that are asked for at the same time, or why they cannot be read.
+
+        One bookie is asked for each, all together; for what is missing then, the others are.
+        """
+        found: dict[int, bytes | BrokerError] = {}
+        answers = Answers(self._services.connections)
+        for entry_id in range(first, last + 1):
+            (bookie, *_) = self._well_first(self._write_set(ensemble, entry_id))
+            answers.ask(entry_id, bookie, Read(self.ledger_id, entry_id))
+        with trio.move_on_after(self._settings.speculative_read_seconds):
+            while answers.waiting:
+                entry_id, response = await answers.next()
+                if isinstance(response, ReadEntry):
+                    with suppress(Corrupted):
+                        found[entry_id] = self._view.open_entry(entry_id, response.entry or b"")
 
         async def read(entry_id: int) -> None:
             try:
-                found[entry_id - first] = await self._read_one(ensemble, entry_id)
+                found[entry_id] = await self._read_one(ensemble, entry_id)
             except BrokerError as error:
-                found[entry_id - first] = error
+                found[entry_id] = error
 
         async with trio.open_nursery() as nursery:
             for entry_id in range(first, last + 1):
-                nursery.start_soon(read, entry_id)
-        return found
+                if entry_id not in found:
+                    nursery.start_soon(read, entry_id)
+        return [found[entry_id] for entry_id in range(first, last + 1)]

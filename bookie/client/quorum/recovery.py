@@ -19,6 +19,7 @@ be tried again; of two that run at the same time one closes the ledger, and both
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 import trio
 
@@ -42,6 +43,9 @@ from magnetar.core.kernel.errors import (
     StorageFailed,
     Unauthorized,
 )
+
+READS_AHEAD_MIN: Final = 2
+"""At first: mostly there is little to find. With each entry that is found it is twice as many."""
 
 
 async def ask_for_end(services: ClientServices, view: LedgerView, *, fence: bool) -> int:
@@ -147,9 +151,9 @@ class Recovery:
         """Store again what may have been confirmed, from an entry on."""
         reads: deque[tuple[RecoveryRead, Answers]] = deque()
         stores: deque[Completion[None]] = deque()
-        begun = entry_id
+        begun, ahead = entry_id, READS_AHEAD_MIN
         while True:
-            while len(reads) < self._settings.recovery_reads_ahead:
+            while len(reads) < ahead:
                 reads.append(self._begin_read(begun))
                 begun += 1
             entry = await self._decide(entry_id, *reads.popleft())
@@ -159,6 +163,7 @@ class Recovery:
                 await stores.popleft().result()
             stores.append(self._store_again(entry))
             entry_id += 1
+            ahead = min(2 * ahead, self._settings.recovery_reads_ahead)
         for stored in stores:
             await stored.result()
 

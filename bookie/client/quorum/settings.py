@@ -29,8 +29,8 @@ class QuorumSettings(Struct, frozen=True):
     """Appends of all ledgers that wait for their quorum; beyond, `congested`, and refused at twice
     that.
     """
-    recovery_reads_ahead: int = 16
-    """Entries that a recovery reads at the same time."""
+    recovery_reads_ahead: int = 128
+    """Entries that a recovery reads at the same time, and stores at the same time, at most."""
     batch_bytes_max: int = 5 * MEBIBYTE
     """Of one batch read; bookies answer with as much by default (`maxBatchReadSize`)."""
     racks_per_write_quorum_min: int = 2

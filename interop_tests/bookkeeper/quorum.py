@@ -1,0 +1,40 @@
+"""Our client of a cluster, for tests with real bookies and a real ZooKeeper."""
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from magnetar.bookie.client.quorum.settings import QuorumSettings
+from magnetar.bookie.client.quorum.store import (
+    ClientMachine,
+    ClusterLedgerStore,
+    open_cluster_ledgers,
+)
+from magnetar.bookie.client.quorum.striping import Striping
+from magnetar.bookie.cluster import cluster as clusters
+from magnetar.bookie.machine.network import SystemNetwork
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.metadata.zookeeper.addresses import parse
+from magnetar.core.metadata.zookeeper.store import open_zookeeper
+
+
+@asynccontextmanager
+async def opened(
+    uri: str, ensemble: int, write: int, ack: int, password: bytes = b"secret"
+) -> AsyncIterator[ClusterLedgerStore]:
+    """The LedgerStore of the cluster at a URI, with new ledgers of these sizes."""
+    address = parse(uri)
+    settings = QuorumSettings(striping=Striping(ensemble, write, ack), password=password)
+    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
+    async with open_zookeeper(address) as metadata:
+        cluster = await clusters.find(metadata, address.ledgers)
+        async with open_cluster_ledgers(metadata, cluster, machine, settings) as store:
+            yield store
+
+
+async def read_all(reader) -> list[bytes]:
+    """All entries of a ledger, as far as they are confirmed."""
+    found: list[bytes] = []
+    while len(found) <= reader.last_confirmed:
+        found += await reader.read(len(found), reader.last_confirmed, 1 << 20)
+    return found
