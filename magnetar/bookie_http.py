@@ -167,7 +167,7 @@ def _configuration(settings: Settings) -> Mapping[str, str]:
     found = msgspec.to_builtins(settings)
     return {
         f"{section}.{key}": str(value)
-        for section in ("listen", "tls", "storage", "limits", "log")
+        for section in ("listen", "tls", "storage", "bookie", "limits", "log")
         for key, value in found[section].items()
     }
 

@@ -50,7 +50,7 @@ from magnetar.process import memory
 from magnetar.process.data_directory import BOOKIE
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
-from magnetar.shared_settings import bookie_settings, link_limits
+from magnetar.shared_settings import bookie_settings, link_limits, request_limits
 from magnetar.storage.failure import ended_by_failure
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,8 @@ async def serve(
             link.serve(running, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
             running.flusher.leave_to_loop()
-            services, registrar = _services(running, bookie, tls), identity.registrar
+            services = _services(running, bookie, request_limits(settings), tls)
+            registrar = identity.registrar
             front = BookieFront(services, [door])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
@@ -149,11 +150,14 @@ def _check_advertised(options: BookieOptions, settings: Settings) -> None:
 
 
 def _services(
-    running: RunningBookie, settings: BookieSettings, tls: ssl.SSLContext | None
+    running: RunningBookie,
+    settings: BookieSettings,
+    limits: RequestLimits,
+    tls: ssl.SSLContext | None,
 ) -> BookieServices:
     clock = running.storage.machine.clock
     ledgers = ServedLedgers(running.bookie, clock, settings.entry_log_size_max_bytes)
-    return BookieServices(ledgers, lambda: running.disk.usage, RequestLimits(), tls)
+    return BookieServices(ledgers, lambda: running.disk.usage, limits, tls)
 
 
 async def _tell_mode(registrar: Registrar, services: BookieServices) -> None:

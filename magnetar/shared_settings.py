@@ -6,6 +6,7 @@ and should not import any.
 
 from typing import Final
 
+from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core import native
 from magnetar.core.link.limits import LinkLimits
@@ -38,6 +39,17 @@ def link_limits(settings: Settings) -> LinkLimits:
         outbox_high_bytes=limits.outbox_high_water_bytes,
         silence_seconds=limits.keep_alive_seconds,
         receive_bytes=RECEIVE_BYTES if native.is_compiled() else RECEIVE_BYTES_PURE,
+    )
+
+
+def request_limits(settings: Settings) -> RequestLimits:
+    bookie = settings.bookie
+    return RequestLimits(
+        max_adds_in_progress_limit=bookie.max_adds_in_progress_limit,
+        max_reads_in_progress_limit=bookie.max_reads_in_progress_limit,
+        max_pending_read_requests_per_thread=bookie.max_pending_read_requests_per_thread,
+        max_batch_read_size=bookie.max_batch_read_size,
+        netty_max_frame_size_bytes=bookie.netty_max_frame_size_bytes,
     )
 
 

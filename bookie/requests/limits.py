@@ -3,8 +3,10 @@
 Apache's bookie has seven limits against more than it can take. What they limit there are queues
 between threads; here a request is carried out at once, so what remains of each is:
 
-    maxAddsInProgressLimit                off, as theirs: bytes being stored are bounded instead
-    maxReadsInProgressLimit               one of each connection; the others wait
+    maxAddsInProgressLimit                the same, of all connections (`in_progress.py`); off, as
+                                          theirs: bytes being stored are bounded in any case
+    maxReadsInProgressLimit               the same, of reads that wait; off, as theirs: of each
+                                          connection one is carried out, the others wait
     maxPendingAddRequestsPerThread        no such queue: adds go to the journal at once
     maxPendingReadRequestsPerThread       reads that wait, of one connection: TOO_MANY_REQUESTS
     journalMaxMemorySizeMb                `BookieSettings.journal_queue_bytes_max`: no connection
@@ -29,6 +31,8 @@ MEBIBYTE: Final = 1024 * 1024
 class RequestLimits(Struct, frozen=True):
     """See the module's docstring."""
 
+    max_adds_in_progress_limit: int = 0
+    max_reads_in_progress_limit: int = 0
     max_pending_read_requests_per_thread: int = 10_000
     reads_waiting_max: int = 80_000
     """Reads that wait, of all connections: Apache's limit for each of its 8 threads."""

@@ -150,11 +150,11 @@ class Reads:
         limits, request = self._services.limits, call.request
         if (
             len(self._waiting) >= limits.max_pending_read_requests_per_thread
-            or self._services.reads_waiting >= limits.reads_waiting_max
+            or self._services.reads.count >= limits.reads_waiting_max
         ):
             self._refuse(call, Overloaded("too many reads wait"))
             return
-        self._services.reads_waiting += 1
+        self._services.reads.begin(self._connection)
         if isinstance(request, Read) and request.high_priority:
             self._waiting.appendleft((call, may_wait))
         else:
@@ -179,7 +179,7 @@ class Reads:
             self._reply(call, response)
 
     def _leave(self) -> tuple[Call, bool]:
-        self._services.reads_waiting -= 1
+        self._services.reads.end()
         return self._waiting.popleft()
 
     async def _read_on(self) -> None:
@@ -323,7 +323,7 @@ class Reads:
 
     def close(self) -> None:
         """Forget everything that waits: the connection is closed."""
-        self._services.reads_waiting -= len(self._waiting)
+        self._services.reads.end(len(self._waiting))
         self._waiting.clear()
         for poll in self._polls:
             self._forget(poll)

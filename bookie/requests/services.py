@@ -6,8 +6,10 @@ import ssl
 from collections.abc import Callable
 
 from magnetar.bookie.requests.deadlines import Deadlines
+from magnetar.bookie.requests.in_progress import InProgress
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.server.ledgers.served import ServedLedgers
+from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_REQUESTS
 from magnetar.core.ports.disk import DiskUsage
 
 
@@ -29,5 +31,6 @@ class BookieServices:
         self.usage = usage
         self.limits = limits
         self.deadlines = Deadlines()
-        self.reads_waiting = 0
+        self.adds = InProgress(limits.max_adds_in_progress_limit, PAUSE_PUBLISHES)
+        self.reads = InProgress(limits.max_reads_in_progress_limit, PAUSE_REQUESTS)
         """Reads of all connections that wait, long polls not counted."""

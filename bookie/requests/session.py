@@ -81,6 +81,7 @@ class BookieSession:
             connection.will_write()
         size = run.size
         connection.storing(size)
+        self._services.adds.begin(connection, run.count)
         try:
             self._ledgers.add(
                 run,
@@ -95,6 +96,7 @@ class BookieSession:
     def _added_row(self, row: Adds, size: int, error: BrokerError | None) -> None:
         connection = self._connection
         connection.stored(size, proves=error is None)
+        self._services.adds.end(row.run.count)
         if connection.fd >= 0:
             self._wire.reply_adds(row, status_of(error))
             connection.touch()
@@ -105,6 +107,7 @@ class BookieSession:
         connection.will_write()
         size = len(add.entry)
         connection.storing(size)
+        self._services.adds.begin(connection)
         try:
             self._ledgers.add(
                 run_of(add),
@@ -119,6 +122,7 @@ class BookieSession:
     def _added(self, call: Call, size: int, error: BrokerError | None) -> None:
         add: Any = call.request
         self._connection.stored(size, proves=error is None)
+        self._services.adds.end()
         status = status_of(error)
         self._reply(call, Added(status, add.ledger_id, add.entry_id))
 

@@ -101,8 +101,8 @@ def _stopped(settings: Settings) -> Iterator[Path]:
 
 
 def _refuse_alone(ledgers: Path) -> None:
-    """Refuse the directory of a bookie that runs alone: its clients have keys and digests that
-    these commands do not know.
+    """Refuse the directory of a bookie that serves BookKeeper's clients, which have keys and
+    digests that these commands do not know.
     """
     from magnetar.bookie.format import cookie
     from magnetar.bookie.server.settings import BookieSettings
@@ -113,8 +113,8 @@ def _refuse_alone(ledgers: Path) -> None:
         return  # it is refused, or repaired, as that of a whole server
     if found != BookieSettings().bookie_id:
         raise OperatorError(
-            f"{ledgers} is that of the bookie {found}, which runs alone: this command knows those "
-            "of whole servers only. Indexes are rebuilt by its next start if they are deleted"
+            f"{ledgers} is that of the bookie {found}, which is not part of a whole server: this "
+            "command knows those only. Indexes are rebuilt by its next start if they are deleted"
         )
 
 

@@ -13,27 +13,19 @@ FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
 """A gateway stores nothing on its own machine."""
 
 
-def _gateway(
-    config: str | None,
-    metadata: str,
-    bookkeeper: str,
-    ensemble_size: int,
-    write_quorum: int,
-    ack_quorum: int,
-    zk_timeout: float,
-    **options: Any,
-) -> None:
+def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any) -> None:
     from magnetar import compose, server
     from magnetar.bookie.client.quorum.striping import Striping
     from magnetar.storage.cluster import GatewayOptions, open_cluster_storage
 
-    striping = Striping(ensemble_size, write_quorum, ack_quorum)
+    sizes = [options.pop(name) for name in ("ensemble_size", "write_quorum", "ack_quorum")]
+    striping = Striping(*sizes)
     try:
         striping.check()
     except ValueError as error:
         raise OperatorError(str(error)) from None
+    chosen = GatewayOptions(metadata, bookkeeper, striping, options.pop("zk_timeout"))
     settings = load_settings(config, options).settings
-    chosen = GatewayOptions(metadata, bookkeeper, striping, zk_timeout)
     serve = partial(compose.serve, open_storage=partial(open_cluster_storage, chosen))
     code = server.run(
         settings,

@@ -25,9 +25,16 @@ def families(
         *parts.families(link),
         *shared,
         gauge("bookie_SERVER_STATUS", "1 writable, 0 read-only, -1 not registered", status),
-        gauge(
-            "bookkeeper_server_READ_ENTRY_IN_PROGRESS", "Reads that wait", services.reads_waiting
+        counter(
+            "bookkeeper_server_ADD_ENTRY_BLOCKED_count", "Adds at the limit", services.adds.blocked
         ),
+        counter(
+            "bookkeeper_server_READ_ENTRY_BLOCKED_count",
+            "Reads at the limit",
+            services.reads.blocked,
+        ),
+        gauge("bookkeeper_server_READ_ENTRY_IN_PROGRESS", "Reads that wait", services.reads.count),
+        gauge("bookkeeper_server_ADD_ENTRY_IN_PROGRESS", "Adds to be synced", services.adds.count),
         gauge(
             "bookie_journal_JOURNAL_MEMORY_USED", "Waiting for a sync", found.journal_queue_bytes
         ),

@@ -14,7 +14,7 @@ from magnetar.settings.broker import Broker
 from magnetar.settings.kafka import Kafka
 from magnetar.settings.mqtt import Mqtt
 from magnetar.settings.server import Limits, Listen, Log, Tls
-from magnetar.settings.storage import Ledgers, Storage
+from magnetar.settings.storage import BookieRequests, Ledgers, Storage
 
 
 class Settings(Struct, frozen=True):
@@ -24,6 +24,7 @@ class Settings(Struct, frozen=True):
     tls: Tls = Tls()
     storage: Storage = Storage()
     ledgers: Ledgers = Ledgers()
+    bookie: BookieRequests = BookieRequests()
     broker: Broker = Broker()
     kafka: Kafka = Kafka()
     mqtt: Mqtt = Mqtt()

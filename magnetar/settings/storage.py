@@ -125,3 +125,31 @@ class Ledgers(Struct, frozen=True):
     cursor_flush_seconds: Annotated[
         float, Meta(description="Longest time before an acknowledgement is stored.", ge=0)
     ] = 0.2
+
+
+class BookieRequests(Struct, frozen=True):
+    """Limits of requests of BookKeeper's clients, which `magnetar bookie` serves."""
+
+    max_adds_in_progress_limit: Annotated[
+        int,
+        Meta(
+            description="Adds in progress, of all connections; beyond this, those that add more "
+            "are not read. 0 for no limit.",
+            ge=0,
+        ),
+    ] = 0
+    max_reads_in_progress_limit: Annotated[
+        int,
+        Meta(description="The same for reads that wait.", ge=0),
+    ] = 0
+    max_pending_read_requests_per_thread: Annotated[
+        int,
+        Meta(description="Reads of one connection that wait; more are refused.", ge=1),
+    ] = 10_000
+    max_batch_read_size: Annotated[
+        int, Meta(description="Largest answer to a batch read, in bytes.", ge=1024, le=1 << 30)
+    ] = 5 * 1024 * 1024
+    netty_max_frame_size_bytes: Annotated[
+        int,
+        Meta(description="A larger request closes its connection.", ge=64 * 1024, le=1 << 30),
+    ] = 5 * 1024 * 1024

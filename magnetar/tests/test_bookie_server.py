@@ -145,7 +145,7 @@ def test_commands_for_whole_servers_leave_it_alone(tmp_path: Path, command: str)
     arguments = ["bookie", command, "--data-dir", str(tmp_path / "data")]
     result = CliRunner().invoke(root, arguments)
     assert isinstance(result.exception, OperatorError)
-    assert "bookie b1, which runs alone" in str(result.exception)
+    assert "bookie b1, which is not part of a whole server" in str(result.exception)
 
 
 def test_a_bookie_imports_no_front_of_a_broker() -> None:

@@ -2,10 +2,12 @@
 
 import msgspec
 
+from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.link.limits import LinkLimits
-from magnetar.settings import load
-from magnetar.shared_settings import bookie_settings, link_limits
+from magnetar.settings import Settings, load
+from magnetar.settings.storage import BookieRequests
+from magnetar.shared_settings import bookie_settings, link_limits, request_limits
 
 
 def test_defaults_are_the_parts_own() -> None:
@@ -23,3 +25,14 @@ def test_units() -> None:
     assert link_limits(settings).silence_seconds == 1.5
     bookie = bookie_settings(settings)
     assert (bookie.sync, bookie.write_cache_bytes) == (False, 4_194_304)
+
+
+def test_a_bookies_limits_of_requests_are_apaches() -> None:
+    """Each setting has its effect, and the defaults are Apache's."""
+    assert request_limits(Settings()) == RequestLimits()
+    changed = BookieRequests(1, 2, 3, 4096, 70_000)
+    limits = request_limits(Settings(bookie=changed))
+    assert limits.max_adds_in_progress_limit == 1
+    assert limits.max_reads_in_progress_limit == 2
+    assert limits.max_pending_read_requests_per_thread == 3
+    assert (limits.max_batch_read_size, limits.netty_max_frame_size_bytes) == (4096, 70_000)

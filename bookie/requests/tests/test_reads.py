@@ -182,7 +182,7 @@ async def test_of_ten_thousand_reads_at_once_some_are_refused(disk):
         await peer.say(*[LAST] * 10_000)
         answers = [(await peer.hear()).status for _ in range(10_000)]
         assert set(answers) == {Status.OK, Status.TOO_MANY_REQUESTS}
-        assert served.services.reads_waiting == 0
+        assert served.services.reads.count == 0
 
 
 async def test_a_client_that_never_receives_costs_little(disk):
@@ -197,4 +197,4 @@ async def test_a_client_that_never_receives_costs_little(disk):
         assert sum(held) < 3_000_000
         for _ in range(1000):  # it begins to
             assert (await peer.hear()).status is Status.OK
-        assert served.services.reads_waiting == 0
+        assert served.services.reads.count == 0

@@ -13,7 +13,7 @@ async def test_reads_that_wait_are_counted_for_all_connections(served):
             assert isinstance(peer, Peer)
             for _ in range(50):
                 assert (await peer.hear()).status is Status.OK
-        assert served.services.reads_waiting == 0
+        assert served.services.reads.count == 0
 
 
 async def test_a_connection_that_leaves_takes_its_reads_with_it(served):
@@ -22,5 +22,5 @@ async def test_a_connection_that_leaves_takes_its_reads_with_it(served):
         async with served.dial() as leaves:
             await leaves.say(*[Read(1, LAST_ENTRY)] * 500)
         assert (await stays.ask(Read(1, LAST_ENTRY))).status is Status.OK
-        while served.services.reads_waiting:
+        while served.services.reads.count:
             assert (await stays.ask(Read(1, 0))).status is Status.OK
