@@ -20,7 +20,7 @@ LENGTH_BYTES: Final = 4
 IN_PROGRESS: Final = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 
 
-class BookieConnection:
+class ReplicaConnection:
     """See the module's docstring. What raises `OSError` or `WireError` has ended it."""
 
     def __init__(self, host: str, port: int) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from magnetar.bookie.reading.connection import BookieConnection
+from magnetar.bookie.reading.connection import ReplicaConnection
 from magnetar.bookie.reading.sources import Address
 from magnetar.core.kernel.errors import BrokerError, WireError
 
@@ -52,7 +52,7 @@ class Exchange:
     def __init__(self, address: Callable[[str], Address]) -> None:
         self._address = address
         self._selector = selectors.DefaultSelector()
-        self._connections: dict[str, BookieConnection] = {}
+        self._connections: dict[str, ReplicaConnection] = {}
         self._paused = 0.0
         self._left = time.monotonic()
 
@@ -88,7 +88,7 @@ class Exchange:
         try:
             connection = self._connections.get(bookie)
             if connection is None:
-                connection = BookieConnection(*self._address(bookie))
+                connection = ReplicaConnection(*self._address(bookie))
                 self._connections[bookie] = connection
                 events = selectors.EVENT_READ | selectors.EVENT_WRITE
                 self._selector.register(connection.socket, events, bookie)
@@ -115,7 +115,7 @@ class Exchange:
         except (OSError, WireError) as error:
             self._lose(query, bookie, error)
 
-    def _connected(self, bookie: str, connection: BookieConnection) -> None:
+    def _connected(self, bookie: str, connection: ReplicaConnection) -> None:
         """See whether the connection is made; its socket may be another one afterwards."""
         before = connection.socket
         self._selector.unregister(before)

@@ -189,6 +189,15 @@ def test_a_bookie_is_formatted_and_its_cookie_forgotten(cluster, tmp_path):
             magnetar(*words, "--force", uri=cluster.uri)
             assert not zookeeper.exists(node)
             bookie.start()
+            zookeeper.create(node, b"5\n")
+            gone = ("bookie", "delete-cookie", bookie.address)
+            assert "may begin anew" in magnetar(*gone, uri=cluster.uri, code=2).stderr
+            magnetar(*gone, "--force", uri=cluster.uri)
+            assert not zookeeper.exists(node)
+            assert "has no cookie" in magnetar(*gone, "--force", uri=cluster.uri, code=2).stderr
+            runs = ("bookie", "delete-cookie", cluster.apache.bookie_id, "--force")
+            assert "is running" in magnetar(*runs, uri=cluster.uri, code=2).stderr
+            assert zookeeper.exists(f"/ledgers/cookies/{cluster.apache.bookie_id}")
     finally:
         zookeeper.stop()
         zookeeper.close()

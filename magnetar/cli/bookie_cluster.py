@@ -1,7 +1,7 @@
-"""`magnetar bookie list`, `init-cluster`, `format-cluster`, `nuke-cluster`: a whole cluster.
+"""`magnetar bookie list`, `init-cluster`, `format-cluster`, `nuke-cluster`, `delete-cookie`.
 
-They do what `listbookies`, `initnewcluster`, `metaformat` and `nukeexistingcluster` of Apache's
-shell do, in the same metadata.
+They do what `listbookies`, `initnewcluster`, `metaformat`, `nukeexistingcluster` and
+`cookie_delete` of Apache's shell do, in the same metadata.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from magnetar.cli.cluster_metadata import in_cluster, in_zookeeper, uri_option
-from magnetar.cli.printing import json_option, print_json
+from magnetar.cli.printing import json_option, print_json, sentences
 from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
@@ -101,6 +101,42 @@ def _nuke(metadata_uri: str, instance_id: str | None, force: bool, as_json: bool
         click.echo(f"there is no cluster at {root} any more")
 
 
+def _delete_cookie(bookie_id: str, metadata_uri: str, force: bool, as_json: bool) -> None:
+    if not force:
+        raise OperatorError(
+            f"nothing was changed; with --force the bookie {bookie_id} may begin anew with empty "
+            "directories, and what only it had is lost"
+        )
+    with sentences():
+        forget(metadata_uri, bookie_id)
+    if as_json:
+        print_json({"bookie": bookie_id})
+    else:
+        click.echo(f"the cluster has forgotten the bookie {bookie_id}")
+
+
+def forget(metadata_uri: str, bookie_id: str) -> None:
+    """Delete the cookie of a bookie that does not run; `NotFound` if it has none."""
+    from magnetar.bookie.cluster.cookies import Cookies
+    from magnetar.bookie.format.service_info import READ_ONLY
+    from magnetar.core.kernel.errors import BrokerError, NotAllowed
+
+    async def delete(
+        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
+    ) -> BrokerError | None:
+        for steps in (("available",), ("available", READ_ONLY)):
+            if await store.get(cluster.path(*steps, bookie_id)) is not None:
+                return NotAllowed(f"the bookie {bookie_id} is running")
+        try:
+            await Cookies(store, cluster).delete(bookie_id)
+        except BrokerError as error:
+            return error
+        return None
+
+    if (error := in_cluster(metadata_uri, delete)) is not None:
+        raise error
+
+
 def commands() -> list[click.Command]:
     force = click.Option(["--force"], is_flag=True, help="Also if all ledgers are lost by it.")
     mode = click.Option(
@@ -129,6 +165,18 @@ def commands() -> list[click.Command]:
             callback=_format,
             params=[uri_option(), force, json_option()],
             help="Begin a cluster; with --force, drop the ledgers and cookies of the one there.",
+        ),
+        click.Command(
+            "delete-cookie",
+            callback=_delete_cookie,
+            params=[
+                click.Argument(["bookie_id"], metavar="BOOKIE"),
+                uri_option(),
+                click.Option(["--force"], is_flag=True, help="Without it nothing is changed."),
+                json_option(),
+            ],
+            help="Make a cluster forget whose directories a stopped bookie has, as when its disks "
+            "are lost: it may then begin anew with empty ones.",
         ),
         click.Command(
             "nuke-cluster",

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from magnetar.cli.cluster_metadata import URI_VARIABLE, in_cluster
+from magnetar.cli.bookie_cluster import forget
+from magnetar.cli.cluster_metadata import URI_VARIABLE
 from magnetar.cli.flags import load_settings, setting_options
 from magnetar.cli.printing import json_option, print_json, sentences
 from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
-    from magnetar.bookie.cluster.cluster import BookKeeperCluster
     from magnetar.bookie.format.cookie import Cookie
     from magnetar.bookie.server.directories import Directories
-    from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
 
 
 def _format(
@@ -34,7 +33,8 @@ def _format(
 ) -> None:
     from magnetar.bookie.machine.disk import SystemDisk
     from magnetar.bookie.server.directories import claim
-    from magnetar.process.data_directory import BOOKIE, existing
+    from magnetar.core.kernel.errors import NotFound
+    from magnetar.process.data_directory import BOOKIE, METADATA, existing
 
     as_json = options.pop("as_json")
     settings = load_settings(config, options).settings
@@ -44,12 +44,18 @@ def _format(
         claim(SystemDisk(), str(folder / BOOKIE), journal_dir, ledger_dirs) as directories,
     ):
         cookie = _owner(directories)
+        if not metadata_uri and not any(folder.glob(f"{METADATA}*")):
+            raise OperatorError(
+                f"the bookie {cookie.bookie_id} has no metadata of its own, so it is one of a "
+                "cluster, which must forget its cookie: say which with --metadata-uri"
+            )
         if not force:
             raise OperatorError(
                 f"nothing was changed; --force drops all entries of the bookie {cookie.bookie_id}"
             )
         if metadata_uri:
-            _forget(metadata_uri, cookie.bookie_id)
+            with suppress(NotFound):  # it has been forgotten before
+                forget(metadata_uri, cookie.bookie_id)
         _empty(folder, directories)
     if as_json:
         print_json({"bookie": cookie.bookie_id})
@@ -85,18 +91,6 @@ def _owner(directories: "Directories") -> "Cookie":
             f"{said[1]!r}: say so with --journal-dir and --ledger-dirs"
         )
     return cookie
-
-
-def _forget(metadata_uri: str, bookie_id: str) -> None:
-    """Delete the cookie of a bookie from the metadata of its cluster."""
-    from magnetar.bookie.cluster.cookies import Cookies
-    from magnetar.core.kernel.errors import NotFound
-
-    async def delete(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> None:
-        with suppress(NotFound):  # it has been deleted before
-            await Cookies(store, cluster).delete(bookie_id)
-
-    in_cluster(metadata_uri, delete)
 
 
 def _empty(folder: Path, directories: "Directories") -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from magnetar.bookie.reading import connection as connections
-from magnetar.bookie.reading.connection import BookieConnection
+from magnetar.bookie.reading.connection import ReplicaConnection
 from magnetar.core.kernel.errors import WireError
 
 
@@ -15,7 +15,7 @@ from magnetar.core.kernel.errors import WireError
 def connected():
     """A connection, and the socket at its other end."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        connection = BookieConnection(*server.getsockname())
+        connection = ReplicaConnection(*server.getsockname())
         try:
             with server.accept()[0] as peer:
                 select.select([], [connection.socket], [], 20)
@@ -72,7 +72,7 @@ def test_what_the_socket_does_not_take_waits() -> None:
 
 def test_a_request_may_be_sent_before_the_connection_is_made() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        connection = BookieConnection(*server.getsockname())
+        connection = ReplicaConnection(*server.getsockname())
         connection.send(b"one")
         select.select([], [connection.socket], [], 20)
         assert connection.connected()
@@ -102,7 +102,7 @@ def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
             for one in (closed, server)
         ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-        connection = BookieConnection("localhost", 1)
+        connection = ReplicaConnection("localhost", 1)
         for expected in (False, True):
             select.select([], [connection.socket], [], 20)
             assert connection.connected() is expected
@@ -112,7 +112,7 @@ def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_refused_connection_is_an_error() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        connection = BookieConnection(*closed.getsockname())
+        connection = ReplicaConnection(*closed.getsockname())
         select.select([], [connection.socket], [], 20)
         with pytest.raises(ConnectionRefusedError):
             connection.connected()

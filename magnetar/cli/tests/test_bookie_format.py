@@ -67,6 +67,15 @@ def test_what_was_cut_off_can_be_done_again(tmp_path: Path) -> None:
     assert not _has_entry(tmp_path)
 
 
+def test_a_bookie_of_a_cluster_is_not_formatted_without_it(tmp_path: Path) -> None:
+    """It would be refused by its next start: the cluster still has its cookie."""
+    _used(tmp_path)
+    for path in (tmp_path / "data").glob("metadata*"):  # one of a cluster has none
+        path.unlink()
+    assert "say which with --metadata-uri" in str(_run(tmp_path / "data", "--force").exception)
+    assert list((tmp_path / "data").rglob("VERSION"))
+
+
 def test_the_bookie_of_a_server_is_left_alone(tmp_path: Path) -> None:
     with magnetar.standalone(tmp_path):
         pass
