@@ -50,8 +50,8 @@ async def find(
     found = await store.get(f"{root}/LAYOUT")
     if found is None:
         raise NotFound(
-            f"there is no BookKeeper cluster at {root}: format one first, as `bookkeeper shell "
-            "initnewcluster` does"
+            f"there is no BookKeeper cluster at {root}: format one first (`magnetar bookie "
+            "init-cluster`, or `bookkeeper shell initnewcluster`)"
         )
     instance = await store.get(f"{root}/INSTANCEID")
     cluster = BookKeeperCluster(
