@@ -18,14 +18,14 @@ from magnetar.bookie.recovery.scrubber import Scrubber
 from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer
-from magnetar.bookie.server.collector import Collector
 from magnetar.bookie.server.directories import Directories, read_last_mark
 from magnetar.bookie.server.disk_usage import DiskWatch
+from magnetar.bookie.server.garbage.collector import Collector
+from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.housekeeping import BookieHousekeeping
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.journal.flusher import Flusher
 from magnetar.bookie.server.journal.writer import Journal
-from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import BookieStatistics

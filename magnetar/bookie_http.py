@@ -18,8 +18,8 @@ from msgspec import Struct
 from magnetar import __version__
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.running import RunningBookie
-from magnetar.bookie.server.compaction_schedule import CompactionKind
 from magnetar.bookie.server.directories import Directories, read_last_mark
+from magnetar.bookie.server.garbage.compaction_schedule import CompactionKind
 from magnetar.bookie_identity import Identity
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.front import Door

@@ -19,7 +19,7 @@ from magnetar.bookie.format.service_info import ServiceInfo
 from magnetar.bookie.identification import identify
 from magnetar.bookie.membership import Membership
 from magnetar.bookie.server.directories import Directories
-from magnetar.bookie.server.ledger_catalog import LedgerCatalog
+from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.metadata.embedded import open_embedded as open_metadata

@@ -22,10 +22,10 @@ from magnetar.bookie.server.directories import (
 )
 from magnetar.bookie.server.entry_log.reader import EntryLogReader
 from magnetar.bookie.server.entry_log.writer import EntryLogWriter
+from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.index.locations import LocationIndex
-from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_ids import LedgerIds
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.replay import replay

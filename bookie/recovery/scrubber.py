@@ -32,7 +32,7 @@ from magnetar.bookie.format.locations import LOST
 from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.recovery import salvage
 from magnetar.bookie.recovery.salvage import Salvaged
-from magnetar.bookie.server.ledger_catalog import LedgerCatalog
+from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.kernel.errors import Corrupted, LedgerNotFound, StorageFailed

@@ -13,7 +13,7 @@ from typing import Final
 import trio
 
 from magnetar.bookie.server.checkpoint import Checkpointer
-from magnetar.bookie.server.collector import Collector
+from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.running import RunningBookie
-from magnetar.bookie.server.collector import Collector
+from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.core.link.loop import LinkStatistics
 from magnetar.measures import parts
 from magnetar.wire.http.metrics.exposition import Family, counter, gauge

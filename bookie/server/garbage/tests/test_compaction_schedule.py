@@ -1,6 +1,6 @@
 import pytest
 
-from magnetar.bookie.server.compaction_schedule import CompactionSchedule
+from magnetar.bookie.server.garbage.compaction_schedule import CompactionSchedule
 from magnetar.bookie.server.settings import BookieSettings
 
 SETTINGS = BookieSettings(

@@ -26,11 +26,11 @@ from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.checkpoint import Checkpointer
-from magnetar.bookie.server.compaction_schedule import CompactionSchedule
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.entry_log.writer import log_ids
+from magnetar.bookie.server.garbage.compaction_schedule import CompactionSchedule
+from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.index.locations import Placed
-from magnetar.bookie.server.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, put_locations
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import BrokerError, Corrupted, NotAllowed

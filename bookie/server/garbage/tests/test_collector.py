@@ -6,8 +6,8 @@ import trio
 from magnetar.bookie.client.catalog import LEDGERS_PER_REST
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.format.ledger_row import LedgerRow
-from magnetar.bookie.server import collector
 from magnetar.bookie.server.entry_log.block_file import BlockFile
+from magnetar.bookie.server.garbage import collector
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.ledgers import states as states_module
 from magnetar.bookie.server.settings import BookieSettings
