@@ -57,6 +57,8 @@ class QuorumWriter:
         )
         self._next = 0
         self._length = 0
+        self._reported = -1
+        """The last entry of the last run that was reported, whether it is stored or has failed."""
         self._refused: deque[tuple[int, Done, BrokerError]] = deque()
         """Refused runs, to be reported after the runs up to this entry id."""
         self._error: BrokerError | None = None
@@ -134,7 +136,7 @@ class QuorumWriter:
         self._next += len(payloads)
         self._length += size
         self._services.unconfirmed_bytes += size
-        self._adds.send(run, self._length, partial(self._done, size, done))
+        self._adds.send(run, self._length, partial(self._done, run.last, size, done))
 
     def _append_pieces(self, payloads: Sequence[bytes], done: Done) -> None:
         """Send a long run in pieces; `done` is called for the last one."""
@@ -152,8 +154,9 @@ class QuorumWriter:
             size += len(payload)
         self._send(piece, size, done)
 
-    def _done(self, size: int, done: Done | None, error: BrokerError | None) -> None:
+    def _done(self, last: int, size: int, done: Done | None, error: BrokerError | None) -> None:
         """A run is stored, or has failed."""
+        self._reported = last
         self._services.unconfirmed_bytes -= size
         if done is not None:
             done(error)
@@ -166,8 +169,7 @@ class QuorumWriter:
         self._services.connections.call_soon(self._fail_refused)
 
     def _fail_refused(self) -> None:
-        reported = self._pending.last_confirmed if self._error is None else self._next
-        while self._refused and self._refused[0][0] <= reported:
+        while self._refused and self._refused[0][0] <= self._reported:
             _, done, error = self._refused.popleft()
             done(error)
 

@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.testing
 
 from magnetar.bookie.client.quorum.writer import PAYLOAD_BYTES_MAX
 from magnetar.bookie.format import ledger_metadata
@@ -58,6 +59,17 @@ async def test_what_waits_is_bounded(cluster):
         assert order == list(enumerate(kinds)), "a refusal is reported in its turn"
         assert not store.congested
         assert await append(writer, b"more") == 4, "no id was used up"
+
+
+async def test_what_fails_is_reported_in_order_with_what_was_refused(cluster):
+    async with cluster.client(unconfirmed_bytes_max=1000) as store:
+        writer = await store.create({})
+        order = []
+        for i in range(6):
+            writer.append([bytes(600)], lambda error, i=i: order.append((i, type(error))))
+        await writer.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert order == list(enumerate([Fenced] * 4 + [Overloaded] * 2))
 
 
 async def test_close_again_is_the_same_and_after_a_recovery_is_refused(cluster):
