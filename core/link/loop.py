@@ -72,6 +72,8 @@ from magnetar.core.ports.group_commit import GroupCommit
 log = logging.getLogger(__name__)
 
 SWEEP_CONNECTIONS_MAX: Final = 64
+CLOSINGS_PER_SWEEP: Final = 10
+"""Each takes 100 us of CPU, and three times as long while thousands of peers leave at once."""
 DUE_SECONDS: Final = 0.001
 """How long the link polls for an expected event; all other tasks of trio wait meanwhile."""
 TURN_SECONDS: Final = 0.001
@@ -137,7 +139,7 @@ class Link:
         self._held: dict[Connection, None] = {}
         """Those that are paused for it."""
         self._requests_high = False
-        self._bytes_received = self._sweeps = 0
+        self._bytes_received = self._sweeps = self._closings = 0
         self._longest_pause = 0.0
 
     # -- life ---------------------------------------------------------------------------------
@@ -255,6 +257,7 @@ class Link:
         self._sweeping = self._active = True  # a touch within the sweep needs no settle of its own
         size = self._share(len(ready))
         self._requests_high = self.incoming.requests_high
+        self._closings = 0
         for fd, readiness in ready:
             connection = self._connections.get(fd)
             if connection is None:
@@ -263,6 +266,8 @@ class Link:
                 self._receive(connection, size)
             else:
                 self._serve(connection, readiness, size)
+            if self._closings >= CLOSINGS_PER_SWEEP:
+                break  # the others are still ready in the next one
         self._sweeping = False
         self.settle()
         seconds = self.clock.monotonic() - started
@@ -491,6 +496,7 @@ class Link:
         self._forget(connection, reason)
 
     def _forget(self, connection: Connection, reason: str) -> None:
+        self._closings += 1
         del self._connections[connection.fd]
         self._held.pop(connection, None)
         self._silence.leave(connection)

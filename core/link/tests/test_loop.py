@@ -8,6 +8,7 @@ import socket
 import ssl
 import struct
 import weakref
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -284,6 +285,28 @@ async def test_held_writers_resume_some_at_a_time(monkeypatch: pytest.MonkeyPatc
         for stream in streams[1:]:
             assert await receive_exactly(stream, 2) == b"b\n"
         assert not any(one.paused & PAUSE_STORAGE for one in bench.connections[1:])
+
+
+async def test_those_who_leave_at_once_are_closed_some_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "CLOSINGS_PER_SWEEP", 2)
+    async with running() as bench, contextlib.AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(await bench.dial()) for _ in range(5)]
+        for stream in streams:
+            await stream.send_all(b"a\n")
+            await receive_exactly(stream, 2)
+        after_sweeps = [0]
+        monkeypatch.setattr(
+            bench.backend, "dispatch", lambda: after_sweeps.append(len(bench.events))
+        )
+        for stream in streams:
+            stream.socket.close()
+        while len(bench.events) < 5:
+            await trio.lowlevel.checkpoint()
+        assert bench.events == ["the peer closed"] * 5
+        closed = [now - before for before, now in pairwise([*after_sweeps, 5])]
+        assert max(closed) == 2
 
 
 async def test_congested_storage_holds_who_writes_and_nobody_else() -> None:
