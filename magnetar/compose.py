@@ -1,7 +1,7 @@
-r"""The composition root: the only place that connects fronts, core and storage. Read this first.
+"""The composition root: the only place that connects fronts, core and storage. Read this first.
 
-    doors (sockets) -> link -> fronts -> broker -> managed ledgers   -> ledgers  \ embedded, or
-                                                -> catalog, cursors  -> metadata / on a cluster
+    doors (sockets) -> link -> fronts -> broker -> managed ledgers   -> own bookie, or a cluster's
+                                                -> catalog, cursors  -> own metadata, or ZooKeeper
 
 This module decides only which parts know each other and in which order they start. They stop in
 reverse order: doors close and reading ends, topics are unloaded (messages in flight are stored and
