@@ -3,7 +3,7 @@
     check(directories)     before anything is read: cookies, and whether the bookie may start
     ledgers                which ledgers exist: what garbage collection asks
     overview               what administrators ask
-    registration(info)     once it serves: the node that clients find it by
+    registration(info, session_seconds)     once it serves: the node that clients find it by
 
 Invariant: a bookie that must not start has written nothing, neither to the directories nor to the
 store. What is written goes to the directories first: a cookie in the store without one there would
@@ -23,7 +23,7 @@ from magnetar.bookie.cluster.cookies import Cookies
 from magnetar.bookie.cluster.handshake import CookiePlace, StartVerdict
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.cluster.overview import ClusterOverview
-from magnetar.bookie.cluster.registration import Registration
+from magnetar.bookie.cluster.registration import WAIT_SECONDS, Registration
 from magnetar.bookie.format import cookie as cookies
 from magnetar.bookie.format import service_info
 from magnetar.bookie.format.cookie import VERSION_FILE, Cookie
@@ -76,9 +76,12 @@ class Membership:
             "own --bookie-id"
         )
 
-    def registration(self, info: ServiceInfo) -> Registration:
-        """The registration of this bookie with what it publishes of itself."""
-        return Registration(self._store, self._cluster, self._bookie_id, info)
+    def registration(self, info: ServiceInfo, session_seconds: float) -> Registration:
+        """The registration of this bookie with what it publishes of itself. It waits for the end
+        of an earlier session of its own, which may have begun anew when ZooKeeper did.
+        """
+        wait = max(WAIT_SECONDS, 3 * session_seconds)
+        return Registration(self._store, self._cluster, self._bookie_id, info, wait_seconds=wait)
 
 
 class _Place(Struct, frozen=True):

@@ -128,7 +128,8 @@ async def in_cluster(
                 cluster = await clusters.find(store, address.ledgers, address.layout)
                 member = Membership(store, cluster, bookie_id)
                 await member.check(machine.threads, directories)
-            yield Identity(member.ledgers, member.registration(info), member.overview)
+            registration = member.registration(info, options.zk_timeout_seconds)
+            yield Identity(member.ledgers, registration, member.overview)
 
 
 @contextmanager

@@ -85,8 +85,9 @@ class Writer:
     ) -> int:
         assert payloads, "a run has at least one entry"
         first = self._next
-        if self._error is not None:
-            self._refuse(done, self._error)
+        if self._error is not None or self._refused:
+            # Nothing is stored behind a run that was refused, until its caller knows that.
+            self._refuse(done, self._error or self._refused[-1][2])
             return first
         size = sum(map(len, payloads))
         if headers is not None:

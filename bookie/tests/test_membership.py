@@ -139,7 +139,7 @@ async def test_of_two_that_begin_as_one_the_second_leaves_nothing(bookie) -> Non
 
 async def test_it_registers_and_asks_for_ledgers(store, bookie, nursery) -> None:
     member = await bookie.starts()
-    registration = member.registration(ServiceInfo((BookieEndpoint("bookie", "h", 1),)))
+    registration = member.registration(ServiceInfo((BookieEndpoint("bookie", "h", 1),)), 1.0)
     await nursery.start(registration.run)
     assert await store.get("/ledgers/available/b:1") is not None
     assert await member.ledgers.deleted([3]) == [3]

@@ -80,7 +80,7 @@ class LedgerWriter(LedgerReader, Protocol):
         Plain call, nothing awaited: storage gathers what is appended during one turn of the loop
         and during the last sync into one group; `done` is never called before this returns. After
         an error (`Fenced`, `StorageFailed`, `StorageFull`) every later append of this writer fails
-        as well.
+        as well; after another (`Overloaded`, `Invalid`) all that come before it is reported.
         """
         ...
 

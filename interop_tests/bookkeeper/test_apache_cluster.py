@@ -59,7 +59,9 @@ async def test_a_stock_bookie_on_a_cluster_that_we_formatted(uri, tmp_path) -> N
             apache = ApacheBookie(uri, tmp_path / "apache")
             try:
                 await in_thread(apache.start)
-                await store.sync()
+                with trio.fail_after(20):
+                    while apache.bookie_id not in bookies.writable:
+                        await store.sync()
                 info = bookies.writable[apache.bookie_id]
                 assert info.rpc() == BookieEndpoint("bookie", "127.0.0.1", apache.port)
                 await a_stock_cookie(store, cluster, apache)

@@ -112,6 +112,11 @@ def test_what_was_acknowledged_outlives_a_bookie_and_the_gateway(
     with Gateway(tmp_path / "one", zookeeper, *quorum) as gateway:
         gateway.serve()
         assert not (tmp_path / "one" / "data").exists()
+        large = 5 * 1024 * 1024 - 128 * 1024
+        publish(gateway, "large", ["x" * large])
+        assert read(gateway, "large", 1) == ["x" * large]
+        with pytest.raises(pulsar.MessageTooBig):
+            publish(gateway, "large", ["x" * 6_000_000])
         publish(gateway, "kept", texts[:100])
         bookies[0].kill()
         publish(gateway, "kept", texts[100:200])

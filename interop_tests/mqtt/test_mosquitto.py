@@ -106,7 +106,7 @@ def test_retained_and_removed(pub, sub, topic, version, qos):
     pub(*said, "-t", f"{topic}/1", "-m", "kept", "-r")
     pub(*said, "-t", f"{topic}/2", "-m", "removed", "-r")
     pub(*said, "-t", f"{topic}/2", "-n", "-r")
-    pub("-t", f"{topic}-stored", "-n", "-q", "1")  # as all before it
+    pub("-t", f"{topic}-stored", "-n", "-q", "1", "-r")  # as all before it, on the same way
     reader = sub(2, "-V", version, "-t", f"{topic}/#", "-F", "%r %t %p")
     pub(*said, "-t", f"{topic}/3", "-m", "live")
     assert lines(reader) == [f"1 {topic}/1 kept", f"0 {topic}/3 live"]

@@ -16,7 +16,11 @@ FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
 def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any) -> None:
     from magnetar import compose, server
     from magnetar.bookie.client.quorum.striping import Striping
-    from magnetar.storage.cluster import GatewayOptions, open_cluster_storage
+    from magnetar.storage.cluster import (
+        GatewayOptions,
+        open_cluster_storage,
+        with_messages_that_fit,
+    )
 
     sizes = [options.pop(name) for name in ("ensemble_size", "write_quorum", "ack_quorum")]
     striping = Striping(*sizes)
@@ -25,7 +29,7 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
     except ValueError as error:
         raise OperatorError(str(error)) from None
     chosen = GatewayOptions(metadata, bookkeeper, striping, options.pop("zk_timeout"))
-    settings = load_settings(config, options).settings
+    settings = with_messages_that_fit(load_settings(config, options).settings)
     serve = partial(compose.serve, open_storage=partial(open_cluster_storage, chosen))
     code = server.run(
         settings,

@@ -22,12 +22,14 @@ from typing import Final
 
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.machine.network import SystemNetwork
+from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import AlreadyExists
@@ -59,6 +61,20 @@ class GatewayOptions(Struct, frozen=True):
     striping: Striping
     """Of new ledgers."""
     zk_timeout_seconds: float
+
+
+MESSAGE_BYTES_MAX: Final = ENTRY_BYTES_MAX - 64 * 1024
+"""What an entry of a bookie has room for, with its headers (`nettyMaxFrameSizeBytes`)."""
+
+
+def with_messages_that_fit(settings: Settings) -> Settings:
+    """The settings, with messages and batches of all protocols that bookies take."""
+    broker, kafka = settings.broker, settings.kafka
+    return replace(
+        settings,
+        broker=replace(broker, max_message_size=min(broker.max_message_size, MESSAGE_BYTES_MAX)),
+        kafka=replace(kafka, message_max_bytes=min(kafka.message_max_bytes, MESSAGE_BYTES_MAX)),
+    )
 
 
 @asynccontextmanager

@@ -100,6 +100,8 @@ class BookieConnection:
         self._received_at = 0.0
         self._pause = settings.retry_seconds_min
         self._not_before = -float("inf")
+        # What is asked has to be answered in that time, also while there is no connection.
+        self._connect_seconds = min(settings.connect_seconds, settings.answer_seconds)
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -168,12 +170,14 @@ class BookieConnection:
                 self._fail("it could not be reached a moment ago")
                 continue
             try:
-                with trio.fail_after(self._settings.connect_seconds):
+                with trio.fail_after(self._connect_seconds):
                     host, port = self._surroundings.address_of(self.bookie_id)
                     connection = await self._network.connect(host, port)
             except (OSError, BrokerError, trio.TooSlowError) as error:
                 self._pause_after_failure()
-                self._fail(str(error) or "it does not answer")
+                reason = str(error) or "it does not answer"
+                log.info("bookie %s: %s", self.bookie_id, reason)
+                self._fail(reason)
                 continue
             try:
                 await self._serve(connection)
@@ -181,6 +185,7 @@ class BookieConnection:
                 self._connection = None
                 connection.close()
             self._pause_after_failure()
+            log.info("bookie %s: %s", self.bookie_id, self._ended_by)
             self._fail(self._ended_by)
 
     def _pause_after_failure(self) -> None:
@@ -190,7 +195,6 @@ class BookieConnection:
 
     def _fail(self, reason: str) -> None:
         """End all that was asked."""
-        log.info("bookie %s: %s", self.bookie_id, reason)
         self._outbox.clear()
         self._unsent = memoryview(b"")
         self._surroundings.begin()
@@ -269,6 +273,10 @@ class BookieConnection:
             self._surroundings.begin()
             expired = self._sent.expire(now, StorageFailed(text))
             self._surroundings.settle()
+            if expired and (self._unsent or self._outbox):
+                # What waits here is in no other limit once its requests have ended.
+                self._end("it does not take what is sent to it in time")
+                return
             if expired and now - self._received_at >= self._settings.answer_seconds:
                 self._end("it does not answer")
                 return

@@ -118,6 +118,6 @@ def _worst(errors: Sequence[BrokerError]) -> BrokerError:
     said = "; ".join(dict.fromkeys(map(str, errors)))
     if all(isinstance(error, MISSING) for error in errors):
         return EntryNotFound(said)
-    if any(isinstance(error, Corrupted) for error in errors):
+    if all(isinstance(error, (Corrupted, *MISSING)) for error in errors):
         return Corrupted(said)
-    return StorageFailed(said)
+    return StorageFailed(said)  # one that did not answer may have it intact

@@ -13,9 +13,11 @@ Invariant: `record` has been successful before anything counts on the bookies of
 from __future__ import annotations
 
 import logging
+import math
 from array import array
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Final
 
 import trio
 
@@ -33,6 +35,8 @@ from magnetar.core.ports.ledger_store import Done
 Record = Callable[[int, tuple[str, ...]], Awaitable[None]]
 """Has a segment recorded, with its first entry and its bookies. Its errors end the adds."""
 log = logging.getLogger(__name__)
+PAUSE_SECONDS: Final = 0.2
+"""Between two changes of one ensemble, since each writes metadata and may leave a segment."""
 
 
 class ClientServices:
@@ -84,6 +88,7 @@ class EnsembleAdds:
         self._record = record
         self._ended = ended
         self._over = False
+        self._changed_at = -math.inf
 
     def send(self, run: Run, length: int, done: Done | None) -> None:
         """Store a run; `length` is the ledger's, with it. `done` is not called from within."""
@@ -134,28 +139,41 @@ class EnsembleAdds:
                 self._services.nursery.start_soon(self._change)
 
     async def _change(self) -> None:
-        """Find other bookies, until none has failed."""
+        """Find other bookies, until none has failed. One that has just failed elsewhere is taken
+        only where it cannot be done without: two dead bookies would be chosen in turn.
+        """
         pending, placement = self.pending, self._services.placement
         while pending.failed and not self._over:
             failed = dict(pending.failed)
             found = placement.substitutes(pending.ensemble, failed, self._striping)
+            if not found and not self._does_without(failed):
+                found = placement.substitutes(
+                    pending.ensemble, failed, self._striping, suspects_too=True
+                )
+                if not found:
+                    names = ", ".join(failed.values())
+                    self.end(StorageFailed(f"no bookie can take the place of {names}"))
             if found:
-                members = list(pending.ensemble)
-                for position, bookie in found.items():
-                    members[position] = bookie
-                try:
-                    await self._record(pending.first_affected, tuple(members))
-                except BrokerError as error:
-                    self.end(error)
-                if self._over:
-                    return
-                self._services.connections.begin()
-                for add, position in pending.replace(found):
-                    self._send_again(add, position)
-                self._services.connections.settle()
-            left = [position for position in failed if position in pending.failed]
-            if left:
-                self._go_on_without(left)
+                await self._replace(found)
+
+    async def _replace(self, found: Mapping[int, str]) -> None:
+        """Have a segment with these bookies recorded, and send them what waits."""
+        pending = self.pending
+        await trio.sleep_until(self._changed_at + PAUSE_SECONDS)
+        self._changed_at = trio.current_time()
+        members = list(pending.ensemble)
+        for position, bookie in found.items():
+            members[position] = bookie
+        try:
+            await self._record(pending.first_affected, tuple(members))
+        except BrokerError as error:
+            self.end(error)
+        if self._over:
+            return
+        self._services.connections.begin()
+        for add, position in pending.replace(found):
+            self._send_again(add, position)
+        self._services.connections.settle()
 
     def _send_again(self, pending: PendingAdd, position: int) -> None:
         bookie = self.pending.ensemble[position]
@@ -163,14 +181,15 @@ class EnsembleAdds:
         answered = partial(self._answered, pending, position, bookie)
         self._services.connections.to(bookie).add(pending.run, frames, answered)
 
-    def _go_on_without(self, positions: list[int]) -> None:
-        failed = ", ".join(self.pending.failed[position] for position in positions)
+    def _does_without(self, failed: Mapping[int, str]) -> bool:
+        """Go on without these bookies, if each entry has its ack quorum all the same."""
         self._services.connections.begin()
-        if self.pending.do_without(positions):
-            log.warning("no bookie can take the place of %s: going on without", failed)
-        else:
-            self.end(StorageFailed(f"no bookie can take the place of {failed}, and it is needed"))
+        done = self.pending.do_without(list(failed))
+        if done:
+            names = ", ".join(failed.values())
+            log.warning("no bookie can take the place of %s: going on without", names)
         self._services.connections.settle()
+        return done
 
     def end(self, error: BrokerError) -> None:
         """Have nothing more stored; what is pending fails."""

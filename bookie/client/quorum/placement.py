@@ -66,7 +66,12 @@ class Placement:
         return tuple(members)
 
     def substitutes(
-        self, ensemble: Sequence[str], failed: Mapping[int, str], striping: Striping
+        self,
+        ensemble: Sequence[str],
+        failed: Mapping[int, str],
+        striping: Striping,
+        *,
+        suspects_too: bool = False,
     ) -> Mapping[int, str]:
         """Bookies in the place of failed ones, by position, for as many as there are."""
         members, found = list(ensemble), {}
@@ -74,7 +79,7 @@ class Placement:
             avoided = self._racks_avoided(members, position, striping)
             # Failed ones are in `ensemble`: they are not chosen for each other.
             chosen = self._choose([*members, *ensemble], self._rack_of(bookie), avoided)
-            if chosen is not None:
+            if chosen is not None and (suspects_too or not self.is_suspect(chosen)):
                 members[position] = found[position] = chosen
         return found
 

@@ -85,8 +85,9 @@ class ClusterLedgerStore:
         return self._services.congested
 
     def writable(self) -> bool:
-        """Whether enough bookies take writes."""
-        return self._services.placement.has_enough(self._settings.striping.ensemble)
+        """Whether enough bookies take writes for a new ledger; those that are open go on anyway."""
+        enough = self._services.placement.has_enough(self._settings.striping.ensemble)
+        return enough or bool(self._writers)
 
     def bookies_changed(self) -> None:
         """There are other bookies than before."""

@@ -103,8 +103,9 @@ class QuorumWriter:
     ) -> int:
         assert payloads, "a run has at least one entry"
         first = self._next
-        if self._error is not None:
-            self._refuse(done, self._error)
+        if self._error is not None or self._refused:
+            # Nothing is stored behind a run that was refused, until its caller knows that.
+            self._refuse(done, self._error or self._refused[-1][2])
             return first
         if self._services.refuses:
             self._refuse(done, Overloaded("too much waits for the bookies"))

@@ -108,10 +108,13 @@ def test_a_refused_run_is_told_in_its_turn_and_uses_no_id(bench):
     bench.link.refusal = None
     assert bench.append(b"c", name=3) == 1
     bench.link.ack()
-    assert [name for name, _ in bench.results] == [1, 2]
-    assert isinstance(bench.results[1][1], Overloaded)
+    assert [name for name, _ in bench.results] == [1, 2, 3]
+    assert all(isinstance(error, Overloaded) for _, error in bench.results[1:]), (
+        "nothing is stored behind a refused run before its caller knows"
+    )
+    assert bench.append(b"d", name=4) == 1
     bench.link.ack()
-    assert bench.results[2] == (3, None)
+    assert bench.results[3] == (4, None)
 
 
 @pytest.mark.parametrize("error", [StorageFull("full"), Fenced("fenced")])
@@ -151,10 +154,11 @@ def test_long_runs_go_in_pieces_and_are_told_once(bench):
 
 def test_an_entry_may_be_too_large(bench):
     bench.append(b"x" * 17_000_000)
-    bench.append(b"next")
+    bench.append(b"behind it")
     bench.turn()
-    assert len(bench.results) == 1
-    assert isinstance(bench.results[0][1], Invalid)
+    assert [type(error) for _, error in bench.results] == [Invalid] * 2
+    assert not bench.link.runs
+    bench.append(b"next")
     assert len(bench.link.runs) == 1
 
 

@@ -214,6 +214,26 @@ async def test_a_bookie_that_answers_others_is_not_given_up():
         assert (await read.result()).status is Status.NO_ENTRY
 
 
+async def test_a_bookie_that_takes_too_little_is_given_up():
+    """It answers now and then, so that it is not silent; but what waits for it must not pile up."""
+    async with scene(answer_seconds=0.5, expire_seconds=0.05) as one:
+        adds = [one.add(i, bytes(1_000_000)) for i in range(30)]
+        peer = await one.peer()
+        head, _ = await peer.hear()
+        await trio.sleep(0.3)
+        await peer.say(version2.pack_response(head, Added(Status.OK, 1, 0)))
+        assert await adds[0].result() is Status.OK
+        for add in adds[1:]:
+            with pytest.raises(StorageFailed):
+                await add.result()
+        count = 1
+        with pytest.raises(EOFError):
+            while True:
+                await peer.frame()
+                count += 1
+        assert count < 30
+
+
 async def test_too_many_bytes_to_one_bookie_are_refused():
     async with scene(adds_bytes_max=1000) as one:
         waits = one.add(0, b"a" * 900)

@@ -28,7 +28,7 @@ from magnetar.core.link.loop import Link
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.metadata import overwrite, remove
 
-QUICK = ConnectionSettings(answer_seconds=0.5, expire_seconds=0.02)
+QUICK = ConnectionSettings(answer_seconds=3.0, expire_seconds=0.02)
 
 
 class ServingBookie:

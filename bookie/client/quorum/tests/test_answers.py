@@ -71,7 +71,8 @@ async def test_who_is_asked_and_when(nursery, autojump_clock, plans, result, ask
     [
         ({"a": (0, Status.NO_ENTRY), "b": (0, Status.NO_LEDGER)}, EntryNotFound),
         ({"a": (0, Status.NO_ENTRY), "b": (0, Status.IO_ERROR)}, StorageFailed),
-        ({"bad": (0, Status.OK), "b": (0, Status.IO_ERROR)}, Corrupted),
+        ({"bad": (0, Status.OK), "b": (0, Status.NO_ENTRY)}, Corrupted),
+        ({"bad": (0, Status.OK), "b": (0, Status.IO_ERROR)}, StorageFailed),
         ({"a": (5, Status.NO_ENTRY), "b": (0, Status.NO_ENTRY)}, EntryNotFound),
     ],
 )

@@ -78,3 +78,10 @@ def test_failed_bookies_do_not_replace_each_other_and_some_may_stay() -> None:
     found = some.substitutes("abc", {0: "a", 2: "c"}, Striping(3, 2, 2))
     assert found == {0: "x"}
     assert placement(on_one("abc")).substitutes("abc", {0: "a"}, Striping(3, 2, 2)) == {}
+
+
+def test_a_suspect_is_a_substitute_only_if_asked_for() -> None:
+    suspicious = placement(on_one("abcd"), suspects="d")
+    striping = Striping(3, 3, 2)
+    assert suspicious.substitutes("abc", {0: "a"}, striping) == {}
+    assert suspicious.substitutes("abc", {0: "a"}, striping, suspects_too=True) == {0: "d"}

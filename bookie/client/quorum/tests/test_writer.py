@@ -36,6 +36,10 @@ async def test_an_entry_may_be_too_large(cluster):
         writer.append([bytes(PAYLOAD_BYTES_MAX + 1)], outcome)
         (error,) = await outcome.wait()
         assert isinstance(error, Invalid)
+        both = Outcome(2)
+        writer.append([bytes(PAYLOAD_BYTES_MAX + 1)], both)
+        assert writer.append([b"behind it"], both) == 0
+        assert [type(error) for error in await both.wait()] == [Invalid] * 2
         assert await append(writer, bytes(PAYLOAD_BYTES_MAX)) == 0
         assert await writer.read(0, 0, 1) == [bytes(PAYLOAD_BYTES_MAX)]
 
