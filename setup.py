@@ -40,6 +40,7 @@ TWINS = [
 ]
 
 HOT = [
+    "bookie.client.refused_runs",
     "bookie.client.writer",
     "bookie.format.entries",
     "bookie.server.bookie",

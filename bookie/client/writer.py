@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.link import BookieLink
 from magnetar.bookie.client.reader import Reader
+from magnetar.bookie.client.refused_runs import RefusedRuns
 from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, Overloaded
@@ -52,8 +53,7 @@ class Writer:
         self._length_confirmed = 0
         self._in_flight: deque[tuple[int, int, Done | None]] = deque()
         """Last entry id, payload bytes and callback of each run, in order."""
-        self._refused: deque[tuple[int, Done, BrokerError]] = deque()
-        """Refused runs, to be reported after the runs up to this entry id."""
+        self._refused = RefusedRuns()
         self._error: BrokerError | None = None
         self._reader = Reader(ledger_id, link, lambda: self._last_confirmed)
 
@@ -85,9 +85,9 @@ class Writer:
     ) -> int:
         assert payloads, "a run has at least one entry"
         first = self._next
-        if self._error is not None or self._refused:
-            # Nothing is stored behind a run that was refused, until its caller knows that.
-            self._refuse(done, self._error or self._refused[-1][2])
+        refusal = self._error or self._refused.error
+        if refusal is not None:
+            self._refuse(done, refusal)
             return first
         size = sum(map(len, payloads))
         if headers is not None:
@@ -164,19 +164,16 @@ class Writer:
             self._error = error
         if done is not None:
             done(error)
-        if self._refused:
-            self._fail_refused()
+        if self._refused.error is not None:
+            self._report_refused()
 
     def _refuse(self, done: Done, error: BrokerError) -> None:
-        """Fail a run in its turn, and not from within `append`."""
-        self._refused.append((self._next - 1, done, error))
-        self._call_soon(self._fail_refused)
+        self._refused.add(self._next - 1, done, error)
+        self._call_soon(self._report_refused)
 
-    def _fail_refused(self) -> None:
+    def _report_refused(self) -> None:
         oldest = self._in_flight[0][0] if self._in_flight else self._next
-        while self._refused and self._refused[0][0] < oldest:
-            _, done, error = self._refused.popleft()
-            done(error)
+        self._refused.report(oldest - 1)
 
     # -- closing ------------------------------------------------------------------------------
 
@@ -189,7 +186,7 @@ class Writer:
         for _, _, done in in_flight:
             if done is not None:
                 done(self._error)
-        self._fail_refused()
+        self._report_refused()
 
         def seal(ledger: LedgerMetadata) -> bool:
             if ledger.state == ledger_metadata.CLOSED:

@@ -11,7 +11,6 @@ fails with the same error; a refused run uses up no entry id.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -22,6 +21,7 @@ from magnetar.bookie.client.quorum.ledger_view import Ensemble, LedgerView, put_
 from magnetar.bookie.client.quorum.pending_adds import PendingAdds
 from magnetar.bookie.client.quorum.reader import QuorumReader
 from magnetar.bookie.client.quorum.settings import QuorumSettings
+from magnetar.bookie.client.refused_runs import RefusedRuns
 from magnetar.bookie.client.writer import RUN_BYTES_MAX
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.format import entries, ledger_metadata
@@ -59,8 +59,7 @@ class QuorumWriter:
         self._length = 0
         self._reported = -1
         """The last entry of the last run that was reported, whether it is stored or has failed."""
-        self._refused: deque[tuple[int, Done, BrokerError]] = deque()
-        """Refused runs, to be reported after the runs up to this entry id."""
+        self._refused = RefusedRuns()
         self._error: BrokerError | None = None
         self._reader = QuorumReader(
             view, services, settings, lambda: self._pending.last_confirmed, self._refresh
@@ -103,9 +102,9 @@ class QuorumWriter:
     ) -> int:
         assert payloads, "a run has at least one entry"
         first = self._next
-        if self._error is not None or self._refused:
-            # Nothing is stored behind a run that was refused, until its caller knows that.
-            self._refuse(done, self._error or self._refused[-1][2])
+        refusal = self._error or self._refused.error
+        if refusal is not None:
+            self._refuse(done, refusal)
             return first
         if self._services.refuses:
             self._refuse(done, Overloaded("too much waits for the bookies"))
@@ -161,18 +160,15 @@ class QuorumWriter:
         self._services.unconfirmed_bytes -= size
         if done is not None:
             done(error)
-        if self._refused:
-            self._fail_refused()
+        if self._refused.error is not None:
+            self._report_refused()
 
     def _refuse(self, done: Done, error: BrokerError) -> None:
-        """Fail a run in its turn, and not from within `append`."""
-        self._refused.append((self._next - 1, done, error))
-        self._services.connections.call_soon(self._fail_refused)
+        self._refused.add(self._next - 1, done, error)
+        self._services.connections.call_soon(self._report_refused)
 
-    def _fail_refused(self) -> None:
-        while self._refused and self._refused[0][0] <= self._reported:
-            _, done, error = self._refused.popleft()
-            done(error)
+    def _report_refused(self) -> None:
+        self._refused.report(self._reported)
 
     def _ended(self, error: BrokerError) -> None:
         """Nothing is stored any more."""
@@ -219,7 +215,7 @@ class QuorumWriter:
 
     async def close(self) -> LedgerInfo:
         self._adds.end(Fenced(f"ledger {self.ledger_id} is closed"))
-        self._fail_refused()
+        self._report_refused()
         last, length = self._pending.last_confirmed, self._pending.length_confirmed
         self._next, self._length = last + 1, length
 
