@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
 
 import trio
 
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.cluster.following import Following
 from magnetar.bookie.format import service_info
 from magnetar.bookie.format.service_info import READ_ONLY, ServiceInfo
-from magnetar.core.kernel.errors import Corrupted, StorageFailed
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.metadata_store import MetadataStore
 
-RETRY_SECONDS: Final = 1.0
 log = logging.getLogger(__name__)
 Infos = Mapping[str, ServiceInfo]
 
@@ -38,33 +37,20 @@ class Bookies:
         self._tell = changed
         self._infos: dict[str, ServiceInfo | None] = {}
         """What was read at each path; None if it makes no sense."""
-        self._changed = trio.Event()
+        self._following = Following(
+            store, self._available, self._read, "the list of bookies", self._forget
+        )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Read the lists, and again whenever they change, until it is cancelled."""
-        end = self._store.watch(self._available, self._heard)
-        try:
-            await self._read()
-            task_status.started()
-            while True:
-                await self._changed.wait()
-                try:
-                    await self._read()
-                except StorageFailed as error:
-                    log.warning("the list of bookies cannot be read: %s", error)
-                    self._changed.set()
-                    await trio.sleep(RETRY_SECONDS)
-        finally:
-            end()
+        await self._following.run(task_status=task_status)
 
-    def _heard(self, path: str) -> None:
+    def _forget(self, path: str) -> None:
         if path in (self._available, self._read_only):
             self._infos.clear()
         self._infos.pop(path, None)
-        self._changed.set()
 
     async def _read(self) -> None:
-        self._changed = trio.Event()
         writable = await self._below(self._available)
         read_only = await self._below(self._read_only)
         if (writable, read_only) != (self.writable, self.read_only):
@@ -90,6 +76,6 @@ class Bookies:
         except Corrupted as error:
             log.warning("bookie %s is left out: %s", bookie_id, error)
             info = None
-        if not self._changed.is_set():  # else it may have been this one
+        if not self._following.has_changed:  # else it may have been this one
             self._infos[path] = info
         return info

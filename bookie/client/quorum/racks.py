@@ -19,11 +19,10 @@ import msgspec
 import trio
 
 from magnetar.bookie.client.quorum.placement import DEFAULT_RACK
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.bookie.cluster.following import Following
 from magnetar.core.ports.metadata_store import MetadataStore
 
 PATH: Final = "/bookies"
-RETRY_SECONDS: Final = 1.0
 log = logging.getLogger(__name__)
 
 
@@ -49,33 +48,16 @@ class Racks:
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._racks: Mapping[str, str] = {}
-        self._changed = trio.Event()
+        self._following = Following(store, PATH, self._read, "the racks of bookies")
 
     def rack_of(self, bookie_id: str) -> str:
         return self._racks.get(bookie_id, DEFAULT_RACK)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Read them, and again whenever they change, until it is cancelled."""
-        end = self._store.watch(PATH, self._heard)
-        try:
-            await self._read()
-            task_status.started()
-            while True:
-                await self._changed.wait()
-                try:
-                    await self._read()
-                except StorageFailed as error:
-                    log.warning("the racks of bookies cannot be read: %s", error)
-                    self._changed.set()
-                    await trio.sleep(RETRY_SECONDS)
-        finally:
-            end()
-
-    def _heard(self, path: str) -> None:
-        self._changed.set()
+        await self._following.run(task_status=task_status)
 
     async def _read(self) -> None:
-        self._changed = trio.Event()
         found = await self._store.get(PATH)
         try:
             self._racks = decode(found.value) if found is not None and found.value else {}
