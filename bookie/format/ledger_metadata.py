@@ -130,6 +130,13 @@ def owner(metadata: LedgerMetadata) -> str:
     return "nobody known"
 
 
+def ack_quorum(metadata: LedgerMetadata) -> int:
+    """Of a ledger; one that does not say it is from before there was one, and waits for all."""
+    if metadata.HasField("ackQuorumSize"):
+        return metadata.ackQuorumSize
+    return metadata.quorumSize
+
+
 def info(ledger_id: int, metadata: LedgerMetadata) -> LedgerInfo:
     return LedgerInfo(
         ledger_id=ledger_id,

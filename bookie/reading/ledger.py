@@ -29,7 +29,7 @@ class ReadableLedger:
             metadata, _ = ledger_metadata.decode(metadata)
         self.ledger_id = ledger_id
         self.metadata = metadata
-        ack = metadata.ackQuorumSize if metadata.HasField("ackQuorumSize") else metadata.quorumSize
+        ack = ledger_metadata.ack_quorum(metadata)
         self.striping = Striping(metadata.ensembleSize, metadata.quorumSize, ack)
         self.digest = digest_type(
             metadata.digestType, metadata.password if password is None else password

@@ -14,6 +14,7 @@ from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
     from magnetar.bookie.cluster.cluster import BookKeeperCluster
+    from magnetar.bookie.format import ledger_metadata
     from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
     from magnetar.bookie.reading.read_handle import ReadHandle
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
@@ -78,15 +79,14 @@ def _described(ledger_id: int, metadata: "LedgerMetadata") -> dict[str, Any]:
     """What metadata say, but for the password."""
     from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 
-    write = metadata.quorumSize
     return {
         "ledger": ledger_id,
         "state": LedgerMetadata.State.Name(metadata.state),
         "last_entry": metadata.lastEntryId,
         "length": metadata.length,
         "ensemble": metadata.ensembleSize,
-        "write_quorum": write,
-        "ack_quorum": metadata.ackQuorumSize if metadata.HasField("ackQuorumSize") else write,
+        "write_quorum": metadata.quorumSize,
+        "ack_quorum": ledger_metadata.ack_quorum(metadata),
         "digest": LedgerMetadata.DigestType.Name(metadata.digestType),
         "created_ms": metadata.ctime,
         "segments": [

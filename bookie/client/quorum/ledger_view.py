@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from magnetar.bookie.client.quorum.striping import Striping
-from magnetar.bookie.format import digests
+from magnetar.bookie.format import digests, ledger_metadata
 from magnetar.bookie.format.entries import DigestHeader
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.errors import Corrupted
@@ -16,8 +16,8 @@ Ensemble = tuple[str, ...]
 
 
 def striping_of(ledger: LedgerMetadata) -> Striping:
-    """The sizes; a ledger without an ack quorum is from before there was one."""
-    ack = ledger.ackQuorumSize if ledger.HasField("ackQuorumSize") else ledger.quorumSize
+    """The sizes, which are checked."""
+    ack = ledger_metadata.ack_quorum(ledger)
     striping = Striping(ledger.ensembleSize, ledger.quorumSize, ack)
     try:
         striping.check()

@@ -60,3 +60,10 @@ def test_nonsense(data, error):
 def test_any_properties(properties):
     data = ledger_metadata.encode(ledger_metadata.fresh(("a",), (1, 1), properties, 0, 0))
     assert ledger_metadata.info(1, ledger_metadata.decode(data)[0]).properties == properties
+
+
+def test_a_ledger_without_an_ack_quorum_waits_for_its_write_quorum():
+    fresh = ledger_metadata.fresh(("a", "b", "c"), (3, 2), {}, 1, 1)
+    assert ledger_metadata.ack_quorum(fresh) == 2
+    fresh.ClearField("ackQuorumSize")
+    assert ledger_metadata.ack_quorum(fresh) == 3
