@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from interop_tests.bookkeeper.apache import ApacheBookie
-from interop_tests.bookkeeper.cluster import MAGNETAR, Bookie, driver
+from interop_tests.bookkeeper.cluster import MAGNETAR, Bookie
 from interop_tests.bookkeeper.zookeeper import ZooKeeper
 from interop_tests.driver import Driver, SceneError
 from magnetar.bookie.cluster.formatting import initialize_cluster
@@ -74,12 +74,6 @@ class Cluster:
     def bookie(self, folder: Path, *more: str) -> Bookie:
         folder.mkdir(exist_ok=True)
         return Bookie(folder, "--metadata-uri", self.uri, *SESSION, *more)
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("java")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

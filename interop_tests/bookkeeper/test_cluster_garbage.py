@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from interop_tests.bookkeeper.cluster import Bookie, driver
+from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.cut import Cutter
 from interop_tests.bookkeeper.test_cluster_bookies import Cluster, texts
-from interop_tests.driver import Driver
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 EAGER = {
@@ -22,12 +21,6 @@ EAGER = {
     "MAGNETAR_STORAGE_MINOR_COMPACTION_INTERVAL_SECONDS": "0.2",
 }
 KIB = {"count": 1_000, "size": 1024}
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("java")) as started:
-        yield started
 
 
 @pytest.fixture

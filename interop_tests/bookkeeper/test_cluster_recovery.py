@@ -10,17 +10,9 @@ from contextlib import ExitStack
 import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
-from interop_tests.bookkeeper.cluster import driver
 from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
-from interop_tests.driver import Driver
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("java")) as started:
-        yield started
 
 
 @pytest.fixture
