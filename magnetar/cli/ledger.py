@@ -14,7 +14,6 @@ from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
     from magnetar.bookie.cluster.cluster import BookKeeperCluster
-    from magnetar.bookie.format import ledger_metadata
     from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
     from magnetar.bookie.reading.read_handle import ReadHandle
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
@@ -77,6 +76,7 @@ def _metadata(ledger_id: int, metadata_uri: str, as_json: bool) -> None:
 
 def _described(ledger_id: int, metadata: "LedgerMetadata") -> dict[str, Any]:
     """What metadata say, but for the password."""
+    from magnetar.bookie.format import ledger_metadata
     from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 
     return {
