@@ -47,6 +47,8 @@ async def open_auto_recovery(
 ) -> AsyncIterator[AutoRecovery]:
     """Audit and repair while the block lasts. `bookie_id` is our name in votes and locks."""
     counters, auditors = ReplicationCounters(), list[Auditor]()
+    marks = UnderReplication(metadata, cluster)
+    await marks.prepare()
 
     def bookies_changed() -> None:
         for auditor in auditors:
@@ -55,8 +57,6 @@ async def open_auto_recovery(
     async with open_cluster_client(
         metadata, cluster, machine, quorum or QuorumSettings(), None, bookies_changed
     ) as client:
-        marks = UnderReplication(metadata, cluster)
-        await marks.prepare()
         clock = machine.clock
         audits = Audits(client, marks, clock, counters, settings.ledgers_at_once)
         auditor = Auditor(client, marks, audits, clock, settings)
