@@ -128,7 +128,7 @@ async def in_cluster(
         address = parse(options.metadata_uri)
         async with open_zookeeper(address, options.zk_timeout_seconds) as store:
             with explained(joining):  # once more, since the store has a nursery
-                cluster = await clusters.find(store, address.ledgers, address.layout)
+                cluster = await clusters.join(store, address.ledgers, address.layout)
                 member = Membership(store, cluster, bookie_id)
                 await member.check(machine.threads, directories)
             registration = member.registration(info, options.zk_timeout_seconds)

@@ -109,11 +109,15 @@ async def serve(
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
                 nursery.start_soon(_tell_mode, registrar, services)
-                await nursery.start(_registered, registrar)
-                if options.with_recovery:
+                async with trio.open_nursery() as starting:
+                    starting.start_soon(_end_at, stop, registrar)
+                    await nursery.start(_registered, registrar)
+                    starting.cancel_scope.cancel()
+                if options.with_recovery and not stop.is_set():
                     await nursery.start(recovery_server.run, _recovery(options, bookie.bookie_id))
                 nursery.start_soon(memory.give_back_what_is_not_needed)
-                ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
+                if not stop.is_set():
+                    ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
                 await stop.wait()
                 await registrar.end()
                 link.stop_reading()
@@ -186,6 +190,12 @@ async def _registered(
 ) -> None:
     with explained("this bookie cannot run"):
         await registrar.run(task_status=task_status)
+
+
+async def _end_at(stop: trio.Event, registrar: Registrar) -> None:
+    """Have a stop end the wait for the former session of a bookie that was killed."""
+    await stop.wait()
+    await registrar.end()
 
 
 @asynccontextmanager
