@@ -45,6 +45,9 @@ class BookieOptions(Struct, frozen=True):
     journal_dir: str = ""
     ledger_dir: str = ""
     """Directories on other disks; by default both are below the data directory."""
+    with_recovery: bool = False
+    """Whether the cluster's ledgers are repaired by this process too (`autoRecoveryDaemonEnabled`).
+    """
 
 
 class Registrar(Protocol):

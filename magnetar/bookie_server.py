@@ -20,9 +20,11 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
+from magnetar import recovery_server
 from magnetar.bookie.format import service_info
 from magnetar.bookie.format.service_info import BookieEndpoint, ServiceInfo
 from magnetar.bookie.machine.system import system_machine
+from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.requests.front import BookieFront
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.requests.services import BookieServices
@@ -111,6 +113,8 @@ async def serve(
                     starting.start_soon(_end_at, stop, registrar)
                     await nursery.start(_registered, registrar)
                     starting.cancel_scope.cancel()
+                if options.with_recovery and not stop.is_set():
+                    await nursery.start(recovery_server.run, _recovery(options, bookie.bookie_id))
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 if not stop.is_set():
                     ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
@@ -119,6 +123,13 @@ async def serve(
                 link.stop_reading()
                 await link.stop()
                 nursery.cancel_scope.cancel()
+
+
+def _recovery(options: BookieOptions, bookie_id: str) -> recovery_server.RecoveryOptions:
+    """Of the cluster that the bookie is in, beside it."""
+    return recovery_server.RecoveryOptions(
+        options.metadata_uri, RecoverySettings(), options.zk_timeout_seconds, bookie_id
+    )
 
 
 def _doors(options: BookieOptions, settings: Settings) -> dict[str, Door]:

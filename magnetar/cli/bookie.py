@@ -32,6 +32,8 @@ def _run(
         return
     if "," in options["ledger_dirs"]:
         raise OperatorError("--ledger-dirs is not there yet for more than one directory")
+    if options["with_recovery"] and not options["metadata_uri"]:
+        raise OperatorError("--with-recovery is for a bookie of a cluster: say which")
     from functools import partial
 
     from magnetar import bookie_identity, bookie_server, server
@@ -45,6 +47,7 @@ def _run(
         options.pop("http_port"),
         options["journal_dir"],
         options["ledger_dirs"],
+        options["with_recovery"],
     )
     serve = partial(bookie_server.serve, chosen)
     context.exit(server.run(settings, config=config or "", serve=serve))
@@ -69,6 +72,8 @@ def _run_options() -> list[click.Parameter]:
                      help="Directory of the journal; by default in the data directory."),
         click.Option(["--ledger-dirs"], default="", metavar="DIR",
                      help="Directory of entry logs and index; by default in the data directory."),
+        click.Option(["--with-recovery"], is_flag=True,
+                     help="Repair ledgers of the cluster as well, like `magnetar recovery`."),
     ]  # fmt: skip
 
 

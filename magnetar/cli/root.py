@@ -8,6 +8,7 @@ from magnetar.cli.config import config
 from magnetar.cli.gateway import gateway
 from magnetar.cli.ledger import ledger
 from magnetar.cli.metadata import metadata
+from magnetar.cli.recovery import recovery
 from magnetar.cli.standalone import standalone
 
 
@@ -58,6 +59,7 @@ def _print_version() -> None:
 
 root.add_command(standalone)
 root.add_command(gateway)
+root.add_command(recovery)
 root.add_command(config)
 root.add_command(metadata)
 for _command in (

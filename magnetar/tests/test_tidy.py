@@ -79,6 +79,7 @@ COVERED_ELSEWHERE = {
     "magnetar/cli/bookie_cluster.py": "interop_tests/bookkeeper/test_tools.py",
     "magnetar/cli/cluster_metadata.py": "interop_tests/bookkeeper/test_tools.py",
     "magnetar/cli/ledger.py": "interop_tests/bookkeeper/test_tools.py",
+    "magnetar/cli/recovery.py": "interop_tests/bookkeeper/test_recovery.py",
     "magnetar/cli/gateway.py": "interop_tests/bookkeeper/test_gateway.py",
     "magnetar/gateway_server.py": "interop_tests/bookkeeper/test_gateway.py",
     "magnetar/storage/cluster.py": "interop_tests/bookkeeper/test_gateway.py",

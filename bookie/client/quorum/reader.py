@@ -101,6 +101,20 @@ class QuorumReader:
         ensemble, _ = self._view.segment_of(entry_id)
         return await self._entry(ensemble, entry_id)
 
+    async def read_entries(self, entry_ids: Sequence[int]) -> list[bytes]:
+        """Entries of one segment as they are stored, at the same time; all, or an error."""
+        ensemble, _ = self._view.segment_of(entry_ids[0])
+
+        def keep(entry_id: int, entry: bytes) -> bytes:
+            self._view.open_entry(entry_id, entry)
+            return entry
+
+        found = await self._read_some(ensemble, entry_ids, keep)
+        for entry in found:
+            if isinstance(entry, BrokerError):
+                raise entry
+        return [entry for entry in found if isinstance(entry, bytes)]
+
     async def _read_one(self, ensemble: Ensemble, entry_id: int) -> bytes:
         return self._view.open_entry(entry_id, await self._entry(ensemble, entry_id))
 
@@ -183,7 +197,8 @@ class QuorumReader:
         payloads: list[bytes] = []
         total, count = 0, READS_AT_ONCE_MIN
         while first <= last and total < bytes_max:
-            found = await self._read_some(ensemble, first, min(last, first + count - 1))
+            ids = range(first, min(last, first + count - 1) + 1)
+            found = await self._read_some(ensemble, ids, self._view.open_entry)
             for payload in found:
                 if isinstance(payload, BrokerError):
                     if payloads:
@@ -199,15 +214,19 @@ class QuorumReader:
         return payloads
 
     async def _read_some(
-        self, ensemble: Ensemble, first: int, last: int
+        self,
+        ensemble: Ensemble,
+        entry_ids: Sequence[int],
+        opened: Callable[[int, bytes], bytes],
     ) -> list[bytes | BrokerError]:
-        """Entries that are asked for at the same time, or why they cannot be read.
+        """What `opened` makes of entries that are asked for at the same time, or why they cannot be
+        read. It raises `Corrupted` for one that is not intact.
 
         One bookie is asked for each, all together; for what is missing then, the others are.
         """
         found: dict[int, bytes | BrokerError] = {}
         answers = Answers(self._services.connections)
-        for entry_id in range(first, last + 1):
+        for entry_id in entry_ids:
             (bookie, *_) = self._well_first(self._write_set(ensemble, entry_id))
             answers.ask(entry_id, bookie, Read(self.ledger_id, entry_id))
         with trio.move_on_after(self._settings.speculative_read_seconds):
@@ -215,16 +234,16 @@ class QuorumReader:
                 entry_id, response = await answers.next()
                 if isinstance(response, ReadEntry):
                     with suppress(Corrupted):
-                        found[entry_id] = self._view.open_entry(entry_id, response.entry or b"")
+                        found[entry_id] = opened(entry_id, response.entry or b"")
 
         async def read(entry_id: int) -> None:
             try:
-                found[entry_id] = await self._read_one(ensemble, entry_id)
+                found[entry_id] = opened(entry_id, await self._entry(ensemble, entry_id))
             except BrokerError as error:
                 found[entry_id] = error
 
         async with trio.open_nursery() as nursery:
-            for entry_id in range(first, last + 1):
+            for entry_id in entry_ids:
                 if entry_id not in found:
                     nursery.start_soon(read, entry_id)
-        return [found[entry_id] for entry_id in range(first, last + 1)]
+        return [found[entry_id] for entry_id in entry_ids]

@@ -45,6 +45,8 @@ class Random(Choice, Protocol):
 
     def getrandbits(self, count: int, /) -> int: ...
 
+    def shuffle(self, names: list[str], /) -> None: ...
+
 
 class ClientMachine(Struct, frozen=True):
     """What the client runs on, so that a simulator can replace it."""
@@ -161,18 +163,27 @@ class ClusterLedgerStore:
         await self._ledgers.delete(ledger_id)
 
 
+class ClusterClient(Struct, frozen=True):
+    """What every client of a cluster needs, whether it writes ledgers or repairs them."""
+
+    services: ClientServices
+    bookies: Bookies
+    ledgers: ClusterLedgers
+    settings: QuorumSettings
+
+
 @asynccontextmanager
-async def open_cluster_ledgers(
+async def open_cluster_client(
     metadata: MetadataStore,
     cluster: BookKeeperCluster,
     machine: ClientMachine,
     settings: QuorumSettings,
     connection_settings: ConnectionSettings | None = None,
-) -> AsyncIterator[ClusterLedgerStore]:
-    """The LedgerStore of a cluster, for as long as the block lasts."""
-    settings.striping.check()
+    bookies_changed: Callable[[], None] = lambda: None,
+) -> AsyncIterator[ClusterClient]:
+    """Follow a cluster, and keep connections, for as long as the block lasts."""
     async with trio.open_nursery() as nursery:
-        bookies = Bookies(metadata, cluster, lambda: store.bookies_changed())
+        bookies = Bookies(metadata, cluster, bookies_changed)
         racks = Racks(metadata)
         connections = Connections(
             machine.network,
@@ -189,15 +200,38 @@ async def open_cluster_ledgers(
             settings.racks_per_write_quorum_min,
         )
         services = ClientServices(connections, placement, nursery, settings.unconfirmed_bytes_max)
-        ids, ledgers = LedgerIdGenerator(metadata, cluster), ClusterLedgers(metadata, cluster)
-        store = ClusterLedgerStore(services, ledgers, ids, machine, settings)
+        client = ClusterClient(services, bookies, ClusterLedgers(metadata, cluster), settings)
         await nursery.start(bookies.run)
         await nursery.start(racks.run)
         nursery.start_soon(connections.run)
         try:
-            yield store
+            yield client
         finally:
             nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_cluster_ledgers(
+    metadata: MetadataStore,
+    cluster: BookKeeperCluster,
+    machine: ClientMachine,
+    settings: QuorumSettings,
+    connection_settings: ConnectionSettings | None = None,
+) -> AsyncIterator[ClusterLedgerStore]:
+    """The LedgerStore of a cluster, for as long as the block lasts."""
+    settings.striping.check()
+    stores: list[ClusterLedgerStore] = []
+
+    def changed() -> None:
+        for store in stores:
+            store.bookies_changed()
+
+    async with open_cluster_client(
+        metadata, cluster, machine, settings, connection_settings, changed
+    ) as client:
+        ids = LedgerIdGenerator(metadata, cluster)
+        stores.append(ClusterLedgerStore(client.services, client.ledgers, ids, machine, settings))
+        yield stores[0]
 
 
 def _address_of(bookies: Bookies) -> Callable[[str], tuple[str, int]]:
