@@ -2,7 +2,9 @@
 outlives bookies that are killed, the broker itself, and a stop of everything.
 """
 
+import json
 import threading
+import urllib.error
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Self
@@ -16,6 +18,13 @@ from interop_tests.bookkeeper.test_cluster_garbage import EAGER, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
 KIB = b"x" * 1024
+TOPICS = "persistent/public/default"
+
+
+class Reading(pulsar.schema.Record):
+    """What a sensor says."""
+
+    value = pulsar.schema.Integer()
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +108,33 @@ def read(client: pulsar.Client, topic: str, last: int) -> list[int]:
 
 
 def ledgers(broker: PulsarBroker, topic: str) -> list[int]:
-    found = broker.admin("GET", f"persistent/public/default/{topic}/internalStats")
+    found = broker.admin("GET", f"{TOPICS}/{topic}/internalStats")
     return [one["ledgerId"] for one in found["ledgers"]]
+
+
+def log_bytes(bookie: Bookie) -> int:
+    """Of a bookie's entry logs."""
+    found = (bookie.directory / "data/bookie/ledgers/current").glob("*.log")
+    return sum(log.stat().st_size for log in found)
+
+
+def test_the_space_of_a_deleted_topic_comes_back(broker, bookies, connect, topic) -> None:
+    """The first test: logs of which half is in use are kept, whoever uses it."""
+
+    def held() -> int:
+        return sum(map(log_bytes, bookies))
+
+    client = connect(broker.url)
+    client.subscribe(topic, "or its ledgers would be trimmed")
+    with Publisher(client, topic) as publisher:
+        publisher.wait(4_000)
+    assert publisher.failed == []
+    wait_until(lambda: held() > 2 * 4_000 * len(KIB))
+    client.close()
+    broker.admin("DELETE", f"{TOPICS}/{topic}?force=true")
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        broker.admin("GET", f"{TOPICS}/{topic}/stats")
+    wait_until(lambda: held() < 2_000 * len(KIB))
 
 
 def test_what_was_acknowledged_outlives_everything(broker, bookies, connect, topic) -> None:
@@ -138,3 +172,34 @@ def test_what_was_acknowledged_outlives_everything(broker, bookies, connect, top
     with Publisher(client, topic) as again:
         again.wait(100)
     assert again.failed == []
+
+
+def test_schemas_compacted_topics_and_cursors_are_kept_too(broker, bookies, connect, topic) -> None:
+    """Each is a ledger that the broker writes on its own, beside those of messages."""
+    client = connect(broker.url)
+    producer = client.create_producer(topic, schema=pulsar.schema.JsonSchema(Reading))
+    first = client.subscribe(topic, "first", schema=pulsar.schema.JsonSchema(Reading))
+    for value in range(300):
+        producer.send(Reading(value=value), partition_key=str(value % 3))
+    for value in range(200):
+        message = first.receive(30_000)
+        assert message.value().value == value
+        if value % 2:
+            first.acknowledge(message)
+    broker.admin("PUT", f"{TOPICS}/{topic}/compaction")
+    status = f"{TOPICS}/{topic}/compaction"
+    wait_until(lambda: broker.admin("GET", status)["status"] == "SUCCESS")
+    client.close()
+    broker.stop()
+    for bookie in bookies:
+        assert bookie.stop() == 0
+        bookie.start()
+    broker.start()
+    client = connect(broker.url)
+    assert broker.admin("GET", f"schemas/public/default/{topic}/schema")["type"] == "JSON"
+    compacted = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
+    found = [int(json.loads(compacted.read_next(30_000).data())["value"]) for _ in range(3)]
+    assert found == [297, 298, 299]
+    first = client.subscribe(topic, "first", schema=pulsar.schema.JsonSchema(Reading))
+    rest = [first.receive(30_000).value().value for _ in range(200)]
+    assert rest == [*range(0, 200, 2), *range(200, 300)]
