@@ -109,11 +109,15 @@ async def serve(
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
                 nursery.start_soon(_tell_mode, registrar, services)
-                await nursery.start(_registered, registrar)
-                if options.with_recovery:
+                async with trio.open_nursery() as starting:
+                    starting.start_soon(_end_at, stop, registrar)
+                    await nursery.start(_registered, registrar)
+                    starting.cancel_scope.cancel()
+                if options.with_recovery and not stop.is_set():
                     await nursery.start(recovery_server.run, _recovery(options, bookie.bookie_id))
                 nursery.start_soon(memory.give_back_what_is_not_needed)
-                ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
+                if not stop.is_set():
+                    ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
                 await stop.wait()
                 await registrar.end()
                 link.stop_reading()
@@ -188,6 +192,12 @@ async def _registered(
         await registrar.run(task_status=task_status)
 
 
+async def _end_at(stop: trio.Event, registrar: Registrar) -> None:
+    """Have a stop end the wait for the former session of a bookie that was killed."""
+    await stop.wait()
+    await registrar.end()
+
+
 @asynccontextmanager
 async def _storage(
     options: BookieOptions,
@@ -201,12 +211,12 @@ async def _storage(
     async with ended_by_failure("bookie") as fail, AsyncExitStack() as opened:
         with explained(f"cannot use the data in {folder}"):
             directories = opened.enter_context(
-                claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dir)
+                claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dirs)
             )
         if options.metadata_uri:
             found = in_cluster(options, bookie.bookie_id, info, machine, directories)
         else:
-            found = alone(folder, bookie, machine, directories, fail)
+            found = alone(options, folder, bookie, machine, directories, fail)
         identity = await opened.enter_async_context(found)
         with explained_damage(folder, BOOKIE):
             running = await opened.enter_async_context(

@@ -14,13 +14,9 @@ FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
 
 
 def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any) -> None:
-    from magnetar import compose, server
+    from magnetar import gateway_server, server
     from magnetar.bookie.client.quorum.striping import Striping
-    from magnetar.storage.cluster import (
-        GatewayOptions,
-        open_cluster_storage,
-        with_messages_that_fit,
-    )
+    from magnetar.storage.cluster import GatewayOptions, with_messages_that_fit
 
     sizes = [options.pop(name) for name in ("ensemble_size", "write_quorum", "ack_quorum")]
     striping = Striping(*sizes)
@@ -30,11 +26,10 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         raise OperatorError(str(error)) from None
     chosen = GatewayOptions(metadata, bookkeeper, striping, options.pop("zk_timeout"))
     settings = with_messages_that_fit(load_settings(config, options).settings)
-    serve = partial(compose.serve, open_storage=partial(open_cluster_storage, chosen))
     code = server.run(
         settings,
         config=config or "",
-        serve=serve,
+        serve=partial(gateway_server.serve, chosen),
         stored_at=f"on the bookies of {bookkeeper}, metadata in {metadata}",
     )
     click.get_current_context().exit(code)

@@ -83,6 +83,7 @@ COVERED_ELSEWHERE = {
     "magnetar/cli/ledger.py": "interop_tests/bookkeeper/test_tools.py",
     "magnetar/cli/recovery.py": "interop_tests/bookkeeper/test_recovery.py",
     "magnetar/cli/gateway.py": "interop_tests/bookkeeper/test_gateway.py",
+    "magnetar/gateway_server.py": "interop_tests/bookkeeper/test_gateway.py",
     "magnetar/storage/cluster.py": "interop_tests/bookkeeper/test_gateway.py",
     "magnetar/storage/embedded.py": "magnetar/tests/test_server.py",
     "magnetar/cli/standalone.py": "magnetar/tests/test_server.py",

@@ -143,27 +143,32 @@ class Recovery:
         reader = QuorumReader(
             self._view, self._services, self._settings, lambda: entry_id, _nothing_new
         )
-        return _header(await reader.read_entry(entry_id)).length
+        return header_of(_run_of(await reader.read_entry(entry_id)), entry_id).length
 
     # -- reading ------------------------------------------------------------------------------
 
     async def _read_and_store(self, entry_id: int) -> None:
-        """Store again what may have been confirmed, from an entry on."""
+        """Store again what may have been confirmed, from an entry on. Both are asked for by halves
+        of what may be on its way, so that requests and responses travel many together.
+        """
         reads: deque[tuple[RecoveryRead, Answers]] = deque()
         stores: deque[Completion[None]] = deque()
+        ahead_max = self._settings.recovery_reads_ahead
         begun, ahead = entry_id, READS_AHEAD_MIN
         while True:
-            while len(reads) < ahead:
-                reads.append(self._begin_read(begun))
-                begun += 1
+            if len(reads) <= ahead // 2:
+                while len(reads) < ahead:
+                    reads.append(self._begin_read(begun))
+                    begun += 1
             entry = await self._decide(entry_id, *reads.popleft())
             if entry is None:
                 break
-            if len(stores) >= self._settings.recovery_reads_ahead:
-                await stores.popleft().result()
+            if len(stores) >= ahead_max:
+                while len(stores) > ahead_max // 2:
+                    await stores.popleft().result()
             stores.append(self._store_again(entry))
             entry_id += 1
-            ahead = min(2 * ahead, self._settings.recovery_reads_ahead)
+            ahead = min(2 * ahead, ahead_max)
         for stored in stores:
             await stored.result()
 
@@ -210,7 +215,8 @@ class Recovery:
         completion: Completion[None] = Completion()
         if self._error is not None:
             raise self._error
-        self._adds.send(_run_of(entry), _header(entry).length, completion.done)
+        run = _run_of(entry)
+        self._adds.send(run, header_of(run, run.first).length, completion.done)
         return completion
 
     async def _record(self, first: int, ensemble: Ensemble) -> None:
@@ -254,7 +260,3 @@ def _run_of(entry: bytes) -> Run:
     run = run_in(len(entry).to_bytes(4, "big") + entry)
     assert run is not None, "it was opened before"
     return run
-
-
-def _header(entry: bytes) -> DigestHeader:
-    return header_of(_run_of(entry), _run_of(entry).first)
