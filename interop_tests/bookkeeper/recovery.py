@@ -31,6 +31,7 @@ class Recovery:
                 [MAGNETAR, *self._words, "--ready-file", str(ready)], stderr=log
             )
         wait_until(ready.exists, self._process, "the recovery")
+        self.listeners: dict[str, str] = json.loads(ready.read_text())
         return self
 
     def __exit__(self, *_: object) -> None:

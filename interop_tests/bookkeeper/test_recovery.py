@@ -38,10 +38,14 @@ SIZES = [{"ensemble": 3, "quorum": 3, "ack": 2}, {"ensemble": 3, "quorum": 2, "a
 def test_a_closed_ledger_of_a_lost_bookie(cluster, bookies, tmp_path, sizes) -> None:
     ledger = cluster.play("ledgers.write", count=500, **sizes)
     cluster.play("ledgers.close", ledger=ledger)
-    with Recovery(cluster.uri, tmp_path / "recovery") as recovery:
+    with Recovery(cluster.uri, tmp_path / "recovery", "--http-port", "0") as recovery:
         ((lost, *kept),) = members(cluster.uri, int(ledger))
         bookies.pop(lost).kill()
         wait_for(lambda: is_repaired(cluster.uri, int(ledger), lost), recovery.log)
+        found = ask(recovery.listeners["http"], "/metrics")
+        copied = 500 * sizes["quorum"] // 3
+        assert f"\nreplication_worker_NUM_ENTRIES_WRITTEN {copied}" in found
+        assert "\nmagnetar_recovery_is_auditor 1\n" in found
         assert recovery.stop() == 0
     ((new, *_),) = members(cluster.uri, int(ledger))
     for bookie in kept[: sizes["quorum"] - 1]:
@@ -184,7 +188,9 @@ def test_a_bookie_repairs_too_and_goes_on_when_its_recovery_is_cut_off(cluster, 
         bookies = {
             made.address: made
             for made in [
-                stack.enter_context(cluster.bookie(tmp_path / name, "--with-recovery"))
+                stack.enter_context(
+                    cluster.bookie(tmp_path / name, "--with-recovery", "--http-port", "0")
+                )
                 for name in "abcd"
             ]
         }
@@ -195,6 +201,8 @@ def test_a_bookie_repairs_too_and_goes_on_when_its_recovery_is_cut_off(cluster, 
         bookies.pop(lost).kill()
         any_of_them = next(iter(bookies.values()))
         wait_for(lambda: is_repaired(cluster.uri, int(ledger), lost), any_of_them.log)
+        figures = [ask(one.listeners["http"], "/metrics") for one in bookies.values()]
+        assert sum("\nmagnetar_recovery_is_auditor 1\n" in each for each in figures) == 1
         assert any_of_them.stop() == 0
 
 

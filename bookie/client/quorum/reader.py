@@ -19,11 +19,19 @@ from typing import Final
 
 import trio
 
-from magnetar.bookie.client.quorum.answers import Answers, ask_in_turn
+from magnetar.bookie.client.quorum.answers import Answers, Result, ask_in_turn
 from magnetar.bookie.client.quorum.ensemble_adds import ClientServices
 from magnetar.bookie.client.quorum.ledger_view import Ensemble, LedgerView
 from magnetar.bookie.client.quorum.settings import QuorumSettings
-from magnetar.bookie.format.entries import LENGTH_BYTES, RECORD_OVERHEAD_BYTES, run_in
+from magnetar.bookie.format.entries import (
+    LENGTH_BYTES,
+    RECORD_OVERHEAD_BYTES,
+    Run,
+    count_intact,
+    cut,
+    entry_of,
+    run_in,
+)
 from magnetar.bookie.rpc.messages import BatchRead, BookieMessage, Read, ReadEntries, ReadEntry
 from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound, StorageFailed
 
@@ -143,6 +151,37 @@ class QuorumReader:
 
     # -- several ------------------------------------------------------------------------------
 
+    async def read_run(self, first: int, last: int, bytes_max: int) -> Run:
+        """Entries of one segment as they are stored, which all its bookies have: from the first on,
+        as many as one of them gives.
+        """
+
+        def check(response: BookieMessage) -> Run:
+            assert isinstance(response, ReadEntries)
+            return self._intact_run(b"".join(response.records), first, last)
+
+        ensemble, _ = self._view.segment_of(first)
+        return await self._ask_for_batch(ensemble, first, last, bytes_max, check)
+
+    def _intact_run(self, records: bytes, first: int, last: int) -> Run:
+        run = run_in(records)
+        if run is None or (run.ledger_id, run.first) != (self.ledger_id, first):
+            raise Corrupted(f"entry {self.ledger_id}:{first} is another one")
+        if run.last > last:
+            run = cut(run, last - first + 1)
+        intact = count_intact(run) if self._view.has_crc32c else self._count_opened(run)
+        if not intact:
+            raise Corrupted(f"entry {self.ledger_id}:{first} does not have its digest")
+        return run if intact == run.count else cut(run, intact)
+
+    def _count_opened(self, run: Run) -> int:
+        for place, entry_id in enumerate(range(run.first, run.last + 1)):
+            try:
+                self._view.open_entry(entry_id, entry_of(run, entry_id))
+            except Corrupted:
+                return place
+        return run.count
+
     async def _read_batch(
         self, ensemble: Ensemble, first: int, last: int, bytes_max: int
     ) -> list[bytes]:
@@ -150,6 +189,16 @@ class QuorumReader:
             assert isinstance(response, ReadEntries)
             return self._open_batch(b"".join(response.records), first, last, bytes_max)
 
+        return await self._ask_for_batch(ensemble, first, last, bytes_max, check)
+
+    async def _ask_for_batch(
+        self,
+        ensemble: Ensemble,
+        first: int,
+        last: int,
+        bytes_max: int,
+        check: Callable[[BookieMessage], Result],
+    ) -> Result:
         begin = self.ledger_id % len(ensemble)
         order = [*ensemble[begin:], *ensemble[:begin]]
         count = last - first + 1
