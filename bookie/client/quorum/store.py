@@ -140,7 +140,7 @@ class ClusterLedgerStore:
         writer = self._writers.get(ledger_id)
         if writer is not None:
             return self._reader(writer.view, lambda: writer.last_confirmed)
-        confirmed = await ask_for_end(self._services, view, fence=False)
+        confirmed = (await ask_for_end(self._services, view, fence=False)).last_confirmed
         # What is confirmed may be in segments that were not there before the bookies said so.
         view.follow(await self._ledgers.read(ledger_id))
         return self._reader(view, lambda: confirmed)
