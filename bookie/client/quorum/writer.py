@@ -87,8 +87,14 @@ class QuorumWriter:
         return self._reader.read_at_once(first, last, bytes_max)
 
     async def _refresh(self) -> bool:
-        """Only this writer makes segments; but lost bookies of older ones may be replaced."""
+        """Only this writer makes segments; but lost bookies of older ones may be replaced.
+
+        What was read may be older than a segment that was made meanwhile: then it is not taken.
+        """
         ledger = await self._ledgers.read(self.ledger_id)
+        last = ledger.segment[-1]
+        if (last.firstEntryId, tuple(last.ensembleMember)) != self.view.last_segment:
+            return False
         return ledger.state == ledger_metadata.OPEN and self.view.follow(ledger)
 
     def bookies_changed(self) -> None:
