@@ -61,6 +61,8 @@ class GatewayOptions(Struct, frozen=True):
     striping: Striping
     """Of new ledgers."""
     zk_timeout_seconds: float
+    explicit_lac_seconds: float = 0.0
+    """Pulsar's `bookkeeperExplicitLacIntervalInMills`, in seconds."""
 
 
 MESSAGE_BYTES_MAX: Final = ENTRY_BYTES_MAX - 64 * 1024
@@ -96,10 +98,11 @@ async def open_cluster_storage(
             cluster = await clusters.find(of_ledgers, ledgers_at.ledgers, ledgers_at.layout)
             await _become_the_gateway(metadata, SESSIONS_WAITED * timeout, fail)
             machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random(), link)
+            quorum = QuorumSettings(
+                striping=options.striping, explicit_lac_seconds=options.explicit_lac_seconds
+            )
             store = await opened.enter_async_context(
-                open_cluster_ledgers(
-                    of_ledgers, cluster, machine, QuorumSettings(striping=options.striping)
-                )
+                open_cluster_ledgers(of_ledgers, cluster, machine, quorum)
             )
         if not store.writable():
             log.warning(

@@ -94,6 +94,13 @@ class ClusterLedgerStore:
         for writer in list(self._writers.values()):
             writer.bookies_changed()
 
+    async def tell_lacs(self, seconds: float) -> None:
+        """Tell bookies now and then what is confirmed, until cancelled."""
+        while True:
+            await trio.sleep(seconds)
+            for writer in list(self._writers.values()):
+                writer.tell_lac()
+
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
         striping = self._settings.striping
         while True:
@@ -194,6 +201,8 @@ async def open_cluster_ledgers(
         await nursery.start(bookies.run)
         await nursery.start(racks.run)
         nursery.start_soon(connections.run)
+        if settings.explicit_lac_seconds:
+            nursery.start_soon(store.tell_lacs, settings.explicit_lac_seconds)
         try:
             yield store
         finally:
