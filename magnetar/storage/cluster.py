@@ -61,6 +61,8 @@ class GatewayOptions(Struct, frozen=True):
     striping: Striping
     """Of new ledgers."""
     zk_timeout_seconds: float
+    explicit_lac_seconds: float = 0.0
+    """Pulsar's `bookkeeperExplicitLacIntervalInMills`, in seconds."""
 
 
 MESSAGE_BYTES_MAX: Final = ENTRY_BYTES_MAX - 64 * 1024
@@ -85,7 +87,7 @@ class JoinedCluster(Struct, frozen=True):
     ledgers: MetadataStore
     """Where the bookies and the ledgers stand; mostly the same store."""
     cluster: BookKeeperCluster
-    striping: Striping
+    options: GatewayOptions
 
 
 @asynccontextmanager
@@ -103,7 +105,7 @@ async def joined(
                 ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
             cluster = await clusters.join(ledgers, ledgers_at.ledgers, ledgers_at.layout)
             await _become_the_gateway(metadata, SESSIONS_WAITED * timeout, fail)
-        yield JoinedCluster(metadata, ledgers, cluster, options.striping)
+        yield JoinedCluster(metadata, ledgers, cluster, options)
 
 
 async def _become_the_gateway(
@@ -134,7 +136,10 @@ async def open_cluster_storage(
 ) -> AsyncIterator[OpenedStorage]:
     """See `opened.py`."""
     machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random(), link)
-    settings = QuorumSettings(striping=joined.striping)
+    options = joined.options
+    settings = QuorumSettings(
+        striping=options.striping, explicit_lac_seconds=options.explicit_lac_seconds
+    )
     async with AsyncExitStack() as opened:
         with explained(CANNOT_START):
             store = await opened.enter_async_context(
@@ -143,7 +148,7 @@ async def open_cluster_storage(
         if not store.writable():
             log.warning(
                 "fewer than %d bookies take writes: nothing can be stored yet",
-                joined.striping.ensemble,
+                options.striping.ensemble,
             )
         yield OpenedStorage(
             store,

@@ -83,6 +83,10 @@ class BookieConnection:
         self.bookie_id = bookie_id
         self.failed_at: float | None = None
         """When the last connection ended or could not be made; None once one works."""
+        self.refused_at: float | None = None
+        """When the bookie ended a connection on which it was asked and never answered; None once
+        it answers.
+        """
         self._network = network
         self._settings = settings
         self._surroundings = surroundings
@@ -98,6 +102,8 @@ class BookieConnection:
         self._needed = trio.Event()
         self._sendable = trio.Event()
         self._received_at = 0.0
+        self._has_answered = False
+        """Whether anything came on this connection."""
         self._pause = settings.retry_seconds_min
         self._not_before = -float("inf")
         # What is asked has to be answered in that time, also while there is no connection.
@@ -209,6 +215,7 @@ class BookieConnection:
         self._ended_by = ""
         self._sendable = trio.Event()
         self._received_at = trio.current_time()
+        self._has_answered = False
         async with trio.open_nursery() as nursery:
             self._scope = nursery.cancel_scope
             nursery.start_soon(self._send_rest, connection)
@@ -216,8 +223,16 @@ class BookieConnection:
             self.flush()
             try:
                 await self._receive(connection)
-            except (OSError, WireError) as error:
+            except OSError as error:
+                self._refused(str(error))
+            except WireError as error:
                 self._end(str(error))
+
+    def _refused(self, reason: str) -> None:
+        """The bookie has ended the connection."""
+        if self._sent and not self._has_answered:
+            self.refused_at = trio.current_time()
+        self._end(reason)
 
     def _end(self, reason: str) -> None:
         """End the connection; `run` has the rest done."""
@@ -229,9 +244,10 @@ class BookieConnection:
         while True:
             data = await connection.receive(RECEIVE_BYTES)
             if not data:
-                self._end("it has closed the connection")
+                self._refused("it has closed the connection")
                 return
             self._received_at = trio.current_time()
+            self._has_answered, self.refused_at = True, None
             self._pause, self.failed_at = self._settings.retry_seconds_min, None
             events = wire.feed(data)
             if events:

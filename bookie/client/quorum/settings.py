@@ -31,6 +31,11 @@ class QuorumSettings(Struct, frozen=True):
     """
     recovery_reads_ahead: int = 128
     """Entries that a recovery reads at the same time, and stores at the same time, at most."""
+    explicit_lac_seconds: float = 0.0
+    """`explicitLacInterval`: how often bookies are told what is confirmed of a ledger, if no entry
+    has told them since. 0: never, so that others see the last entry of an idle ledger only when it
+    is closed.
+    """
     batch_bytes_max: int = 5 * MEBIBYTE
     """Of one batch read; bookies answer with as much by default (`maxBatchReadSize`)."""
     racks_per_write_quorum_min: int = 2
