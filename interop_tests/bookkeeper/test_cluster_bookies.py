@@ -146,10 +146,10 @@ def test_an_administrator_asks_the_bookie_over_http(cluster, tmp_path) -> None:
         ledger = cluster.play("ledgers.write", count=10)
         cluster.play("ledgers.close", ledger=ledger)
         found = ask(where, "/api/v1/bookie/list_bookies?print_hostnames=true")
-        assert found == {bookie.address: bookie.address}
+        assert found == {bookie.address: "127.0.0.1"}
         metadata = ask(where, f"/api/v1/ledger/metadata?ledger_id={ledger}")[ledger]
         assert (metadata["state"], metadata["lastEntryId"]) == ("CLOSED", 9)
-        assert metadata["allEnsembles"] == {"0": [bookie.address]}
+        assert metadata["allEnsembles"] == {"0": [{"id": bookie.address}]}
         ask(where, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": True})
         cluster.wait_for(f"/ledgers/available/readonly/{bookie.address}")
         assert bookie.address in shell.shell("listbookies", "-ro")
