@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 import trio
 
-from bench.bookie_load import HEAD, RESPONSE_BYTES
+from bench.bookies.adds import HEAD, RESPONSE_BYTES
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.quorum import opened, read_all
 from interop_tests.bookkeeper.test_cluster_bookies import Cluster
