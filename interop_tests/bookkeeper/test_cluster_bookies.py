@@ -120,6 +120,14 @@ def test_a_stock_client_on_three_bookies_that_registered_themselves(cluster, tmp
         cluster.play("ledgers.close", ledger=ledger)
 
 
+def test_the_variable_of_the_tools_names_the_cluster_too(cluster, tmp_path) -> None:
+    bookie = Bookie(tmp_path, *SESSION)
+    bookie.environment = {"MAGNETAR_METADATA_URI": cluster.uri}
+    with bookie:
+        assert bookie.address in cluster.registered()
+        assert bookie.stop() == 0
+
+
 def test_stock_tools_list_the_bookie_and_its_cookie(cluster, tmp_path) -> None:
     shell = ApacheBookie(cluster.uri, tmp_path / "apache")
     with cluster.bookie(tmp_path / "ours", "--bookie-id", "ours") as bookie:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from magnetar.cli.cluster_metadata import URI_VARIABLE
 from magnetar.cli.flags import load_settings, setting_options
 from magnetar.operator_error import OperatorError
 from magnetar.settings import FLAGS
@@ -59,8 +60,10 @@ gateway = click.Command(
         click.Option(
             ["--bookkeeper"],
             required=True,
+            envvar=URI_VARIABLE,
             metavar="URI",
-            help="The cluster of bookies, such as zk+hierarchical://HOST:2181/ledgers.",
+            help="The cluster of bookies, such as zk+hierarchical://HOST:2181/ledgers "
+            f"(also {URI_VARIABLE}).",
         ),
         _quorum("--ensemble-size", "How many bookies a ledger is spread over."),
         _quorum("--write-quorum", "How many bookies store each entry."),
