@@ -136,7 +136,7 @@ def _files(directories: Directories) -> BookieFiles:
     mark = read_last_mark(directories)
     return BookieFiles(
         _named(directories.journal.names(), ".txn"),
-        _named(directories.ledgers.names(), ".log"),
+        _named(directories.logs.names(), ".log"),
         (0, 0) if mark is None else (mark.journal_id, mark.offset),
     )
 

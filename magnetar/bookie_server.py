@@ -211,12 +211,12 @@ async def _storage(
     async with ended_by_failure("bookie") as fail, AsyncExitStack() as opened:
         with explained(f"cannot use the data in {folder}"):
             directories = opened.enter_context(
-                claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dir)
+                claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dirs)
             )
         if options.metadata_uri:
             found = in_cluster(options, bookie.bookie_id, info, machine, directories)
         else:
-            found = alone(folder, bookie, machine, directories, fail)
+            found = alone(options, folder, bookie, machine, directories, fail)
         identity = await opened.enter_async_context(found)
         with explained_damage(folder, BOOKIE):
             running = await opened.enter_async_context(

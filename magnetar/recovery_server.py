@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from magnetar.bookie.client.quorum.store import ClientMachine
 from magnetar.bookie.cluster import cluster as clusters
+from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.format import service_info
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.replication.auto_recovery import AutoRecovery, open_auto_recovery
@@ -59,6 +60,7 @@ async def opened(options: RecoveryOptions) -> AsyncIterator[AutoRecovery]:
         async with open_zookeeper(address, options.zk_timeout_seconds) as store:
             with explained(repairing):  # once more, since the store has a nursery
                 cluster = await clusters.find(store, address.ledgers, address.layout)
+                await UnderReplication(store, cluster).prepare()
             async with open_auto_recovery(
                 store, cluster, machine, bookie_id, options.recovery
             ) as found:

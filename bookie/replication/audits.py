@@ -105,8 +105,13 @@ class Audits:
     async def _check(self, ledger_id: int, ledger: LedgerMetadata) -> None:
         view = LedgerView(ledger_id, ledger, ledger.password)
         self._counters.ledgers_checked += 1
+        try:
+            found = await self._checker.check(view, ledger)
+        except BrokerError as error:  # what one ledger's bookies say must not end the check of all
+            log.warning("ledger %d cannot be checked: %s", ledger_id, error)
+            return
         lost: set[str] = set()
-        for bad in await self._checker.check(view, ledger):
+        for bad in found:
             # Where a writer still is, bookies may lag.
             positions = bad.positions if bad.fragment.closed else bad.absent
             lost.update(bad.fragment.ensemble[position] for position in positions)

@@ -45,10 +45,11 @@ async def open_auto_recovery(
     settings: RecoverySettings,
     quorum: QuorumSettings | None = None,
 ) -> AsyncIterator[AutoRecovery]:
-    """Audit and repair while the block lasts. `bookie_id` is our name in votes and locks."""
+    """Audit and repair while the block lasts, in a cluster that is prepared for it
+    (`UnderReplication.prepare`). `bookie_id` is our name in votes and locks.
+    """
     counters, auditors = ReplicationCounters(), list[Auditor]()
     marks = UnderReplication(metadata, cluster)
-    await marks.prepare()
 
     def bookies_changed() -> None:
         for auditor in auditors:

@@ -49,8 +49,6 @@ class AuditorElection:
 
     async def run(self, audit: Callable[[], Awaitable[None]]) -> None:
         """Vote, and `audit` whenever and as long as we are elected, until it is cancelled."""
-        with suppress(AlreadyExists):
-            await self._store.put(self._votes, b"", ABSENT)
         while True:
             try:
                 await self._term(audit)
@@ -80,6 +78,8 @@ class AuditorElection:
 
     async def _vote(self, lost: Callable[[], None]) -> int | None:
         """The number of our vote; None if another one may have been elected meanwhile."""
+        with suppress(AlreadyExists):
+            await self._store.put(self._votes, b"", ABSENT)
         number = max([-1, *await self._numbers()]) + 1
         try:
             await self._store.lease(self._path(number), self._value, lost)

@@ -10,8 +10,9 @@ is lost cancels it (`LockedLedger.held`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, Protocol
 
 import trio
@@ -55,6 +56,9 @@ class LockedLedger:
             yield
 
 
+Find = Callable[[], Awaitable[LockedLedger | None]]
+
+
 class MarkedLedgers:
     """See the module's docstring."""
 
@@ -65,6 +69,13 @@ class MarkedLedgers:
 
     async def take(self) -> LockedLedger:
         """Wait for a marked ledger that nobody repairs, and lock it."""
+        return await self._until_found(self._find)
+
+    async def lock(self, ledger_id: int) -> LockedLedger:
+        """Wait until nobody repairs a ledger, whether it is marked or not, and lock it."""
+        return await self._until_found(partial(self._try, ledger_id))
+
+    async def _until_found(self, find: Find) -> LockedLedger:
         changed = trio.Event()
 
         def heard(_: str) -> None:
@@ -74,15 +85,19 @@ class MarkedLedgers:
         try:
             while True:
                 changed = trio.Event()
-                if await self.marks.is_enabled():
-                    locked = set(await self.marks.store.children(self.marks.locks))
-                    found = await self._search(self.marks.ledgers, LEVELS, locked)
-                    if found is not None:
-                        return found
+                found = await find()
+                if found is not None:
+                    return found
                 await changed.wait()
                 await trio.sleep(PAUSE_SECONDS)
         finally:
             end()
+
+    async def _find(self) -> LockedLedger | None:
+        if not await self.marks.is_enabled():
+            return None
+        locked = set(await self.marks.store.children(self.marks.locks))
+        return await self._search(self.marks.ledgers, LEVELS, locked)
 
     async def _search(self, path: str, levels: int, locked: set[str]) -> LockedLedger | None:
         names = await self.marks.store.children(path)
@@ -100,10 +115,8 @@ class MarkedLedgers:
         ledger_id = id_of(name)
         if ledger_id is None:
             return None
-        ledger = LockedLedger(ledger_id)
-        try:
-            await self.marks.store.lease(self.marks.lock_of(ledger_id), self._value, ledger.lose)
-        except AlreadyExists:
+        ledger = await self._try(ledger_id)
+        if ledger is None:
             return None
         marked = None
         try:
@@ -114,6 +127,14 @@ class MarkedLedgers:
         if marked is None:
             return None
         ledger.version = marked[1]
+        return ledger
+
+    async def _try(self, ledger_id: int) -> LockedLedger | None:
+        ledger = LockedLedger(ledger_id)
+        try:
+            await self.marks.store.lease(self.marks.lock_of(ledger_id), self._value, ledger.lose)
+        except AlreadyExists:
+            return None
         return ledger
 
     async def release(self, ledger: LockedLedger) -> None:

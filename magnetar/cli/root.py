@@ -2,7 +2,7 @@
 
 import click
 
-from magnetar.cli import bookie_cluster, bookie_files, bookie_format
+from magnetar.cli import bookie_checks, bookie_cluster, bookie_files, bookie_format, bookie_recovery
 from magnetar.cli.bookie import bookie
 from magnetar.cli.config import config
 from magnetar.cli.gateway import gateway
@@ -66,6 +66,8 @@ for _command in (
     *bookie_cluster.commands(),
     *bookie_files.commands(),
     bookie_format.command(),
+    *bookie_checks.commands(),
+    *bookie_recovery.commands(),
 ):
     bookie.add_command(_command)
 root.add_command(bookie)

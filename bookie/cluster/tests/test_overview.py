@@ -24,7 +24,7 @@ async def test_bookies_and_their_addresses() -> None:
         await overwrite(store, f"/ledgers/available/{name}", value)
     assert await overview.bookies() == {"a": "h:7", "old:1": "old:1", "odd": ""}
     assert await overview.read_only_bookies() == {"b": "h:7"}
-    await Cookies(store, cluster).write(of_directories("gone", "j", "l", "one"))
+    await Cookies(store, cluster).write(of_directories("gone", "j", ["l"], "one"))
     assert await overview.known_bookies() == ["gone"]
 
 

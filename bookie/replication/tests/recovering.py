@@ -34,6 +34,7 @@ async def client_of(cluster):
 
 @asynccontextmanager
 async def recovering(cluster, name="auditor:1", settings=HASTY, seed=1):
+    await marks_of(cluster).prepare()
     async with open_auto_recovery(
         cluster.metadata, cluster.cluster, machine(seed), name, settings
     ) as recovery:

@@ -6,6 +6,7 @@ import trio
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.format.layout import HIERARCHICAL
 from magnetar.bookie.replication.election import AuditorElection
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.testing.metadata import remove
@@ -88,6 +89,27 @@ async def test_it_waits_behind_apaches_vote(autojump_clock, voters):
     assert voters.auditing == []
     assert await voters.store.children(VOTES) == ["V_0000000007", "V_0000000008"]
     await remove(voters.store, f"{VOTES}/V_0000000007")
+    await settle()
+    assert voters.auditing == ["a"]
+
+
+class Silent(MemoryMetadata):
+    """A store that answers nothing at first."""
+
+    silent = True
+
+    async def put(self, path, value, expected):
+        if self.silent:
+            raise StorageFailed("no answer")
+        return await super().put(path, value, expected)
+
+
+async def test_it_votes_again_when_the_store_answers(autojump_clock, nursery):
+    voters = Voters(nursery, Silent())
+    voters.start("a")
+    await settle()
+    assert voters.auditing == []
+    voters.store.silent = False
     await settle()
     assert voters.auditing == ["a"]
 

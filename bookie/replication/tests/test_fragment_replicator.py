@@ -45,14 +45,14 @@ async def test_a_copy_is_what_was_read_byte_for_byte(cluster, kind):
     *old, new = cluster.bookies
     async with cluster.client() as store, client_of(cluster) as client:
         await made(cluster, 7, kind=LedgerMetadata.DigestType.Value(kind))
-        for entry_id in range(40):
+        for entry_id in range(12):
             for bookie in old:
                 kinds = LedgerMetadata.DigestType.Value(kind)
                 await put(store, bookie, 7, entry_id, b"%d" % entry_id, 3, kinds)
-        await closed(cluster, 40)
+        await closed(cluster, 12)
         counters = await copied(cluster, client, {1: new.bookie_id})
-        assert (counters.entries_read, counters.entries_written) == (40, 40)
-        for entry_id in range(40):
+        assert (counters.entries_read, counters.entries_written) == (12, 12)
+        for entry_id in range(12):
             first, last = (
                 await entry_at(client, old[0], entry_id),
                 await entry_at(client, new, entry_id),

@@ -1,6 +1,9 @@
 """Repairs of one ledger, and who may come between."""
 
+from functools import partial
+
 import pytest
+import trio
 
 from magnetar.bookie.client.quorum.tests.bookies import local_cluster
 from magnetar.bookie.client.quorum.tests.test_recovery import made, put
@@ -120,3 +123,34 @@ async def test_too_few_bookies_are_an_error_by_hand(cluster):
             await repair_of(client).replace(ledger_id, {one, other})
         ((first, second, _),) = await members(cluster, ledger_id)
         assert len({first, second} & {one, other}) == 1, "one could be replaced"
+
+
+async def test_a_recovery_of_the_same_ledger_at_the_same_time(cluster):
+    """The first segment is copied while the second is recovered: both are in the metadata."""
+    async with cluster.client() as store, client_of(cluster) as client:
+        await cluster.start()
+        await client_knows(client, 5)
+        await made(cluster, 7)
+        ids = [each.bookie_id for each in cluster.bookies]
+
+        def change(ledger):
+            ledger.segment.add(firstEntryId=1, ensembleMember=[ids[3], ids[1], ids[2]])
+            return True
+
+        for bookie in cluster.bookies[:3]:
+            await put(store, bookie, 7, 0, b"x", -1)
+        await cluster.ledgers.change(7, change)
+        for bookie in cluster.bookies[1:4]:
+            await put(store, bookie, 7, 1, b"y", 0)
+        await lose(cluster, ids[0])
+        await client_knows(client, 4)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(repair_of(client).repair, 7)
+            nursery.start_soon(partial(store.open, 7, recover=True))
+        first, second = await members(cluster, 7)
+        assert (ids[0] in first, second) == (False, [ids[3], ids[1], ids[2]])
+        ledger = await cluster.ledgers.read(7)
+        assert (ledger.state, ledger.lastEntryId) == (ledger_metadata.CLOSED, 1)
+        reader = await store.open(7, recover=False)
+        assert await reader.read(0, 1, 100) == [b"x"]
+        assert await reader.read(1, 1, 100) == [b"y"]
