@@ -1,5 +1,6 @@
 """`magnetar gateway`: all fronts over the bookies of a BookKeeper cluster."""
 
+import gc
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
 
 
 def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any) -> None:
+    gc.disable()  # as during the imports of the commands; `server.run` enables it again
     from magnetar import gateway_server, server
     from magnetar.bookie.client.quorum.striping import Striping
     from magnetar.storage.cluster import GatewayOptions, with_messages_that_fit
@@ -27,13 +29,14 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         raise OperatorError(str(error)) from None
     chosen = GatewayOptions(metadata, bookkeeper, striping, options.pop("zk_timeout"))
     settings = with_messages_that_fit(load_settings(config, options).settings)
-    code = server.run(
-        settings,
-        config=config or "",
-        serve=partial(gateway_server.serve, chosen),
-        stored_at=f"on the bookies of {bookkeeper}, metadata in {metadata}",
+    server.leave(
+        server.run(
+            settings,
+            config=config or "",
+            serve=partial(gateway_server.serve, chosen),
+            stored_at=f"on the bookies of {bookkeeper}, metadata in {metadata}",
+        )
     )
-    click.get_current_context().exit(code)
 
 
 def _quorum(flag: str, text: str) -> click.Option:
