@@ -1,10 +1,12 @@
 """`magnetar gateway`: all fronts over the bookies of a BookKeeper cluster."""
 
+import gc
 from functools import partial
 from typing import Any
 
 import click
 
+from magnetar.cli.cluster_metadata import URI_VARIABLE
 from magnetar.cli.flags import load_settings, setting_options
 from magnetar.operator_error import OperatorError
 from magnetar.settings import FLAGS
@@ -14,6 +16,7 @@ FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
 
 
 def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any) -> None:
+    gc.disable()  # as during the imports of the commands; `server.run` enables it again
     from magnetar import gateway_server, server
     from magnetar.bookie.client.quorum.striping import Striping
     from magnetar.storage.cluster import GatewayOptions, with_messages_that_fit
@@ -32,13 +35,14 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         options.pop("explicit_lac_interval"),
     )
     settings = with_messages_that_fit(load_settings(config, options).settings)
-    code = server.run(
-        settings,
-        config=config or "",
-        serve=partial(gateway_server.serve, chosen),
-        stored_at=f"on the bookies of {bookkeeper}, metadata in {metadata}",
+    server.leave(
+        server.run(
+            settings,
+            config=config or "",
+            serve=partial(gateway_server.serve, chosen),
+            stored_at=f"on the bookies of {bookkeeper}, metadata in {metadata}",
+        )
     )
-    click.get_current_context().exit(code)
 
 
 def _quorum(flag: str, text: str) -> click.Option:
@@ -65,8 +69,10 @@ gateway = click.Command(
         click.Option(
             ["--bookkeeper"],
             required=True,
+            envvar=URI_VARIABLE,
             metavar="URI",
-            help="The cluster of bookies, such as zk+hierarchical://HOST:2181/ledgers.",
+            help="The cluster of bookies, such as zk+hierarchical://HOST:2181/ledgers "
+            f"(also {URI_VARIABLE}).",
         ),
         _quorum("--ensemble-size", "How many bookies a ledger is spread over."),
         _quorum("--write-quorum", "How many bookies store each entry."),
