@@ -6,7 +6,14 @@ from contextlib import ExitStack
 import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
-from interop_tests.bookkeeper.recovery import Recovery, command, is_repaired, members, wait_for
+from interop_tests.bookkeeper.recovery import (
+    Recovery,
+    command,
+    frozen,
+    is_repaired,
+    members,
+    wait_for,
+)
 from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
 from interop_tests.driver import SceneError
 
@@ -220,3 +227,30 @@ def test_apaches_shell_sees_what_waits(cluster, bookies, tmp_path) -> None:
         assert ledger in said
         assert lost in said
     assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(10)
+
+
+def test_one_that_was_frozen_midway_does_no_harm_later(cluster, bookies, tmp_path) -> None:
+    """Its session has ended meanwhile: another one is the auditor, and has repaired the ledger."""
+    ledger = a_closed_ledger(cluster, 3000, size=1000)
+    ((lost, *kept),) = members(cluster.uri, int(ledger))
+    (spare,) = (made for name, made in bookies.items() if name not in (lost, *kept))
+    slow = ("--replication-rate-by-bytes", "200000", "--bookie-id", "127.0.0.1:1")
+    with Recovery(cluster.uri, tmp_path / "slow", *slow) as slow_one:
+        bookies.pop(lost).kill()
+        wait_for(lambda: has_entries(spare), slow_one.log)
+        with (
+            frozen(slow_one),
+            Recovery(cluster.uri, tmp_path / "other", "--bookie-id", "127.0.0.1:2") as other,
+        ):
+            wait_for(lambda: is_repaired(cluster.uri, int(ledger), lost), other.log)
+            repaired = members(cluster.uri, int(ledger))
+            slow_one.send_signal(signal.SIGCONT)
+            wait_for(lambda: "has ended" in slow_one.log(), slow_one.log)
+            votes = "/ledgers/underreplication/auditorelection"
+            wait_for(lambda: len(cluster.ask(lambda s: s.children(votes))) == 2, slow_one.log)
+            assert command(cluster.uri, "bookie", "who-is-auditor")["auditor"] == "127.0.0.1:2"
+        assert members(cluster.uri, int(ledger)) == repaired
+        assert slow_one.stop() == 0
+    for bookie in kept:
+        bookies.pop(bookie).kill()
+    assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(3000)
