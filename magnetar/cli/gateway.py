@@ -33,6 +33,7 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         striping,
         options.pop("zk_timeout"),
         options.pop("explicit_lac_interval"),
+        options.pop("bookie_error_threshold"),
     )
     settings = with_messages_that_fit(load_settings(config, options).settings)
     server.leave(
@@ -93,6 +94,15 @@ gateway = click.Command(
             metavar="SECONDS",
             help="How often bookies are told the last confirmed entry of ledgers that are idle, "
             "for those who read ledgers past this gateway; 0 is never.",
+        ),
+        click.Option(
+            ["--bookie-error-threshold"],
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            metavar="N",
+            help="How many errors of a bookie within a minute keep new ledgers from it for half an "
+            "hour, as long as there are others; 0 is never.",
         ),
         *setting_options([flag for flag in FLAGS if flag not in FLAGS_OF_STORAGE]),
     ],

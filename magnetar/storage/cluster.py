@@ -22,6 +22,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
 from magnetar.bookie.client.quorum.striping import Striping
@@ -63,6 +64,8 @@ class GatewayOptions(Struct, frozen=True):
     zk_timeout_seconds: float
     explicit_lac_seconds: float = 0.0
     """Pulsar's `bookkeeperExplicitLacIntervalInMills`, in seconds."""
+    bookie_error_threshold: int = 0
+    """Pulsar's `bookkeeperClientHealthCheckErrorThresholdPerInterval`; 0 for no such check."""
 
 
 MESSAGE_BYTES_MAX: Final = ENTRY_BYTES_MAX - 64 * 1024
@@ -143,7 +146,13 @@ async def open_cluster_storage(
     async with AsyncExitStack() as opened:
         with explained(CANNOT_START):
             store = await opened.enter_async_context(
-                open_cluster_ledgers(joined.ledgers, joined.cluster, machine, settings)
+                open_cluster_ledgers(
+                    joined.ledgers,
+                    joined.cluster,
+                    machine,
+                    settings,
+                    ConnectionSettings(error_threshold=options.bookie_error_threshold),
+                )
             )
         if not store.writable():
             log.warning(

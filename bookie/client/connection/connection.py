@@ -37,11 +37,20 @@ from magnetar.bookie.client.connection.sent_requests import (
 from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.rpc.client_wire import AddsAnswered, ClientWire, MatchedResponse, pack_request
-from magnetar.bookie.rpc.messages import BatchRead, BookieMessage, Read, ReadEntries, ReadEntry
+from magnetar.bookie.rpc.messages import (
+    BatchRead,
+    BookieMessage,
+    Read,
+    ReadEntries,
+    ReadEntry,
+    Status,
+)
 from magnetar.core.kernel.errors import BrokerError, Overloaded, StorageFailed, WireError
 from magnetar.core.ports.network import Network, NetworkConnection
 
 RECEIVE_BYTES: Final = 256 * 1024
+FAULTS: Final = frozenset((Status.IO_ERROR, Status.TOO_MANY_REQUESTS))
+"""What a bookie answers when it is at fault itself."""
 log = logging.getLogger(__name__)
 
 
@@ -58,6 +67,10 @@ class Surroundings(Protocol):
 
     def call_soon(self, call: Callable[[], None]) -> None:
         """Make a call soon, and not from within."""
+        ...
+
+    def failed(self, bookie_id: str, count: int) -> None:
+        """Requests have failed, by the bookie's fault."""
         ...
 
     def begin(self) -> None:
@@ -207,7 +220,8 @@ class BookieConnection:
         self._outbox.clear()
         self._unsent = memoryview(b"")
         self._surroundings.begin()
-        self._sent.fail_all(StorageFailed(f"bookie {self.bookie_id}: {reason}"))
+        failed = self._sent.fail_all(StorageFailed(f"bookie {self.bookie_id}: {reason}"))
+        self._surroundings.failed(self.bookie_id, failed)
         self._surroundings.settle()
 
     async def _serve(self, connection: NetworkConnection) -> None:
@@ -258,9 +272,13 @@ class BookieConnection:
 
     def _take(self, event: AddsAnswered | MatchedResponse) -> None:
         if isinstance(event, AddsAnswered):
+            if event.status in FAULTS:
+                self._surroundings.failed(self.bookie_id, event.count)
             self._sent.adds_answered(event.status, event.ledger_id, event.first, event.count)
             return
         response = event.response
+        if getattr(response, "status", None) in FAULTS:
+            self._surroundings.failed(self.bookie_id, 1)
         key: Hashable = event.txn_id
         if isinstance(response, ReadEntries):
             key = response.request_id
@@ -293,6 +311,7 @@ class BookieConnection:
             text = f"bookie {self.bookie_id} has not answered in time"
             self._surroundings.begin()
             expired = self._sent.expire(now, StorageFailed(text))
+            self._surroundings.failed(self.bookie_id, expired)
             self._surroundings.settle()
             if expired and (self._unsent or self._outbox):
                 # What waits here is in no other limit once its requests have ended.

@@ -17,6 +17,7 @@ from typing import Final
 import trio
 
 from magnetar.bookie.client.connection.connection import BookieConnection
+from magnetar.bookie.client.connection.quarantine import Quarantine
 from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.network import Network
@@ -46,6 +47,11 @@ class Connections:
         self._nursery = nursery
         self._connections: dict[tuple[str, int, bool], BookieConnection] = {}
         """By bookie, version, and whether it is for batch reads."""
+        self._quarantine = Quarantine(
+            settings.error_threshold,
+            settings.error_interval_seconds,
+            settings.error_quarantine_seconds,
+        )
         self._touched: dict[BookieConnection, None] = {}
         self._calls: list[Callable[[], None]] = []
         self._grouping = False
@@ -81,6 +87,14 @@ class Connections:
         """When the connection to a bookie failed; None if it did not, or works again."""
         connection = self._connections.get((bookie_id, 2, False))
         return connection.failed_at if connection is not None else None
+
+    def failed(self, bookie_id: str, count: int) -> None:
+        """Requests to a bookie have failed."""
+        self._quarantine.failed(bookie_id, trio.current_time(), count)
+
+    def is_in_quarantine(self, bookie_id: str) -> bool:
+        """Whether too many have."""
+        return self._quarantine.holds(bookie_id, trio.current_time())
 
     # -- sending ------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class QuorumSettings(Struct, frozen=True):
     """
     quarantine_seconds: float = 30.0
     """How long a bookie whose connection failed is chosen only if there is no other. Apache counts
-    errors instead (`bookieErrorThresholdPerInterval`), and has this off.
+    errors instead, as `ConnectionSettings.error_threshold` does, and has this off.
     """
     unconfirmed_bytes_max: int = 64 * MEBIBYTE
     """Appends of all ledgers that wait for their quorum; beyond, `congested`, and refused at twice

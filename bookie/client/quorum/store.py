@@ -257,6 +257,8 @@ def _address_of(bookies: Bookies) -> Callable[[str], tuple[str, int]]:
 def _is_suspect(connections: Connections, seconds: float) -> Callable[[str], bool]:
     def is_suspect(bookie_id: str) -> bool:
         failed_at = connections.failed_at(bookie_id)
-        return failed_at is not None and trio.current_time() < failed_at + seconds
+        if failed_at is not None and trio.current_time() < failed_at + seconds:
+            return True
+        return connections.is_in_quarantine(bookie_id)
 
     return is_suspect
