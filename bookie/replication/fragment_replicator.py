@@ -5,7 +5,8 @@ them, byte for byte as they were read: whoever holds the ledger fenced refuses o
 writes all entries of a fragment to each new bookie (`LedgerFragmentReplicator.java` of 4.18); here
 each gets only those that its position stores.
 
-A batch is read when the one before is stored, so that never more than a batch is in memory.
+A batch is read when the one before is stored, so that never more than a batch is in memory: so
+many bytes, and `READS_AT_ONCE` entries more, since how large they are is not known before.
 
 Invariant: `replicate` returns when all is durable at all new bookies; the metadata may name them
 only then. A copy that fails leaves entries that nobody asks for, and can be begun anew.
@@ -35,6 +36,10 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError
 
 BATCH_ENTRIES_MIN: Final = 8
+READS_AT_ONCE: Final = 8
+"""With 5 MiB each, they and a batch are less than may be on its way to a bookie
+(`ConnectionSettings.adds_bytes_max`).
+"""
 
 
 class FragmentBatches:
@@ -82,12 +87,14 @@ async def _read_together(reader: QuorumReader, batches: FragmentBatches) -> list
 
 async def _read_striped(reader: QuorumReader, batches: FragmentBatches) -> list[Run]:
     """One by one, several at the same time, each from those that have it."""
-    entries = await reader.read_entries(batches.waiting)
-    found = [
-        _run_of(reader.ledger_id, entry_id, entry)
-        for entry_id, entry in zip(batches.waiting, entries, strict=True)
-    ]
-    batches.read(len(found), sum(run.size for run in found))
+    found: list[Run] = []
+    size = 0
+    while len(found) < len(batches.waiting) and size < batches.bytes_max:
+        ids = batches.waiting[len(found) : len(found) + READS_AT_ONCE]
+        entries = await reader.read_entries(ids)
+        found += map(partial(_run_of, reader.ledger_id), ids, entries)
+        size += sum(map(len, entries))
+    batches.read(len(found), size)
     return found
 
 

@@ -8,7 +8,7 @@ from magnetar.bookie.client.quorum.reader import QuorumReader
 from magnetar.bookie.client.quorum.tests.test_recovery import KINDS, made, put
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
-from magnetar.bookie.replication.fragment_replicator import FragmentReplicator
+from magnetar.bookie.replication.fragment_replicator import READS_AT_ONCE, FragmentReplicator
 from magnetar.bookie.replication.fragments import fragments_of
 from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.bookie.replication.tests.recovering import HASTY, client_of, lose
@@ -135,3 +135,27 @@ async def test_bookies_that_give_no_batches_are_asked_entry_by_entry(cluster, mo
         await closed(cluster, 30)
         counters = await copied(cluster, client, {1: new.bookie_id})
         assert counters.entries_written == 30
+
+
+async def test_large_entries_behind_small_ones_are_read_few_at_a_time(cluster, monkeypatch):
+    """How large they are is not known before: what is read then may not fill memory."""
+    *old, new = cluster.bookies
+    asked = []
+    read = QuorumReader.read_entries
+
+    async def counted(self, entry_ids):
+        asked.append(len(entry_ids))
+        return await read(self, entry_ids)
+
+    monkeypatch.setattr(QuorumReader, "read_entries", counted)
+    async with cluster.client() as store, client_of(cluster) as client:
+        await made(cluster, 7, (3, 2, 2))
+        for entry_id in range(60):
+            payload = b"x" * (1 if entry_id < 40 else 100_000)
+            for position in (entry_id % 3, (entry_id + 1) % 3):
+                await put(store, old[position], 7, entry_id, payload, -1)
+        await closed(cluster, 60)
+        settings = replace(HASTY, batch_bytes=200_000)
+        await copied(cluster, client, {0: new.bookie_id}, settings)
+        assert max(asked) <= READS_AT_ONCE
+        assert await entry_at(client, new, 59) is not None
