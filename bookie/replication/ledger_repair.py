@@ -40,7 +40,7 @@ class LedgerCondition(enum.Enum):
     WHOLE = "whole"
     """It lacks nothing."""
     OPEN = "open"
-    """Only the last ensemble of an open ledger lacks bookies; its writer may replace them."""
+    """The last ensemble of an open ledger lacks bookies; its writer may replace them."""
     INCOMPLETE = "incomplete"
     """It lacks something that could not be restored now."""
 
@@ -66,8 +66,9 @@ class LedgerRepair:
             view, bad = await self._look(ledger_id)
         if not bad:
             return LedgerCondition.WHOLE
-        *_, last = bad
-        if len(bad) == 1 and not last.fragment.closed and self._may_be_taken(view, last):
+        last = bad[-1]
+        # Whatever else it lacks: while it is open, its last fragment can only lose more bookies.
+        if not last.fragment.closed and self._may_be_taken(view, last):
             return LedgerCondition.OPEN
         return LedgerCondition.INCOMPLETE
 
@@ -168,6 +169,9 @@ class LedgerRepair:
             view, bad = await self.without(ledger_id, lost)
         for each in bad:
             await self.restore(view, each, lost)
+        _, left = await self.without(ledger_id, lost)
+        if left:
+            raise StorageFailed(f"ledger {ledger_id} was changed by another client: try again")
         return len(bad)
 
 

@@ -8,6 +8,7 @@ import trio
 from magnetar.bookie.client.quorum.tests.bookies import local_cluster
 from magnetar.bookie.client.quorum.tests.test_recovery import made, put
 from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.replication.fragment_replicator import FragmentReplicator
 from magnetar.bookie.replication.ledger_repair import LedgerCondition, LedgerRepair
 from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.bookie.replication.tests.recovering import HASTY, client_of, lose, members
@@ -154,3 +155,48 @@ async def test_a_recovery_of_the_same_ledger_at_the_same_time(cluster):
         reader = await store.open(7, recover=False)
         assert await reader.read(0, 1, 100) == [b"x"]
         assert await reader.read(1, 1, 100) == [b"y"]
+
+
+async def test_an_open_ledger_may_be_taken_whatever_else_it_lacks(cluster):
+    """Entry 0 is nowhere; the last ensemble has lost a bookie, and can be recovered still."""
+    async with cluster.client() as store, client_of(cluster) as client:
+        await cluster.start()
+        await client_knows(client, 5)
+        await made(cluster, 7)
+        ids = [each.bookie_id for each in cluster.bookies]
+
+        def change(ledger):
+            ledger.segment.add(firstEntryId=1, ensembleMember=[ids[1], ids[0], ids[2]])
+            return True
+
+        await cluster.ledgers.change(7, change)
+        for bookie in cluster.bookies[1:3]:
+            await put(store, bookie, 7, 1, b"x", 0)
+        await lose(cluster, ids[0])
+        await client_knows(client, 4)
+        repair = repair_of(client)
+        assert await repair.repair(7) is LedgerCondition.OPEN
+        await repair.end_grace(7)
+        assert (await store.info(7)).closed
+
+
+async def test_by_hand_nothing_is_called_done_that_another_client_has_changed(cluster, monkeypatch):
+    async with cluster.client() as store, client_of(cluster) as client:
+        await cluster.start(2)
+        await client_knows(client, 6)
+        ledger_id = await written(store, b"x")
+        ((lost, *_),) = await members(cluster, ledger_id)
+        copy = FragmentReplicator.replicate
+
+        def change(ledger):
+            spares = set(client.bookies.writable) - set(ledger.segment[0].ensembleMember)
+            ledger.segment[0].ensembleMember[1] = min(spares)
+            return True
+
+        async def copy_and_be_late(*arguments):
+            await copy(*arguments)
+            await cluster.ledgers.change(ledger_id, change)
+
+        monkeypatch.setattr(FragmentReplicator, "replicate", copy_and_be_late)
+        with pytest.raises(StorageFailed, match="another client"):
+            await repair_of(client).replace(ledger_id, {lost})
