@@ -11,7 +11,7 @@ The id of a ledger stands twice in its path: as four groups of four hexadecimal 
 decimal. Values are text protobuf, but for the last one. Apache's auditors and workers use the same
 (`ZkLedgerUnderreplicationManager.java` of BookKeeper 4.18).
 
-Invariants: a mark only gains bookies, and its version rises when it does. It is removed with the
+Invariants: a mark only gains bookies, and its version rises with each audit. It is removed with the
 version that was read under the lock, so what is marked meanwhile stays marked.
 """
 
@@ -88,18 +88,21 @@ class UnderReplication:
         return f"{self.locks}/{name_of(ledger_id)}"
 
     async def mark(self, ledger_id: int, missing: Collection[str], now_ms: int) -> bool:
-        """Note that bookies lack what they should have of a ledger; whether that was not known."""
+        """Note that bookies lack what they should have of a ledger; whether that was not known.
+
+        What is known is written once more: a worker that has found them alive may be about to
+        unmark the ledger.
+        """
         path = self.path_of(ledger_id)
         while True:
             found = await self.store.get(path)
             known = () if found is None else _decode(ledger_id, found.value).missing
-            if found is not None and set(missing) <= set(known):
-                return False
+            is_new = found is None or not set(missing) <= set(known)
             names = tuple(dict.fromkeys((*known, *sorted(missing))))
             version = ABSENT if found is None else found.version
             with suppress(AlreadyExists, BadVersion):  # by another auditor, or a worker is through
                 await self.store.put(path, _encode(names, now_ms), version)
-                return True
+                return is_new
 
     async def marked(self, ledger_id: int) -> tuple[UnderReplicatedLedger, int] | None:
         """What is noted of a ledger, and the version to unmark it with."""

@@ -63,7 +63,7 @@ async def test_a_mark_gains_bookies(marks) -> None:
     assert stored.value == b'replica: "a"\nreplica: "b"\nctime: 5\n'
     assert not await marks.mark(7, ["a"], 6)
     assert await marks.mark(7, ["c"], 7)
-    assert await marks.marked(7) == (UnderReplicatedLedger(7, ("a", "b", "c"), 7), 1)
+    assert await marks.marked(7) == (UnderReplicatedLedger(7, ("a", "b", "c"), 7), 2)
     assert await marks.marked(8) is None
 
 
@@ -72,8 +72,10 @@ async def test_what_was_marked_again_stays_marked(marks) -> None:
     _, version = await marks.marked(7)
     await marks.mark(7, ["b"], 6)
     assert not await marks.unmark(7, version)
-    assert await marks.unmark(7, version + 1)
-    assert await marks.unmark(7, version + 1), "by somebody else: it lacks nothing"
+    await marks.mark(7, ["a"], 7)
+    assert not await marks.unmark(7, version + 1), "it was lost again, after it had been back"
+    assert await marks.unmark(7, version + 2)
+    assert await marks.unmark(7, version + 2), "by somebody else: it lacks nothing"
     assert await marks.store.children(PARENT) == []
 
 

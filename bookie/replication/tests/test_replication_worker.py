@@ -83,12 +83,14 @@ async def test_a_deleted_ledger_is_unmarked(autojump_clock, start):
     assert await marks.marked(7) is None
 
 
-async def test_a_ledger_that_is_marked_meanwhile_is_repaired_again(autojump_clock, start):
+@pytest.mark.parametrize("missing", ["a", "b"])
+async def test_a_ledger_that_is_marked_meanwhile_is_repaired_again(autojump_clock, start, missing):
     repair = ScriptedRepair(_7=[WHOLE, WHOLE])
     marks = await start(repair)
 
     async def mark():
-        await marks.mark(7, ["b"], 2)
+        repair.meanwhile = None
+        await marks.mark(7, [missing], 2)
 
     repair.meanwhile = mark
     await trio.sleep(5)
