@@ -5,12 +5,17 @@ does with its default of `auditorLedgerVerificationPercentage`. A bookie that do
 not give them intact, whatever the reason, is a bad one.
 
 The last fragment of an open ledger is looked at as far as it is known to be confirmed.
+
+Limit: the entries of `FRAGMENTS_AT_ONCE` are in memory, of all ledgers that are checked together;
+each may have 5 MiB.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
+import trio
 from msgspec import Struct
 
 from magnetar.bookie.client.quorum.answers import Answers
@@ -22,6 +27,8 @@ from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.replication.fragments import LedgerFragment, fragments_of
 from magnetar.bookie.rpc.messages import Read, ReadEntry
 from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
+
+FRAGMENTS_AT_ONCE: Final = 4
 
 
 class BadFragment(Struct, frozen=True):
@@ -42,6 +49,7 @@ class LedgerChecker:
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
+        self._room = trio.Semaphore(FRAGMENTS_AT_ONCE)
 
     def runs(self, bookie_id: str) -> bool:
         """Whether a bookie is registered, as one that takes writes or not."""
@@ -78,7 +86,8 @@ class LedgerChecker:
     async def _check(self, view: LedgerView, fragment: LedgerFragment) -> BadFragment | None:
         absent = [p for p, bookie in enumerate(fragment.ensemble) if not self.runs(bookie)]
         present = [p for p in range(len(fragment.ensemble)) if p not in absent]
-        bad = {*absent, *await self._without_entries(view, fragment, present)}
+        async with self._room:
+            bad = {*absent, *await self._without_entries(view, fragment, present)}
         return BadFragment(fragment, sorted(bad), absent) if bad else None
 
     async def _without_entries(
