@@ -14,7 +14,9 @@ may be lower than the number of one that voted after we looked, and was elected 
     waiting     a lower vote                             elected, when there is none any more
     elected     our vote                                 voting, when our vote or session is gone
 
-Invariant: of all votes only the lowest is an auditor's, and none comes below it.
+Invariants: of all votes only the lowest is an auditor's, and none comes below it. A vote of ours
+that may be there is withdrawn before the next one: nobody would serve for it, and all would wait
+behind it.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class AuditorElection:
 
     def __init__(self, store: MetadataStore, cluster: BookKeeperCluster, bookie_id: str) -> None:
         self.is_elected = False
-        self._has_vote = False
+        self._given: set[int] = set()
+        """Our votes that may be there."""
         self._store = store
         self._votes = cluster.path(ROOT, "auditorelection")
         self._value = f'bookieId: "{bookie_id}"\n'.encode()
@@ -59,12 +62,9 @@ class AuditorElection:
     async def _term(self, audit: Callable[[], Awaitable[None]]) -> None:
         """One vote, until it is gone."""
         with trio.CancelScope() as scope:
-
-            def lost() -> None:
-                self._has_vote = False
-                scope.cancel()
-
-            number = await self._vote(lost)
+            for given in list(self._given):
+                await self._withdraw(given)
+            number = await self._vote(scope)
             if number is None:
                 return
             try:
@@ -76,16 +76,24 @@ class AuditorElection:
                 with trio.move_on_after(RETRY_SECONDS, shield=True), suppress(StorageFailed):
                     await self._withdraw(number)
 
-    async def _vote(self, lost: Callable[[], None]) -> int | None:
-        """The number of our vote; None if another one may have been elected meanwhile."""
+    async def _vote(self, term: trio.CancelScope) -> int | None:
+        """The number of our vote; None if another one may have been elected meanwhile. The term
+        ends with the vote's session.
+        """
         with suppress(AlreadyExists):
             await self._store.put(self._votes, b"", ABSENT)
         number = max([-1, *await self._numbers()]) + 1
+
+        def lost() -> None:
+            self._given.discard(number)
+            term.cancel()
+
+        self._given.add(number)
         try:
             await self._store.lease(self._path(number), self._value, lost)
         except AlreadyExists:
+            self._given.discard(number)
             return None
-        self._has_vote = True
         # Our server has carried out all writes before ours by now: the list has all earlier ones.
         if any(other > number for other in await self._numbers()):
             await self._withdraw(number)
@@ -141,8 +149,10 @@ class AuditorElection:
             nursery.cancel_scope.cancel()
 
     async def _withdraw(self, number: int) -> None:
-        found = await self._store.get(self._path(number)) if self._has_vote else None
-        if found is not None:
+        if number not in self._given:
+            return
+        found = await self._store.get(self._path(number))
+        if found is not None and found.value == self._value:
             with suppress(BadVersion, NotFound):
                 await self._store.delete(self._path(number), found.version)
-        self._has_vote = False
+        self._given.discard(number)

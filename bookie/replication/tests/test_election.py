@@ -129,3 +129,38 @@ async def test_a_vote_below_one_that_may_be_elected_is_withdrawn(autojump_clock,
     await settle()
     assert voters.auditing == []
     assert await voters.store.children(VOTES) == ["V_0000000012", "V_0000000013"]
+
+
+class Unanswered(MemoryMetadata):
+    """Does what it is asked for; after the first lease its answers are lost."""
+
+    def __init__(self):
+        super().__init__()
+        self.answers = True
+        self.fails_next = True
+
+    async def children(self, path):
+        found = await super().children(path)
+        if not self.answers:
+            raise StorageFailed("no answer")
+        return found
+
+    async def lease(self, path, value, lost):
+        await super().lease(path, value, lost)
+        self.answers, self.fails_next = not self.fails_next, False
+
+    async def get(self, path):
+        if not self.answers:
+            raise StorageFailed("no answer")
+        return await super().get(path)
+
+
+async def test_no_vote_stays_behind_that_nobody_serves_for(autojump_clock, nursery):
+    voters = Voters(nursery, Unanswered())
+    voters.start("a")
+    await settle()
+    assert await MemoryMetadata.children(voters.store, VOTES) == ["V_0000000000"]
+    voters.store.answers = True
+    await settle()
+    assert voters.auditing == ["a"]
+    assert len(await voters.store.children(VOTES)) == 1
