@@ -59,8 +59,8 @@ class BookieParts(Struct, frozen=True):
     identity: Identity
     link: Link
     stop: trio.Event
-    recovery: AutoRecovery | None = None
-    """Of the cluster, in this process."""
+    recovery: Callable[[], AutoRecovery | None] | None = None
+    """What repairs the cluster in this process, if anything may; None while it does not run."""
 
 
 class BookieControl:
@@ -155,7 +155,9 @@ def _named(names: list[str], end: str) -> list[str]:
 
 def http_services(parts: BookieParts, door: socket.socket) -> HttpServices:
     """What all its connections share."""
-    metrics = and_of_recovery(_metrics(parts), parts.recovery)
+    metrics = _metrics(parts)
+    if parts.recovery is not None:
+        metrics = and_of_recovery(metrics, parts.recovery)
     options = http_options(parts.settings, door)
     return HttpServices(None, options, metrics, bookie=BookieControl(parts))
 

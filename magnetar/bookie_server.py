@@ -54,7 +54,7 @@ from magnetar.shared_settings import bookie_settings, link_limits, request_limit
 from magnetar.storage.failure import ended_by_failure
 
 if TYPE_CHECKING:
-    from magnetar.bookie.replication.auto_recovery import AutoRecovery
+    from magnetar.recovery_server import RecoveryBeside
 
 log = logging.getLogger(__name__)
 
@@ -99,16 +99,16 @@ async def serve(
                 nursery.start_soon(front.run)
                 for listener in front.listeners:
                     link.listen(listener)
-                recovery = None
-                if options.with_recovery and not stop.is_set():
-                    recovery = await _recovering(options, bookie.bookie_id, nursery)
+                recovery = _recovery(options, bookie.bookie_id)
+                if recovery is not None:
+                    nursery.start_soon(recovery.run)
                 if HTTP in doors:
                     # Imported here: few bookies are asked for it.
                     from magnetar import bookie_http
 
                     parts = bookie_http.BookieParts(
                         settings, bookie.bookie_id, f"{rpc.host}:{rpc.port}", running, services,
-                        identity, link, stop, recovery,
+                        identity, link, stop, recovery.running if recovery is not None else None,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
@@ -127,10 +127,10 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
 
-async def _recovering(
-    options: BookieOptions, bookie_id: str, nursery: trio.Nursery
-) -> AutoRecovery:
-    """Repair the ledgers of the bookie's cluster beside it."""
+def _recovery(options: BookieOptions, bookie_id: str) -> RecoveryBeside | None:
+    """Of the bookie's cluster, if it is asked for."""
+    if not options.with_recovery:
+        return None
     # Imported here: few bookies are asked for it, and it is a client of all others.
     from magnetar import recovery_server
     from magnetar.bookie.replication.settings import RecoverySettings
@@ -138,8 +138,7 @@ async def _recovering(
     chosen = recovery_server.RecoveryOptions(
         options.metadata_uri, RecoverySettings(), options.zk_timeout_seconds, bookie_id
     )
-    found: AutoRecovery = await nursery.start(recovery_server.run, chosen)
-    return found
+    return recovery_server.RecoveryBeside(chosen)
 
 
 def _doors(options: BookieOptions, settings: Settings) -> dict[str, Door]:

@@ -1,11 +1,13 @@
 """The composition root of AutoRecovery: alone (`magnetar recovery`), or in a bookie's process.
 
 Either way it has a session with ZooKeeper of its own: when that ends, it gives up what it was
-elected for or had locked, and begins anew, and the bookie beside it does not notice.
+elected for or had locked, and begins anew. A bookie beside it does not wait for it, and goes on
+whatever happens here.
 """
 
 from __future__ import annotations
 
+import logging
 import platform
 import random  # noqa: TID251  # this composes the ledger client
 from collections.abc import AsyncIterator, Callable
@@ -26,6 +28,7 @@ from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.link.front import Door
 from magnetar.doors.sockets import DoorPlan, address, open_doors
+from magnetar.operator_error import OperatorError
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 
@@ -33,6 +36,10 @@ HTTP: Final = "http"
 """Of the door, in the ready file."""
 PORT: Final = 3181
 """That of the bookie which Apache's AutoRecovery is named after, whether it runs or not."""
+
+
+RETRY_SECONDS: Final = 10.0
+log = logging.getLogger(__name__)
 
 
 class RecoveryOptions(Struct, frozen=True):
@@ -71,15 +78,30 @@ async def opened(options: RecoveryOptions) -> AsyncIterator[AutoRecovery]:
                 yield found
 
 
-async def run(
-    options: RecoveryOptions,
-    *,
-    task_status: trio.TaskStatus[AutoRecovery] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Audit and repair until it is cancelled."""
-    async with opened(options) as recovery:
-        task_status.started(recovery)
-        await trio.sleep_forever()
+class RecoveryBeside:
+    """AutoRecovery in a bookie's process."""
+
+    def __init__(self, options: RecoveryOptions) -> None:
+        self._options = options
+        self._found: AutoRecovery | None = None
+
+    def running(self) -> AutoRecovery | None:
+        """None until it has begun, and after a failure until it has begun again."""
+        return self._found
+
+    async def run(self) -> None:
+        """Audit and repair until it is cancelled; what goes wrong is logged, and tried again."""
+        while True:
+            try:
+                async with opened(self._options) as self._found:
+                    await trio.sleep_forever()
+            except OperatorError as error:
+                log.error("%s", error)
+            except Exception:
+                log.exception("the repair of ledgers failed: it is tried again")
+            finally:
+                self._found = None
+            await trio.sleep(RETRY_SECONDS)
 
 
 async def serve(

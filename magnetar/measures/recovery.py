@@ -59,9 +59,12 @@ def families(recovery: AutoRecovery) -> list[Family]:
 
 
 def and_of_recovery(
-    others: Callable[[], list[Family]], recovery: AutoRecovery | None
+    others: Callable[[], list[Family]], running: Callable[[], AutoRecovery | None]
 ) -> Callable[[], list[Family]]:
-    """The figures of a process that may have one beside something else."""
-    if recovery is None:
-        return others
-    return lambda: [*others(), *families(recovery)]
+    """The figures of a process that has one beside something else, while it runs."""
+
+    def both() -> list[Family]:
+        recovery = running()
+        return others() if recovery is None else [*others(), *families(recovery)]
+
+    return both

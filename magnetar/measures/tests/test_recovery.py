@@ -17,5 +17,5 @@ def test_each_name_once_and_what_was_counted() -> None:
     assert "replication_worker_NUM_ENTRIES_READ 3" in samples
     assert "auditor_NUM_UNDER_REPLICATED_LEDGERS_count 2" in samples
     assert "magnetar_recovery_is_auditor 1" in samples
-    assert and_of_recovery(lambda: found, None)() == found
-    assert len(and_of_recovery(lambda: found, recovery)()) == 2 * len(found)
+    assert and_of_recovery(lambda: found, lambda: None)() == found
+    assert len(and_of_recovery(lambda: found, lambda: recovery)()) == 2 * len(found)
