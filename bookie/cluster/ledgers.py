@@ -45,6 +45,11 @@ class ClusterLedgers:
         ledger, _, _ = await self._read(ledger_id)
         return ledger
 
+    async def read_with_format(self, ledger_id: int) -> tuple[LedgerMetadata, int]:
+        """The same, and the version of the metadata's format."""
+        ledger, version, _ = await self._read(ledger_id)
+        return ledger, version
+
     async def _read(self, ledger_id: int) -> tuple[LedgerMetadata, int, int]:
         """The metadata, the version of their format, and that of their node."""
         found = await self._store.get(self._cluster.ledger(ledger_id))

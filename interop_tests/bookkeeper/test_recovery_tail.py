@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 import trio
 
-from bench.bookie_load import HEAD, RESPONSE_BYTES
+from bench.bookies.adds import HEAD, RESPONSE_BYTES
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.quorum import opened, read_all
 from interop_tests.bookkeeper.test_cluster_bookies import Cluster
@@ -64,7 +64,7 @@ async def leave_a_tail(uri: str, ledger_id: int, bookies: list[str]) -> None:
 def disk_reads(bookie: Bookie) -> int:
     with urllib.request.urlopen(f"http://{bookie.listeners['http']}/metrics") as answer:
         lines = answer.read().decode().splitlines()
-    (line,) = [line for line in lines if line.startswith("bookie_read_cache_misses_count")]
+    (line,) = [line for line in lines if line.startswith("bookie_read_cache_misses ")]
     return int(float(line.split()[-1]))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from magnetar.cli.cluster_metadata import URI_VARIABLE
 from magnetar.cli.flags import load_settings, setting_options
 from magnetar.cli.metadata import ACCEPT
 from magnetar.operator_error import OperatorError
@@ -64,9 +65,10 @@ def _run_options() -> list[click.Parameter]:
                      help="Port for clients of Apache BookKeeper; 0 for any free one."),
         click.Option(["--bookie-id"], default="", metavar="TEXT",
                      help="Name in the metadata of ledgers; the address by default."),
-        click.Option(["--metadata-uri"], default="", metavar="URI",
+        click.Option(["--metadata-uri"], default="", metavar="URI", envvar=URI_VARIABLE,
                      help="The cluster to join, such as zk+hierarchical://HOST:2181/ledgers; "
-                     "without it, the bookie runs alone and deletes nothing."),
+                     "without it, the bookie runs alone and deletes nothing "
+                     f"(also {URI_VARIABLE})."),
         click.Option(["--zk-timeout"], type=click.FloatRange(min=0.1), default=10.0,
                      show_default=True, metavar="SECONDS", help="Of the session with ZooKeeper."),
         click.Option(["--http-port"], type=int, default=None, metavar="N",

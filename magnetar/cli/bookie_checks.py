@@ -1,7 +1,6 @@
 """`magnetar bookie sanity` and `gc`: a test of one bookie, and a request to it."""
 
 import json
-import urllib.request
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 HTTP_SECONDS = 10
 GARBAGE = "/api/v1/bookie/gc"
+OK = 200
 
 
 def _sanity(bookie_id: str, metadata_uri: str, entries: int, as_json: bool) -> None:
@@ -53,20 +53,25 @@ def _sanity(bookie_id: str, metadata_uri: str, entries: int, as_json: bool) -> N
 
 
 def _collect(bookie_id: str, metadata_uri: str, minor: bool, major: bool, as_json: bool) -> None:
+    # Not `urllib`, which would ask a proxy of the environment for it.
+    from http.client import HTTPConnection, HTTPException
+
     where = _http_address(bookie_id, metadata_uri)
-    asked = {}
-    if minor:
-        asked["forceMinor"] = True
-    if major:
-        asked["forceMajor"] = True
-    request = urllib.request.Request(
-        f"http://{where}{GARBAGE}", json.dumps(asked).encode() if asked else b"{}", method="PUT"
-    )
+    asked = {
+        name: True for name, chosen in (("forceMinor", minor), ("forceMajor", major)) if chosen
+    }
+    connection = HTTPConnection(where, timeout=HTTP_SECONDS)
     try:
-        with urllib.request.urlopen(request, timeout=HTTP_SECONDS):
-            pass
-    except OSError as error:  # `HTTPError` too
+        connection.request("PUT", GARBAGE, json.dumps(asked))
+        status = connection.getresponse().status
+    except (OSError, HTTPException) as error:
         raise OperatorError(f"the bookie {bookie_id}, at {where}: {error}") from error
+    finally:
+        connection.close()
+    if status != OK:
+        raise OperatorError(
+            f"the bookie {bookie_id}, at {where}, answers with HTTP status {status}"
+        )
     if as_json:
         print_json({"bookie": bookie_id, "http": where})
     else:

@@ -3,7 +3,8 @@
 An entry is asked of one bookie of its write set, and of the next one if that fails, or does not
 answer for a while. Where all bookies have all entries (E = W), consecutive ones come in one answer,
 and of one bookie for the whole ledger, which reads ahead; else each entry is asked for on its own,
-several at the same time (`PendingReadOp.java`, `BatchedReadOp.java` of BookKeeper 4.18).
+several at the same time (`PendingReadOp.java`, `BatchedReadOp.java` of BookKeeper 4.18), and so it
+is of bookies that know no batches.
 
 Bookies that have been lost are replaced in the metadata by those who repair the ledger, so if no
 bookie has an entry the metadata are read again.
@@ -98,9 +99,21 @@ class QuorumReader:
             last = min(last, end)
         if first == last:
             return [await self._read_one(ensemble, first)]
-        if self._view.striping.write == self._view.striping.ensemble:
-            return await self._read_batch(ensemble, first, last, bytes_max)
+        whole = self._view.striping.write == self._view.striping.ensemble
+        if whole and (able := self._able(ensemble)):
+            try:
+                return await self._read_batch(able, first, last, bytes_max)
+            except (EntryNotFound, Corrupted, StorageFailed):
+                if len(self._able(ensemble)) == len(ensemble):
+                    raise  # all were asked
         return await self._read_striped(ensemble, first, last, bytes_max)
+
+    def _able(self, ensemble: Ensemble) -> list[str]:
+        """The bookies that know batch reads, in the order in which this ledger asks them."""
+        begin = self.ledger_id % len(ensemble)
+        order = [*ensemble[begin:], *ensemble[:begin]]
+        refuses = self._services.connections.refuses_batches
+        return self._well_first([bookie for bookie in order if not refuses(bookie)])
 
     # -- one entry ----------------------------------------------------------------------------
 
@@ -161,7 +174,10 @@ class QuorumReader:
             return self._intact_run(b"".join(response.records), first, last)
 
         ensemble, _ = self._view.segment_of(first)
-        return await self._ask_for_batch(ensemble, first, last, bytes_max, check)
+        able = self._able(ensemble)
+        if not able:
+            raise StorageFailed(f"no bookie of ledger {self.ledger_id} knows batch reads")
+        return await self._ask_for_batch(able, first, last, bytes_max, check)
 
     def _intact_run(self, records: bytes, first: int, last: int) -> Run:
         run = run_in(records)
@@ -183,30 +199,28 @@ class QuorumReader:
         return run.count
 
     async def _read_batch(
-        self, ensemble: Ensemble, first: int, last: int, bytes_max: int
+        self, bookies: Sequence[str], first: int, last: int, bytes_max: int
     ) -> list[bytes]:
         def check(response: BookieMessage) -> list[bytes]:
             assert isinstance(response, ReadEntries)
             return self._open_batch(b"".join(response.records), first, last, bytes_max)
 
-        return await self._ask_for_batch(ensemble, first, last, bytes_max, check)
+        return await self._ask_for_batch(bookies, first, last, bytes_max, check)
 
     async def _ask_for_batch(
         self,
-        ensemble: Ensemble,
+        bookies: Sequence[str],
         first: int,
         last: int,
         bytes_max: int,
         check: Callable[[BookieMessage], Result],
     ) -> Result:
-        begin = self.ledger_id % len(ensemble)
-        order = [*ensemble[begin:], *ensemble[:begin]]
         count = last - first + 1
         size = min(bytes_max + count * RECORD_OVERHEAD_BYTES, self._settings.batch_bytes_max)
         request = BatchRead(self.ledger_id, first, 0, count, size)
         return await ask_in_turn(
             self._services.connections,
-            self._well_first(order),
+            bookies,
             request,
             check,
             self._settings.speculative_read_seconds,

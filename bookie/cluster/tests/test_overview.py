@@ -51,7 +51,9 @@ async def test_ledgers() -> None:
     await ClusterLedgers(store, cluster).create(3, made)
     assert await overview.ledgers() == [3]
     described = await overview.ledger(3)
-    assert described["allEnsembles"] == {"0": ["a", "b"]}
+    assert described["allEnsembles"] == {"0": [{"id": "a"}, {"id": "b"}]}
+    assert (described["ledgerId"], described["metadataFormatVersion"]) == (3, 3)
+    assert described["ctoken"] == 1
     assert (described["state"], described["digestType"]) == ("OPEN", "CRC32C")
     assert (described["writeQuorumSize"], described["ackQuorumSize"]) == (2, 1)
     assert described["customMetadata"] == {"k": "dg=="}
