@@ -6,7 +6,7 @@ Any number of them, ours and Apache's, may run in a cluster.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import trio
@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_client
-from magnetar.bookie.cluster.bookies import Bookies
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.replication.auditor import Auditor
@@ -33,7 +32,6 @@ class AutoRecovery(Struct, frozen=True):
 
     counters: ReplicationCounters
     election: AuditorElection
-    bookies: Bookies
 
 
 @asynccontextmanager
@@ -48,12 +46,13 @@ async def open_auto_recovery(
     """Audit and repair while the block lasts, in a cluster that is prepared for it
     (`UnderReplication.prepare`). `bookie_id` is our name in votes and locks.
     """
-    counters, auditors = ReplicationCounters(), list[Auditor]()
+    counters = ReplicationCounters()
+    hearers: list[Callable[[], None]] = []
     marks = UnderReplication(metadata, cluster)
 
     def bookies_changed() -> None:
-        for auditor in auditors:
-            auditor.changed()
+        for hear in hearers:
+            hear()
 
     async with open_cluster_client(
         metadata, cluster, machine, quorum or QuorumSettings(), None, bookies_changed
@@ -61,7 +60,6 @@ async def open_auto_recovery(
         clock = machine.clock
         audits = Audits(client, marks, clock, counters, settings.ledgers_at_once)
         auditor = Auditor(client, marks, audits, clock, settings)
-        auditors.append(auditor)
         election = AuditorElection(metadata, cluster, bookie_id)
         worker = ReplicationWorker(
             MarkedLedgers(marks, bookie_id, machine.chance),
@@ -69,10 +67,11 @@ async def open_auto_recovery(
             settings,
             counters,
         )
+        hearers += [auditor.changed, worker.bookies_changed]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(election.run, auditor.run)
             nursery.start_soon(worker.run)
             try:
-                yield AutoRecovery(counters, election, client.bookies)
+                yield AutoRecovery(counters, election)
             finally:
                 nursery.cancel_scope.cancel()

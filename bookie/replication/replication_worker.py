@@ -6,7 +6,8 @@
     is open          the lock is kept for the grace period; if its writer has not replaced the lost
                      bookie by then, it is recovered; the lock is released, and the ledger is a
                      closed one for whoever takes it next
-    is incomplete    the lock is kept for a while, which doubles with each failure; then released
+    is incomplete    the lock is kept for a while, which doubles with each failure, or until there
+                     are other bookies than before; then released
 
 While locks are only kept, other ledgers are repaired, up to `waiting_ledgers_max`
 (`ReplicationWorker.java` of BookKeeper 4.18).
@@ -48,6 +49,12 @@ class ReplicationWorker:
         self._settings = settings
         self._counters = counters
         self._failures: OrderedDict[int, int] = OrderedDict()
+        self._changed = trio.Event()
+
+    def bookies_changed(self) -> None:
+        """There are other bookies than before: one may take what no other could."""
+        self._changed.set()
+        self._changed = trio.Event()
 
     async def run(self) -> None:
         """Repair ledgers until it is cancelled."""
@@ -101,7 +108,8 @@ class ReplicationWorker:
             await self._repair.end_grace(ledger.ledger_id)
         else:
             self._counters.ledgers_deferred += 1
-            await trio.sleep(self._pause_after(ledger.ledger_id))
+            with trio.move_on_after(self._pause_after(ledger.ledger_id)):
+                await self._changed.wait()
 
     def _pause_after(self, ledger_id: int) -> float:
         failures = self._failures.pop(ledger_id, 0)

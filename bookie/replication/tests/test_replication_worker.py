@@ -61,6 +61,7 @@ async def start(nursery):
             ReplicationCounters(),
         )
         nursery.start_soon(worker.run)
+        repair.worker = worker
         return marks
 
     return start
@@ -142,4 +143,13 @@ async def test_a_worker_whose_session_ends_begins_anew(autojump_clock, start):
     marks.store.expire()
     await trio.sleep(1)
     assert len(repair.at) == 2
+    assert await marks.marked(7) is None
+
+
+async def test_a_ledger_that_waits_is_tried_when_there_are_other_bookies(autojump_clock, start):
+    repair = ScriptedRepair(_7=[INCOMPLETE, WHOLE])
+    marks = await start(repair)
+    await trio.sleep(1)
+    repair.worker.bookies_changed()
+    await trio.sleep(1)
     assert await marks.marked(7) is None

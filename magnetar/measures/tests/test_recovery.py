@@ -9,7 +9,7 @@ from magnetar.measures.recovery import and_of_recovery, families
 
 def test_each_name_once_and_what_was_counted() -> None:
     counters = ReplicationCounters(entries_read=3, ledgers_marked=2)
-    recovery = AutoRecovery(counters, SimpleNamespace(is_elected=True), None)
+    recovery = AutoRecovery(counters, SimpleNamespace(is_elected=True))
     found = families(recovery)
     names = [family.name for family in found]
     assert len(set(names)) == len(names)

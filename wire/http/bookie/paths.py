@@ -19,7 +19,9 @@ from magnetar.wire.http.services import HttpServices
 ELSEWHERE: Final = NotHere("this bookie does not ask others: `bookkeeper shell bookieinfo` does")
 READING: Final = NotHere("entries are read by a client: `bookkeeper shell readledger` is one")
 EXPANSION: Final = NotHere("a bookie has one ledger directory")
-RECOVERY: Final = NotHere("this bookie runs no recovery: ask one of Apache's that does")
+RECOVERY: Final = NotHere(
+    "there are commands for that: `magnetar bookie autorecovery`, `decommission`"
+)
 NOT_HERE: Final[Table] = (
     ("GET", "/api/v1/bookie/list_bookie_info", ELSEWHERE),
     ("PUT", "/api/v1/bookie/expand_storage", EXPANSION),

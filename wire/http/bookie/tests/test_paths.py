@@ -7,8 +7,8 @@ async def test_what_is_not_here_says_where_it_is() -> None:
             ("GET", "/api/v1/bookie/list_bookie_info", "bookieinfo"),
             ("PUT", "/api/v1/bookie/expand_storage", "one ledger directory"),
             ("GET", "/api/v1/ledger/read?ledger_id=1", "readledger"),
-            ("GET", "/api/v1/autorecovery/status", "runs no recovery"),
-            ("PUT", "/api/v1/autorecovery/decommission", "runs no recovery"),
+            ("GET", "/api/v1/autorecovery/status", "magnetar bookie autorecovery"),
+            ("PUT", "/api/v1/autorecovery/decommission", "magnetar bookie autorecovery"),
         ):
             assert said in await visitor.fails(405, method, path)
         assert "there is no /admin" in await visitor.fails(404, "GET", "/admin/v2/clusters")
