@@ -70,6 +70,20 @@ async def test_a_fence_refuses_the_writer_in_this_process_too(store, ledgers):
     assert isinstance((await outcome.wait())[0], Fenced)
 
 
+async def test_the_writer_of_a_deleted_ledger_is_refused(store, ledgers):
+    """BookKeeper #4462: a zombie's add would make the ledger anew, without its fence."""
+    await added(ledgers, run(1, 0))
+    assert await fenced(ledgers, 1) == [None]
+    store._bookie.deleted(1)
+    await store.collect(compact_below=0.0)
+    await store.checkpoint()
+    for more in ({}, {"recovery": True}):
+        with pytest.raises(Fenced):
+            ledgers.add(run(1, 1), KEY, pytest.fail, **more)
+    with pytest.raises(LedgerNotFound):
+        ledgers.known(1)
+
+
 async def test_a_second_fence_needs_no_sync(store, ledgers):
     await added(ledgers, run(1, 0))
     await fenced(ledgers, 1)
