@@ -15,16 +15,14 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from msgspec.structs import replace
 
-from magnetar import recovery_server
 from magnetar.bookie.format import service_info
 from magnetar.bookie.format.service_info import BookieEndpoint, ServiceInfo
 from magnetar.bookie.machine.system import system_machine
-from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.requests.front import BookieFront
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.requests.services import BookieServices
@@ -54,6 +52,9 @@ from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, link_limits, request_limits
 from magnetar.storage.failure import ended_by_failure
+
+if TYPE_CHECKING:
+    from magnetar.bookie.replication.auto_recovery import AutoRecovery
 
 log = logging.getLogger(__name__)
 
@@ -98,13 +99,16 @@ async def serve(
                 nursery.start_soon(front.run)
                 for listener in front.listeners:
                     link.listen(listener)
+                recovery = None
+                if options.with_recovery and not stop.is_set():
+                    recovery = await _recovering(options, bookie.bookie_id, nursery)
                 if HTTP in doors:
                     # Imported here: few bookies are asked for it.
                     from magnetar import bookie_http
 
                     parts = bookie_http.BookieParts(
                         settings, bookie.bookie_id, f"{rpc.host}:{rpc.port}", running, services,
-                        identity, link, stop,
+                        identity, link, stop, recovery,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
@@ -113,8 +117,6 @@ async def serve(
                     starting.start_soon(_end_at, stop, registrar)
                     await nursery.start(_registered, registrar)
                     starting.cancel_scope.cancel()
-                if options.with_recovery and not stop.is_set():
-                    await nursery.start(recovery_server.run, _recovery(options, bookie.bookie_id))
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 if not stop.is_set():
                     ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
@@ -125,11 +127,19 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
 
-def _recovery(options: BookieOptions, bookie_id: str) -> recovery_server.RecoveryOptions:
-    """Of the cluster that the bookie is in, beside it."""
-    return recovery_server.RecoveryOptions(
+async def _recovering(
+    options: BookieOptions, bookie_id: str, nursery: trio.Nursery
+) -> AutoRecovery:
+    """Repair the ledgers of the bookie's cluster beside it."""
+    # Imported here: few bookies are asked for it, and it is a client of all others.
+    from magnetar import recovery_server
+    from magnetar.bookie.replication.settings import RecoverySettings
+
+    chosen = recovery_server.RecoveryOptions(
         options.metadata_uri, RecoverySettings(), options.zk_timeout_seconds, bookie_id
     )
+    found: AutoRecovery = await nursery.start(recovery_server.run, chosen)
+    return found
 
 
 def _doors(options: BookieOptions, settings: Settings) -> dict[str, Door]:

@@ -6,11 +6,10 @@ elected for or had locked, and begins anew, and the bookie beside it does not no
 
 from __future__ import annotations
 
-import logging
 import platform
 import random  # noqa: TID251  # this composes the ledger client
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Final
 
 import trio
@@ -25,12 +24,15 @@ from magnetar.bookie.replication.auto_recovery import AutoRecovery, open_auto_re
 from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.link.front import Door
+from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 
+HTTP: Final = "http"
+"""Of the door, in the ready file."""
 PORT: Final = 3181
 """That of the bookie which Apache's AutoRecovery is named after, whether it runs or not."""
-log = logging.getLogger(__name__)
 
 
 class RecoveryOptions(Struct, frozen=True):
@@ -42,6 +44,8 @@ class RecoveryOptions(Struct, frozen=True):
     zk_timeout_seconds: float = 10.0
     bookie_id: str = ""
     """Our name in votes and locks; the host's, with a bookie's port, by default."""
+    http_port: int | None = None
+    """Of figures; None for no HTTP."""
 
 
 @asynccontextmanager
@@ -80,11 +84,33 @@ async def run(
 
 async def serve(
     options: RecoveryOptions,
-    _settings: Settings,
+    settings: Settings,
     ready: Callable[[ReadyReport], None],
     stop: trio.Event,
 ) -> None:
     """Audit and repair until `stop` is set."""
-    async with opened(options):
-        ready(ReadyReport({}))
-        await stop.wait()
+    port = options.http_port
+    plans = [] if port is None else [DoorPlan(HTTP, lambda _: port)]
+    with ExitStack() as closed:
+        doors = open_doors(plans, settings, {})
+        for door in doors.values():
+            closed.callback(door.socket.close)
+        async with opened(options) as recovery, trio.open_nursery() as nursery:
+            if doors:
+                nursery.start_soon(_serve_http, recovery, settings, doors[HTTP])
+            ready(ReadyReport({name: address(door.socket) for name, door in doors.items()}))
+            await stop.wait()
+            nursery.cancel_scope.cancel()
+
+
+async def _serve_http(recovery: AutoRecovery, settings: Settings, door: Door) -> None:
+    # Imported here: few are asked for it.
+    from magnetar.bookie_http import http_options
+    from magnetar.core.kernel.spare_files import SpareFiles
+    from magnetar.measures.recovery import families
+    from magnetar.wire.http.app import RECOVERY, serve_http
+    from magnetar.wire.http.services import HttpServices
+
+    options = http_options(settings, door.socket)
+    services = HttpServices(None, options, lambda: families(recovery))
+    await serve_http(services, [door], SpareFiles().lend, RECOVERY)

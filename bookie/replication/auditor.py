@@ -104,9 +104,10 @@ class Auditor:
 
     async def _step(self) -> float:
         """Do what is due; when to look again, if nothing changes before."""
-        if not await self._marks.is_enabled():
+        running = self._running()
+        if not running or not await self._marks.is_enabled():
             return math.inf
-        self._look_at_bookies()
+        self._look_at_bookies(running)
         await self._look_at_delay()
         now, interval = trio.current_time(), self._settings.check_bookies_seconds or math.inf
         if self._next_audit_at <= now < self._audit_at < math.inf:
@@ -117,10 +118,11 @@ class Auditor:
             self._audit_at, self._next_audit_at = math.inf, now + interval
         return min(self._audit_at, self._next_audit_at)
 
-    def _look_at_bookies(self) -> None:
-        running = {*self._client.bookies.writable, *self._client.bookies.read_only}
-        if not running:  # it tells of the list, and not of all bookies
-            return
+    def _running(self) -> set[str]:
+        """The bookies that are not away. None at all tells of the list, and not of the bookies."""
+        return {*self._client.bookies.writable, *self._client.bookies.read_only}
+
+    def _look_at_bookies(self, running: set[str]) -> None:
         self._known |= running
         if self._away and self._away <= running:
             log.info("%s is back: no audit", ", ".join(self._away))
@@ -166,7 +168,7 @@ class Auditor:
         return interval - min(max(since, 0), interval)
 
     async def _check_once(self) -> None:
-        if await self._marks.is_enabled():
+        if self._running() and await self._marks.is_enabled():
             await self._audits.check_all_ledgers()
         else:  # the next one is due then
             await trio.sleep(self._settings.error_pause_seconds)

@@ -17,6 +17,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from typing import Final
 
 import trio
 
@@ -33,7 +34,61 @@ from magnetar.bookie.rpc.messages import Status
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError
 
-BATCH_ENTRIES_MIN = 8
+BATCH_ENTRIES_MIN: Final = 8
+
+
+class FragmentBatches:
+    """Which entries are to be read next: those that the new bookies should have, in order."""
+
+    def __init__(
+        self,
+        view: LedgerView,
+        fragment: LedgerFragment,
+        bookies: Mapping[int, str],
+        settings: RecoverySettings,
+    ) -> None:
+        self.bytes_max = settings.batch_bytes
+        self.single = False
+        """Whether a batch could not be read: by bookies before 4.17, or behind damage."""
+        self.waiting: list[int] = []
+        self._ids = fragment.entries(view.striping, bookies)
+        self._count = BATCH_ENTRIES_MIN
+        self._count_max = settings.batch_entries_max
+        self._fill()
+
+    def _fill(self) -> None:
+        self.waiting += islice(self._ids, max(self._count - len(self.waiting), 0))
+
+    def read(self, count: int, size: int) -> None:
+        """So many of those that wait were read; as many are next as seem to fit."""
+        del self.waiting[:count]
+        fitting = self.bytes_max * count // max(size, 1)
+        self._count = min(max(fitting, 1), 2 * self._count, self._count_max)
+        self._fill()
+
+
+async def _read_together(reader: QuorumReader, batches: FragmentBatches) -> list[Run]:
+    """What one bookie gives at once: entries next to each other, for all of them have all."""
+    if not batches.single:
+        try:
+            run = await reader.read_run(batches.waiting[0], batches.waiting[-1], batches.bytes_max)
+        except BrokerError:
+            batches.single = True
+        else:
+            batches.read(run.count, run.size)
+            return [run]
+    return await _read_striped(reader, batches)
+
+
+async def _read_striped(reader: QuorumReader, batches: FragmentBatches) -> list[Run]:
+    """One by one, several at the same time, each from those that have it."""
+    entries = await reader.read_entries(batches.waiting)
+    found = [
+        _run_of(reader.ledger_id, entry_id, entry)
+        for entry_id, entry in zip(batches.waiting, entries, strict=True)
+    ]
+    batches.read(len(found), sum(run.size for run in found))
+    return found
 
 
 class FragmentReplicator:
@@ -54,29 +109,27 @@ class FragmentReplicator:
         reader = QuorumReader(
             view, self._client.services, self._client.settings, lambda: fragment.last, _nothing_new
         )
-        ids = fragment.entries(view.striping, bookies)
-        count = BATCH_ENTRIES_MIN
-        while batch := list(islice(ids, count)):
+        read = _read_together if view.striping.write == view.striping.ensemble else _read_striped
+        rate = self._settings.bytes_per_second_max
+        batches = FragmentBatches(view, fragment, bookies, self._settings)
+        while batches.waiting:
             begun = trio.current_time()
-            entries = await reader.read_entries(batch)
-            size = sum(map(len, entries))
-            self._counters.entries_read += len(entries)
+            runs = await read(reader, batches)
+            size = sum(run.size for run in runs)
+            self._counters.entries_read += sum(run.count for run in runs)
             self._counters.bytes_read += size
-            await self._store(view, bookies, dict(zip(batch, entries, strict=True)))
-            fitting = self._settings.batch_bytes * len(entries) // max(size, 1)
-            count = min(max(fitting, 1), 2 * count, self._settings.batch_entries_max)
-            if self._settings.bytes_per_second_max:
-                await trio.sleep_until(begun + size / self._settings.bytes_per_second_max)
+            await self._store(view, bookies, runs)
+            if rate:
+                await trio.sleep_until(begun + size / rate)
 
     async def _store(
-        self, view: LedgerView, bookies: Mapping[int, str], entries: Mapping[int, bytes]
+        self, view: LedgerView, bookies: Mapping[int, str], runs: Sequence[Run]
     ) -> None:
         stored: list[Completion[None]] = []
-        for entry_id, entry in entries.items():
-            run = _run_of(view.ledger_id, entry_id, entry)
+        for run in runs:
             frames = pack_adds(run, view.master_key, recovery=True)
             for position, bookie in bookies.items():
-                if view.striping.has(position, entry_id):
+                if view.striping.has(position, run.first):
                     stored.append(self._send(bookie, run, frames))
         for one in stored:
             await one.result()
@@ -99,7 +152,7 @@ class FragmentReplicator:
         elif result is not Status.OK:
             done(error_of(result, bookie, f"entry {run.ledger_id}:{run.first}"))
         else:
-            self._counters.entries_written += 1
+            self._counters.entries_written += run.count
             self._counters.bytes_written += run.size
             done(None)
 

@@ -70,9 +70,10 @@ class LedgerChecker:
         if ledger.state == ledger_metadata.CLOSED:
             return int(ledger.lastEntryId)
         try:
-            return await ask_for_end(self._client.services, view, fence=False)
+            end = await ask_for_end(self._client.services, view, fence=False)
         except StorageFailed:  # too few answer, which tells enough
             return -1
+        return end.last_confirmed
 
     async def _check(self, view: LedgerView, fragment: LedgerFragment) -> BadFragment | None:
         absent = [p for p, bookie in enumerate(fragment.ensemble) if not self.runs(bookie)]

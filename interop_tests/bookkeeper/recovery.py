@@ -31,6 +31,7 @@ class Recovery:
                 [MAGNETAR, *self._words, "--ready-file", str(ready)], stderr=log
             )
         wait_until(ready.exists, self._process, "the recovery")
+        self.listeners: dict[str, str] = json.loads(ready.read_text())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -40,7 +41,7 @@ class Recovery:
         self._process.kill()
         self._process.wait()
 
-    def pause(self, how: signal.Signals) -> None:
+    def send_signal(self, how: signal.Signals) -> None:
         self._process.send_signal(how)
 
     def stop(self) -> int:
@@ -87,8 +88,8 @@ def is_repaired(uri: str, ledger: int, lost: str) -> bool:
 @contextmanager
 def frozen(recovery: Recovery) -> Iterator[None]:
     """Nothing of it runs for a while."""
-    recovery.pause(signal.SIGSTOP)
+    recovery.send_signal(signal.SIGSTOP)
     try:
         yield
     finally:
-        recovery.pause(signal.SIGCONT)
+        recovery.send_signal(signal.SIGCONT)

@@ -6,7 +6,14 @@ from contextlib import ExitStack
 import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
-from interop_tests.bookkeeper.recovery import Recovery, command, is_repaired, members, wait_for
+from interop_tests.bookkeeper.recovery import (
+    Recovery,
+    command,
+    frozen,
+    is_repaired,
+    members,
+    wait_for,
+)
 from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
 from interop_tests.driver import SceneError
 
@@ -38,10 +45,14 @@ SIZES = [{"ensemble": 3, "quorum": 3, "ack": 2}, {"ensemble": 3, "quorum": 2, "a
 def test_a_closed_ledger_of_a_lost_bookie(cluster, bookies, tmp_path, sizes) -> None:
     ledger = cluster.play("ledgers.write", count=500, **sizes)
     cluster.play("ledgers.close", ledger=ledger)
-    with Recovery(cluster.uri, tmp_path / "recovery") as recovery:
+    with Recovery(cluster.uri, tmp_path / "recovery", "--http-port", "0") as recovery:
         ((lost, *kept),) = members(cluster.uri, int(ledger))
         bookies.pop(lost).kill()
         wait_for(lambda: is_repaired(cluster.uri, int(ledger), lost), recovery.log)
+        found = ask(recovery.listeners["http"], "/metrics")
+        copied = 500 * sizes["quorum"] // 3
+        assert f"\nreplication_worker_NUM_ENTRIES_WRITTEN {copied}" in found
+        assert "\nmagnetar_recovery_is_auditor 1\n" in found
         assert recovery.stop() == 0
     ((new, *_),) = members(cluster.uri, int(ledger))
     for bookie in kept[: sizes["quorum"] - 1]:
@@ -184,7 +195,9 @@ def test_a_bookie_repairs_too_and_goes_on_when_its_recovery_is_cut_off(cluster, 
         bookies = {
             made.address: made
             for made in [
-                stack.enter_context(cluster.bookie(tmp_path / name, "--with-recovery"))
+                stack.enter_context(
+                    cluster.bookie(tmp_path / name, "--with-recovery", "--http-port", "0")
+                )
                 for name in "abcd"
             ]
         }
@@ -195,6 +208,8 @@ def test_a_bookie_repairs_too_and_goes_on_when_its_recovery_is_cut_off(cluster, 
         bookies.pop(lost).kill()
         any_of_them = next(iter(bookies.values()))
         wait_for(lambda: is_repaired(cluster.uri, int(ledger), lost), any_of_them.log)
+        figures = [ask(one.listeners["http"], "/metrics") for one in bookies.values()]
+        assert sum("\nmagnetar_recovery_is_auditor 1\n" in each for each in figures) == 1
         assert any_of_them.stop() == 0
 
 
@@ -212,3 +227,30 @@ def test_apaches_shell_sees_what_waits(cluster, bookies, tmp_path) -> None:
         assert ledger in said
         assert lost in said
     assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(10)
+
+
+def test_one_that_was_frozen_midway_does_no_harm_later(cluster, bookies, tmp_path) -> None:
+    """Its session has ended meanwhile: another one is the auditor, and has repaired the ledger."""
+    ledger = a_closed_ledger(cluster, 3000, size=1000)
+    ((lost, *kept),) = members(cluster.uri, int(ledger))
+    (spare,) = (made for name, made in bookies.items() if name not in (lost, *kept))
+    slow = ("--replication-rate-by-bytes", "200000", "--bookie-id", "127.0.0.1:1")
+    with Recovery(cluster.uri, tmp_path / "slow", *slow) as slow_one:
+        bookies.pop(lost).kill()
+        wait_for(lambda: has_entries(spare), slow_one.log)
+        with (
+            frozen(slow_one),
+            Recovery(cluster.uri, tmp_path / "other", "--bookie-id", "127.0.0.1:2") as other,
+        ):
+            wait_for(lambda: is_repaired(cluster.uri, int(ledger), lost), other.log)
+            repaired = members(cluster.uri, int(ledger))
+            slow_one.send_signal(signal.SIGCONT)
+            wait_for(lambda: "has ended" in slow_one.log(), slow_one.log)
+            votes = "/ledgers/underreplication/auditorelection"
+            wait_for(lambda: len(cluster.ask(lambda s: s.children(votes))) == 2, slow_one.log)
+            assert command(cluster.uri, "bookie", "who-is-auditor")["auditor"] == "127.0.0.1:2"
+        assert members(cluster.uri, int(ledger)) == repaired
+        assert slow_one.stop() == 0
+    for bookie in kept:
+        bookies.pop(bookie).kill()
+    assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(3000)

@@ -27,7 +27,14 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         striping.check()
     except ValueError as error:
         raise OperatorError(str(error)) from None
-    chosen = GatewayOptions(metadata, bookkeeper, striping, options.pop("zk_timeout"))
+    chosen = GatewayOptions(
+        metadata,
+        bookkeeper,
+        striping,
+        options.pop("zk_timeout"),
+        options.pop("explicit_lac_interval"),
+        options.pop("bookie_error_threshold"),
+    )
     settings = with_messages_that_fit(load_settings(config, options).settings)
     server.leave(
         server.run(
@@ -78,6 +85,24 @@ gateway = click.Command(
             show_default=True,
             metavar="SECONDS",
             help="Of the sessions with ZooKeeper.",
+        ),
+        click.Option(
+            ["--explicit-lac-interval"],
+            type=click.FloatRange(min=0),
+            default=0.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How often bookies are told the last confirmed entry of ledgers that are idle, "
+            "for those who read ledgers past this gateway; 0 is never.",
+        ),
+        click.Option(
+            ["--bookie-error-threshold"],
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            metavar="N",
+            help="How many errors of a bookie within a minute keep new ledgers from it for half an "
+            "hour, as long as there are others; 0 is never.",
         ),
         *setting_options([flag for flag in FLAGS if flag not in FLAGS_OF_STORAGE]),
     ],

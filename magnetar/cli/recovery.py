@@ -11,7 +11,7 @@ from magnetar.cli.flags import load_settings, setting_options
 if TYPE_CHECKING:
     from magnetar.bookie.replication.settings import RecoverySettings
 
-RUN_FLAGS = ("--ready-file", "--log-level", "--log-format")
+RUN_FLAGS = ("--host", "--ready-file", "--log-level", "--log-format")
 """Those of the settings' flags that concern it."""
 
 
@@ -59,7 +59,7 @@ def _recovery(
     from magnetar import recovery_server, server
 
     chosen = recovery_server.RecoveryOptions(
-        metadata_uri, recovery_settings(options), zk_timeout, bookie_id
+        metadata_uri, recovery_settings(options), zk_timeout, bookie_id, options.pop("http_port")
     )
     settings = load_settings(config, options).settings
     serve = partial(recovery_server.serve, chosen)
@@ -81,6 +81,9 @@ recovery = click.Command(
                      show_default=True, metavar="SECONDS", help="Of the session with ZooKeeper."),
         click.Option(["--bookie-id"], default="", metavar="TEXT",
                      help="Its name in votes and locks; HOST:3181 by default."),
+        click.Option(["--http-port"], type=int, default=None, metavar="N",
+                     help="Port of `/metrics` and `/heartbeat`; 0 for any free one. Without it "
+                     "there is no HTTP."),
         *recovery_options(),
         *setting_options(RUN_FLAGS),
     ],

@@ -22,6 +22,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
 from magnetar.bookie.client.quorum.striping import Striping
@@ -61,6 +62,10 @@ class GatewayOptions(Struct, frozen=True):
     striping: Striping
     """Of new ledgers."""
     zk_timeout_seconds: float
+    explicit_lac_seconds: float = 0.0
+    """Pulsar's `bookkeeperExplicitLacIntervalInMills`, in seconds."""
+    bookie_error_threshold: int = 0
+    """Pulsar's `bookkeeperClientHealthCheckErrorThresholdPerInterval`; 0 for no such check."""
 
 
 MESSAGE_BYTES_MAX: Final = ENTRY_BYTES_MAX - 64 * 1024
@@ -85,7 +90,7 @@ class JoinedCluster(Struct, frozen=True):
     ledgers: MetadataStore
     """Where the bookies and the ledgers stand; mostly the same store."""
     cluster: BookKeeperCluster
-    striping: Striping
+    options: GatewayOptions
 
 
 @asynccontextmanager
@@ -103,7 +108,7 @@ async def joined(
                 ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
             cluster = await clusters.join(ledgers, ledgers_at.ledgers, ledgers_at.layout)
             await _become_the_gateway(metadata, SESSIONS_WAITED * timeout, fail)
-        yield JoinedCluster(metadata, ledgers, cluster, options.striping)
+        yield JoinedCluster(metadata, ledgers, cluster, options)
 
 
 async def _become_the_gateway(
@@ -134,16 +139,25 @@ async def open_cluster_storage(
 ) -> AsyncIterator[OpenedStorage]:
     """See `opened.py`."""
     machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random(), link)
-    settings = QuorumSettings(striping=joined.striping)
+    options = joined.options
+    settings = QuorumSettings(
+        striping=options.striping, explicit_lac_seconds=options.explicit_lac_seconds
+    )
     async with AsyncExitStack() as opened:
         with explained(CANNOT_START):
             store = await opened.enter_async_context(
-                open_cluster_ledgers(joined.ledgers, joined.cluster, machine, settings)
+                open_cluster_ledgers(
+                    joined.ledgers,
+                    joined.cluster,
+                    machine,
+                    settings,
+                    ConnectionSettings(error_threshold=options.bookie_error_threshold),
+                )
             )
         if not store.writable():
             log.warning(
                 "fewer than %d bookies take writes: nothing can be stored yet",
-                joined.striping.ensemble,
+                options.striping.ensemble,
             )
         yield OpenedStorage(
             store,

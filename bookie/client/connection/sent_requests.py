@@ -176,15 +176,15 @@ class SentRequests:
 
     # -- without responses --------------------------------------------------------------------
 
-    def expire(self, now: float, error: BrokerError) -> bool:
-        """End what should have been answered by now; whether there was any.
+    def expire(self, now: float, error: BrokerError) -> int:
+        """End what should have been answered by now; how much there was.
 
         A read stays in its queue, for its response may still come.
         """
         late = [sent for sent in self._sent if sent.deadline <= now and not sent.ended]
         for sent in late:
             self._fail(sent, error)
-        return bool(late)
+        return len(late)
 
     def _fail(self, sent: SentAdds | SentRequest, error: BrokerError) -> None:
         if sent.ended:
@@ -195,18 +195,23 @@ class SentRequests:
             self._end(sent)
             sent.replied(error)
 
-    def fail_all(self, error: BrokerError) -> None:
-        """The connection has ended. What is sent meanwhile belongs to the next one."""
+    def fail_all(self, error: BrokerError) -> int:
+        """The connection has ended; how much had no response. What is sent meanwhile belongs to the
+        next one.
+        """
         sent, self._sent = self._sent, deque()
         self._adds, self._requests, self._held = _Queues(), _Queues(), _Queues()
         self.adds_bytes = 0
+        failed = 0
         for each in sent:
             if not each.ended:
                 each.ended = True
+                failed += 1
                 if isinstance(each, SentAdds):
                     each.done(error)
                 else:
                     each.replied(error)
+        return failed
 
 
 class _Queues(Generic[Key, Item]):

@@ -7,7 +7,8 @@ The rules are those of Apache's default, `RackawareEnsemblePlacementPolicyImpl` 
   (`minNumRacksPerWriteQuorum` of them) and their bookies suffice.
 - Who replaces a bookie is in its rack if possible, and then in another than its neighbours'.
 
-A bookie whose connection has failed a while ago is chosen only if there is no other.
+A bookie whose connection has failed a while ago, or that had too many errors, is chosen only if
+there is no other.
 
 Invariant: no bookie has two positions of an ensemble.
 """

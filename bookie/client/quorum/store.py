@@ -96,6 +96,13 @@ class ClusterLedgerStore:
         for writer in list(self._writers.values()):
             writer.bookies_changed()
 
+    async def tell_lacs(self, seconds: float) -> None:
+        """Tell bookies now and then what is confirmed, until cancelled."""
+        while True:
+            await trio.sleep(seconds)
+            for writer in list(self._writers.values()):
+                writer.tell_lac()
+
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
         striping = self._settings.striping
         while True:
@@ -142,7 +149,7 @@ class ClusterLedgerStore:
         writer = self._writers.get(ledger_id)
         if writer is not None:
             return self._reader(writer.view, lambda: writer.last_confirmed)
-        confirmed = await ask_for_end(self._services, view, fence=False)
+        confirmed = (await ask_for_end(self._services, view, fence=False)).last_confirmed
         # What is confirmed may be in segments that were not there before the bookies said so.
         view.follow(await self._ledgers.read(ledger_id))
         return self._reader(view, lambda: confirmed)
@@ -230,8 +237,11 @@ async def open_cluster_ledgers(
         metadata, cluster, machine, settings, connection_settings, changed
     ) as client:
         ids = LedgerIdGenerator(metadata, cluster)
-        stores.append(ClusterLedgerStore(client.services, client.ledgers, ids, machine, settings))
-        yield stores[0]
+        store = ClusterLedgerStore(client.services, client.ledgers, ids, machine, settings)
+        stores.append(store)
+        if settings.explicit_lac_seconds:
+            client.services.nursery.start_soon(store.tell_lacs, settings.explicit_lac_seconds)
+        yield store
 
 
 def _address_of(bookies: Bookies) -> Callable[[str], tuple[str, int]]:
@@ -247,6 +257,8 @@ def _address_of(bookies: Bookies) -> Callable[[str], tuple[str, int]]:
 def _is_suspect(connections: Connections, seconds: float) -> Callable[[str], bool]:
     def is_suspect(bookie_id: str) -> bool:
         failed_at = connections.failed_at(bookie_id)
-        return failed_at is not None and trio.current_time() < failed_at + seconds
+        if failed_at is not None and trio.current_time() < failed_at + seconds:
+            return True
+        return connections.is_in_quarantine(bookie_id)
 
     return is_suspect

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from magnetar.bookie.client.quorum.ledger_view import LedgerView
+from magnetar.bookie.client.quorum.reader import QuorumReader
 from magnetar.bookie.client.quorum.tests.test_recovery import KINDS, made, put
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
@@ -13,7 +14,7 @@ from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.bookie.replication.tests.recovering import HASTY, client_of, lose
 from magnetar.bookie.rpc.messages import Read
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError, StorageFailed
 
 
 async def entry_at(client, bookie, entry_id):
@@ -103,4 +104,34 @@ async def test_large_entries_come_in_small_batches(cluster):
         await closed(cluster, 30)
         settings = replace(HASTY, batch_bytes=3000, bytes_per_second_max=10_000_000)
         counters = await copied(cluster, client, {1: new.bookie_id}, settings)
+        assert counters.entries_written == 30
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 2), (3, 2, 2)])
+async def test_what_one_bookie_lacks_is_read_from_another(cluster, sizes):
+    *old, new = cluster.bookies
+    async with cluster.client() as store, client_of(cluster) as client:
+        await made(cluster, 7, sizes)
+        for entry_id in range(12):  # each at one bookie only
+            await put(store, old[entry_id % 3], 7, entry_id, b"%d" % entry_id, -1)
+        await closed(cluster, 12)
+        await copied(cluster, client, {1: new.bookie_id})
+        for entry_id in range(12):
+            found = await entry_at(client, new, entry_id)
+            expected = await entry_at(client, old[entry_id % 3], entry_id)
+            assert found == (expected if (1 - entry_id) % 3 < sizes[1] else None)
+
+
+async def test_bookies_that_give_no_batches_are_asked_entry_by_entry(cluster, monkeypatch):
+    async def refused(*_):
+        raise StorageFailed("it has closed the connection")
+
+    monkeypatch.setattr(QuorumReader, "read_run", refused)
+    *old, new = cluster.bookies
+    async with cluster.client() as store, client_of(cluster) as client:
+        await made(cluster, 7)
+        for entry_id in range(30):
+            await put(store, old[0], 7, entry_id, b"x", -1)
+        await closed(cluster, 30)
+        counters = await copied(cluster, client, {1: new.bookie_id})
         assert counters.entries_written == 30
