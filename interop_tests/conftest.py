@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("standalone") and config.getoption("--over-gateway"):
-            item.add_marker(pytest.mark.skip("a gateway keeps nothing itself"))
+            item.add_marker(pytest.mark.skip("a gateway does not promise it"))
         if any(item.path == HERE / part for part in ALONE):
             item.add_marker("alone")
         elif any(item.path.is_relative_to(HERE / part) for part in ROUGH):

@@ -1,5 +1,6 @@
 """An Apache Pulsar broker with three bookies of ours as its only storage: what it has acknowledged
-outlives bookies that are killed, the broker itself, and a stop of everything.
+outlives bookies that are killed, the broker itself, and a stop of everything; and a gateway of ours
+continues its topics.
 """
 
 import json
@@ -13,6 +14,7 @@ import pulsar
 import pytest
 
 from interop_tests.bookkeeper.cluster import Bookie
+from interop_tests.bookkeeper.gateway import Gateway
 from interop_tests.bookkeeper.pulsar_broker import PulsarBroker
 from interop_tests.bookkeeper.test_cluster_garbage import EAGER, wait_until
 
@@ -203,3 +205,40 @@ def test_schemas_compacted_topics_and_cursors_are_kept_too(broker, bookies, conn
     first = client.subscribe(topic, "first", schema=pulsar.schema.JsonSchema(Reading))
     rest = [first.receive(30_000).value().value for _ in range(200)]
     assert rest == [*range(0, 200, 2), *range(200, 300)]
+
+
+def test_a_gateway_takes_topics_over_and_gives_them_back(
+    zookeeper, broker, bookies, connect, topic, tmp_path
+) -> None:
+    """Both keep topics, subscriptions and their positions in the same places and formats."""
+    client = connect(broker.url)
+    consumer = client.subscribe(topic, "s")
+    with Publisher(client, topic) as publisher:
+        publisher.wait(1_500)  # more than one ledger
+    count = len(publisher.acknowledged)
+    assert publisher.failed == []
+    for number in range(700):
+        message = consumer.receive(30_000)
+        if number % 2:
+            consumer.acknowledge(message)
+    client.close()
+    broker.stop()
+    expected = [*range(0, 700, 2), *range(700, count)]
+    with Gateway(tmp_path / "gateway", zookeeper) as gateway:
+        gateway.serve()
+        client = connect(f"pulsar://{gateway.url('pulsar')}")
+        assert read(client, topic, count - 1) == publisher.acknowledged
+        consumer = client.subscribe(topic, "s")
+        assert numbers(consumer, count - 1) == expected
+        client.create_producer(topic).send(b"%d by the gateway" % count)
+        consumer.acknowledge(consumer.receive(30_000))
+        client.close()
+        gateway.process.terminate()
+        assert gateway.process.wait(60) == 0
+    broker.start()
+    client = connect(broker.url)
+    assert read(client, topic, count) == [*publisher.acknowledged, count]
+    assert numbers(client.subscribe(topic, "s"), count - 1) == expected
+    with Publisher(client, topic) as again:
+        again.wait(100)
+    assert again.failed == []
