@@ -49,8 +49,10 @@ def _describe(directory: Directory, cookie_name: str) -> FoundPlace:
 
 
 def stamp(places: list[FoundPlace], ours: Cookie) -> None:
-    """Write the cookie into all directories."""
-    for place in places:
+    """Write the cookie into all directories, those without one first: cut off anywhere, it can be
+    done again, whereas a new directory that another's cookie names already would count as lost.
+    """
+    for place in sorted(places, key=lambda place: place.described.cookie is not None):
         write_whole(place.directory, VERSION_FILE, ours.encode().encode())
 
 

@@ -58,15 +58,15 @@ def examine(directories: Directories) -> BookieFinding:
     first = journal_format.Mark(ids[0] if ids else 0, journal_format.HEADER_BYTES)
     try:
         mark = read_last_mark(directories)
-        if mark is None and log_ids(ledgers):
-            troubles.append(f"{ledgers.path} holds entry logs but no lastMark")
+        if mark is None and log_ids(directories.logs):
+            troubles.append(f"{ledgers.path} has no lastMark, and there are entry logs")
     except Corrupted as error:
         troubles.append(str(error))
         mark = None
     mark = mark or first
     if ids and mark.journal_id not in ids:
         troubles.append(f"the journal {journal_format.file_name(mark.journal_id)} is missing")
-    elif not ids and log_ids(ledgers):
+    elif not ids and log_ids(directories.logs):
         troubles.append("there are no journals")
     if missing := inventory.missing(journal, mark.journal_id):
         troubles.append(missing)

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from magnetar.bookie import cookie_places
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.cookies import Cookies
 from magnetar.bookie.cluster.formatting import format_cluster, initialize_cluster
@@ -168,3 +169,23 @@ async def test_it_registers_and_asks_for_ledgers(store, bookie, nursery) -> None
     assert await member.ledgers.deleted([3]) == [3]
     with pytest.raises(Invalid):
         await Bookie(store, MemoryDisk(), "read only").starts()
+
+
+@pytest.mark.parametrize("writes", range(3))
+async def test_a_start_that_grows_may_be_cut_off_at_any_cookie(bookie, monkeypatch, writes) -> None:
+    bookie.ledgers = ["/a"]
+    await bookie.starts()
+    bookie.ledgers = ["/a", "/b"]
+    left = iter(range(writes))
+
+    def write(*arguments) -> None:
+        if next(left, None) is None:
+            raise StorageFailed("the power was cut")
+        write_whole(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cookie_places, "write_whole", write)
+        with pytest.raises(StorageFailed, match="the power was cut"):
+            await bookie.starts(may_grow=True)
+    await bookie.starts(may_grow=True)
+    await bookie.starts()
