@@ -109,8 +109,10 @@ class DiskWatch:
         writable = [each.writable for each in watches]
         self.writable = any(writable) and not watches[0].is_starved
         self.usage = _together([each.usage for each in watches])
-        self.most_free_bytes = max([each.usage.free_bytes for each in watches])
-        """Of one disk: what it takes to go on with a log."""
+        self.spare_bytes = (
+            0 if watches[0].is_starved else max(each.usage.free_bytes for each in watches)
+        )
+        """What is left for writes in spite of that, for which a log and the indexes need room."""
         if self._logs is not None:
             self._logs.full = frozenset([i for i, has_room in enumerate(writable) if not has_room])
 

@@ -53,8 +53,11 @@ class LogDirectories:
         return self._place(name) in self.full and len(self.full) < len(self.directories)
 
     def place_of(self, name: str) -> int:
-        """The place of the directory that has a file, or gets it."""
-        return self._place(name) or 0
+        """The place of the directory that has a file; of a log that is nowhere, the one where the
+        last one was to begin.
+        """
+        place = self._place(name)
+        return self._turn if place is None else place
 
     def _place(self, name: str) -> int | None:
         """None for a log that is nowhere."""

@@ -164,9 +164,9 @@ class EntryLogWriter:
     def _begin(self) -> BlockFile:
         log_id = self._next_id
         write_whole(self.directory, LAST_ID, f"{log_id:x}".encode())
+        self.log_id = log_id
         file = BlockFile(self.directory, log_format.file_name(log_id))
         self._next_id = log_id + 1
-        self.log_id = log_id
         file.append(log_format.header())
         self.directory.sync()
         return file

@@ -1,5 +1,7 @@
 """Thresholds with a gap between them."""
 
+import errno
+
 import pytest
 
 from magnetar.bookie.machine.disk import SystemDisk
@@ -94,8 +96,25 @@ def test_a_log_without_room_goes_on_elsewhere_and_an_index_without_room_does_not
     watch.ran_out_for("1.log")
     assert logs.full == {1}
     assert watch.writable
+    assert watch.spare_bytes == 1000
     watch.ran_out()
     assert not watch.writable, "the indexes are in the first directory only"
+    assert watch.spare_bytes == 0
+
+
+def test_a_log_that_could_not_begin_tells_of_the_directory_where_it_was_to_be(several):
+    _, logs, watch = several
+    logs.open_for_writing("0.log", Creation.NEW).close()
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "no space")
+
+    logs.directories[1].open_for_writing = refuse
+    with pytest.raises(OSError, match="no space"):
+        logs.open_for_writing("1.log", Creation.NEW)
+    watch.ran_out_for("1.log")
+    assert logs.full == {1}
+    assert watch.writable
 
 
 def test_directories_that_share_a_disk_do_not_count_twice(disk):
