@@ -46,6 +46,7 @@ class Answers:
         self._connections = connections
         self._come: deque[BookieAnswer] = deque()
         self._event = trio.Event()
+        self._over = False
 
     def ask(self, position: int, bookie: str, request: BookieMessage) -> None:
         """Ask one more."""
@@ -60,6 +61,8 @@ class Answers:
             status = Status.IO_ERROR
         if status is not Status.OK:
             response = error_of(status, bookie, type(response).__name__)
+        if self._over:
+            return
         self._come.append(BookieAnswer(position, response))
         self._event.set()
 
@@ -70,6 +73,11 @@ class Answers:
             await self._event.wait()
         self.waiting -= 1
         return self._come.popleft()
+
+    def end(self) -> None:
+        """Nobody asks for the next one any more: those that still come take no memory."""
+        self._over = True
+        self._come.clear()
 
 
 async def ask_in_turn(
@@ -87,18 +95,21 @@ async def ask_in_turn(
     answers = Answers(connections)
     errors: list[BrokerError] = []
     patience = speculative_seconds
-    for position, bookie in enumerate(bookies):
-        answers.ask(position, bookie, request)
-        left = patience if position + 1 < len(bookies) else math.inf
-        with trio.move_on_after(left):
-            while answers.waiting:
-                failed = len(errors)
-                found = _checked(await answers.next(), check, errors)
-                if len(errors) == failed:
-                    return found[0]
-                if position + 1 < len(bookies):
-                    break
-        patience *= SPECULATIVE_FACTOR
+    try:
+        for position, bookie in enumerate(bookies):
+            answers.ask(position, bookie, request)
+            left = patience if position + 1 < len(bookies) else math.inf
+            with trio.move_on_after(left):
+                while answers.waiting:
+                    failed = len(errors)
+                    found = _checked(await answers.next(), check, errors)
+                    if len(errors) == failed:
+                        return found[0]
+                    if position + 1 < len(bookies):
+                        break
+            patience *= SPECULATIVE_FACTOR
+    finally:
+        answers.end()
     raise _worst(errors)
 
 
