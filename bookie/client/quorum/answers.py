@@ -12,7 +12,13 @@ import trio
 
 from magnetar.bookie.client.connection.connections import Connections
 from magnetar.bookie.client.connection.statuses import error_of
-from magnetar.bookie.rpc.messages import BatchRead, BookieMessage, Status, StatusOnly
+from magnetar.bookie.rpc.messages import (
+    BatchRead,
+    BookieMessage,
+    ReadEntry,
+    Status,
+    StatusOnly,
+)
 from magnetar.core.kernel.errors import (
     BrokerError,
     Corrupted,
@@ -40,11 +46,15 @@ class BookieAnswer(NamedTuple):
 class Answers:
     """See the module's docstring."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, held: Callable[[int], None] | None = None) -> None:
+        """`held` hears of the bytes of each entry that comes, and of as many less when it is taken.
+        It may call `end`.
+        """
         self.waiting = 0
         """How many were asked and have not answered."""
         self._connections = connections
         self._come: deque[BookieAnswer] = deque()
+        self._held = held
         self._event = trio.Event()
         self._over = False
 
@@ -65,6 +75,8 @@ class Answers:
             return
         self._come.append(BookieAnswer(position, response))
         self._event.set()
+        if self._held is not None:
+            self._held(_entry_bytes(response))
 
     async def next(self) -> BookieAnswer:
         """The next answer."""
@@ -72,12 +84,21 @@ class Answers:
             self._event = trio.Event()
             await self._event.wait()
         self.waiting -= 1
-        return self._come.popleft()
+        answer = self._come.popleft()
+        if self._held is not None:
+            self._held(-_entry_bytes(answer.response))
+        return answer
 
     def end(self) -> None:
         """Nobody asks for the next one any more: those that still come take no memory."""
         self._over = True
-        self._come.clear()
+        come, self._come = self._come, deque()
+        if self._held is not None:
+            self._held(-sum(_entry_bytes(answer.response) for answer in come))
+
+
+def _entry_bytes(response: BookieMessage | BrokerError) -> int:
+    return len(response.entry or b"") if isinstance(response, ReadEntry) else 0
 
 
 async def ask_in_turn(
