@@ -3,12 +3,17 @@
 The list follows the store: it is read when something below `available` has changed. While the store
 does not answer, the last list stays: bookies do not stop when ZooKeeper does, and an add that fails
 tells more than a list.
+
+Both lists are read one after the other, and a bookie that goes from one to the other meanwhile may
+be in neither: a list during which something has changed is not published, but read again. Where
+something changes all the time, the last of `TORN_MAX` is.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import trio
 
@@ -21,6 +26,8 @@ from magnetar.core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)
 Infos = Mapping[str, ServiceInfo]
+TORN_MAX: Final = 10
+"""How often lists are read in a row during which something has changed."""
 
 
 class Bookies:
@@ -51,8 +58,12 @@ class Bookies:
         self._infos.pop(path, None)
 
     async def _read(self) -> None:
-        writable = await self._below(self._available)
-        read_only = await self._below(self._read_only)
+        for _ in range(TORN_MAX):
+            self._following.begin()
+            writable = await self._below(self._available)
+            read_only = await self._below(self._read_only)
+            if not self._following.has_changed:
+                break
         if (writable, read_only) != (self.writable, self.read_only):
             self.writable, self.read_only = writable, read_only
             self._tell()

@@ -64,6 +64,10 @@ class Following:
             self._forget(path)
         self._changed.set()
 
-    async def _read_anew(self) -> None:
+    def begin(self) -> None:
+        """Reading begins, or begins again."""
         self._changed = trio.Event()
+
+    async def _read_anew(self) -> None:
+        self.begin()
         await self._read()

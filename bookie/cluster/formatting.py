@@ -43,12 +43,19 @@ async def format_cluster(
 ) -> BookKeeperCluster:
     """Begin a cluster, and drop all ledgers, counters and cookies of the one that is there.
 
-    Without `force`, `AlreadyExists` if there is one. Bookies that run stay registered; the cookies
-    on their disks are of the former instance, so that they do not start again before these are
-    formatted too.
+    Without `force`, `AlreadyExists` if there is one, which names the bookies that run. With it they
+    stay registered, and serve what they have, while the counter of ledger ids begins anew: new
+    ledgers get ids under which they have entries, and fences, of former ones. The cookies on their
+    disks are of the former instance: they do not start again before these are formatted too.
     """
     if await _exists(store, root) and not force:
-        raise AlreadyExists(f"there is something at {root} already: formatting loses all ledgers")
+        problem = f"there is something at {root} already: formatting loses all ledgers"
+        if running := await _running(store, root):
+            problem += (
+                f", and its bookies {', '.join(running)} are running: stop and format them, "
+                "or new ledgers are mixed up with old ones"
+            )
+        raise AlreadyExists(problem)
     for name in await store.children(root):
         if _is_of_ledgers(name) or name in ("LAYOUT", "cookies", "INSTANCEID"):
             await _delete_tree(store, f"{root}/{name}")
@@ -69,9 +76,7 @@ async def nuke_cluster(store: MetadataStore, root: str, instance_id: str | None)
         instance is None or instance.value.decode(errors="replace") != instance_id
     ):
         raise NotAllowed(f"the cluster at {root} is not the instance {instance_id}")
-    running = await store.children(f"{root}/available")
-    running += await store.children(f"{root}/available/{READ_ONLY}")
-    if running := [name for name in running if name != READ_ONLY]:
+    if running := await _running(store, root):
         raise NotAllowed(f"bookies of {root} are running: {', '.join(running)}")
     names = await store.children(root)
     foreign = [n for n in names if not (clusters.is_special(n) or _is_of_ledgers(n))]
@@ -80,6 +85,13 @@ async def nuke_cluster(store: MetadataStore, root: str, instance_id: str | None)
     for name in sorted(names, key=clusters.is_special):  # ledgers first, what tells of them last
         await _delete_tree(store, f"{root}/{name}")
     await _delete_tree(store, root)
+
+
+async def _running(store: MetadataStore, root: str) -> list[str]:
+    """The bookies of a cluster that are registered."""
+    names = await store.children(f"{root}/available")
+    names += await store.children(f"{root}/available/{READ_ONLY}")
+    return [name for name in names if name != READ_ONLY]
 
 
 def _is_of_ledgers(name: str) -> bool:

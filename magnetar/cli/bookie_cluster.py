@@ -164,7 +164,8 @@ def commands() -> list[click.Command]:
             "format-cluster",
             callback=_format,
             params=[uri_option(), force, json_option()],
-            help="Begin a cluster; with --force, drop the ledgers and cookies of the one there.",
+            help="Begin a cluster; with --force, drop the ledgers, their ids and the cookies of "
+            "the one there, even while bookies run: they should be stopped and formatted first.",
         ),
         click.Command(
             "delete-cookie",

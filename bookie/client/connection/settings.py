@@ -23,8 +23,12 @@ class ConnectionSettings(Struct, frozen=True):
     """How long a bookie that could not be reached is not tried again: doubled from the first to
     the second. What is asked of it meanwhile fails at once.
     """
-    adds_bytes_max: int = 64 * MEBIBYTE
-    """Adds to one bookie that it has not answered. One more fails: the bookie does not keep up."""
+    adds_bytes_max: int = 96 * MEBIBYTE
+    """Adds to one bookie that it has not answered. One more fails: the bookie does not keep up with
+    the others. It is clearly more than all writers may have under way (twice
+    `unconfirmed_bytes_max`) and a recovery (`recovery_bytes_max`): when no ack quorum keeps up, no
+    bookie is to blame, and appends are refused.
+    """
     error_threshold: int = 0
     """`bookieErrorThresholdPerInterval`: a bookie that fails so often in an interval gets no new
     ledgers for a while. 0: never, as Apache without `enableBookieHealthCheck`.

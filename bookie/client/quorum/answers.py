@@ -12,7 +12,13 @@ import trio
 
 from magnetar.bookie.client.connection.connections import Connections
 from magnetar.bookie.client.connection.statuses import error_of
-from magnetar.bookie.rpc.messages import BatchRead, BookieMessage, Status, StatusOnly
+from magnetar.bookie.rpc.messages import (
+    BatchRead,
+    BookieMessage,
+    ReadEntry,
+    Status,
+    StatusOnly,
+)
 from magnetar.core.kernel.errors import (
     BrokerError,
     Corrupted,
@@ -40,12 +46,17 @@ class BookieAnswer(NamedTuple):
 class Answers:
     """See the module's docstring."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, held: Callable[[int], None] | None = None) -> None:
+        """`held` hears of the bytes of each entry that comes, and of as many less when it is taken.
+        It may call `end`.
+        """
         self.waiting = 0
         """How many were asked and have not answered."""
         self._connections = connections
         self._come: deque[BookieAnswer] = deque()
+        self._held = held
         self._event = trio.Event()
+        self._over = False
 
     def ask(self, position: int, bookie: str, request: BookieMessage) -> None:
         """Ask one more."""
@@ -60,8 +71,12 @@ class Answers:
             status = Status.IO_ERROR
         if status is not Status.OK:
             response = error_of(status, bookie, type(response).__name__)
+        if self._over:
+            return
         self._come.append(BookieAnswer(position, response))
         self._event.set()
+        if self._held is not None:
+            self._held(_entry_bytes(response))
 
     async def next(self) -> BookieAnswer:
         """The next answer."""
@@ -69,7 +84,21 @@ class Answers:
             self._event = trio.Event()
             await self._event.wait()
         self.waiting -= 1
-        return self._come.popleft()
+        answer = self._come.popleft()
+        if self._held is not None:
+            self._held(-_entry_bytes(answer.response))
+        return answer
+
+    def end(self) -> None:
+        """Nobody asks for the next one any more: those that still come take no memory."""
+        self._over = True
+        come, self._come = self._come, deque()
+        if self._held is not None:
+            self._held(-sum(_entry_bytes(answer.response) for answer in come))
+
+
+def _entry_bytes(response: BookieMessage | BrokerError) -> int:
+    return len(response.entry or b"") if isinstance(response, ReadEntry) else 0
 
 
 async def ask_in_turn(
@@ -87,18 +116,21 @@ async def ask_in_turn(
     answers = Answers(connections)
     errors: list[BrokerError] = []
     patience = speculative_seconds
-    for position, bookie in enumerate(bookies):
-        answers.ask(position, bookie, request)
-        left = patience if position + 1 < len(bookies) else math.inf
-        with trio.move_on_after(left):
-            while answers.waiting:
-                failed = len(errors)
-                found = _checked(await answers.next(), check, errors)
-                if len(errors) == failed:
-                    return found[0]
-                if position + 1 < len(bookies):
-                    break
-        patience *= SPECULATIVE_FACTOR
+    try:
+        for position, bookie in enumerate(bookies):
+            answers.ask(position, bookie, request)
+            left = patience if position + 1 < len(bookies) else math.inf
+            with trio.move_on_after(left):
+                while answers.waiting:
+                    failed = len(errors)
+                    found = _checked(await answers.next(), check, errors)
+                    if len(errors) == failed:
+                        return found[0]
+                    if position + 1 < len(bookies):
+                        break
+            patience *= SPECULATIVE_FACTOR
+    finally:
+        answers.end()
     raise _worst(errors)
 
 

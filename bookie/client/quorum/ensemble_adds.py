@@ -7,6 +7,9 @@ other bookie, it goes on without, as long as every entry has its ack quorum, unt
 (`LedgerHandle.ensembleChangeLoop`, `EnsembleUtils.replaceBookiesInEnsemble` of BookKeeper 4.18;
 there the ledger ends if there is no other bookie).
 
+`Overloaded` of our own connection says of a writer's bookie that it does not keep up. A recovery
+asks for as much as it likes, so it waits, and sends again: that is no failure of the bookie.
+
 Invariant: `record` has been successful before anything counts on the bookies of a new ensemble.
 """
 
@@ -29,12 +32,20 @@ from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.format.entries import RECORD_OVERHEAD_BYTES, Run
 from magnetar.bookie.rpc.client_wire import pack_adds
 from magnetar.bookie.rpc.messages import Status
-from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed, Unauthorized
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    Fenced,
+    Overloaded,
+    StorageFailed,
+    Unauthorized,
+)
 from magnetar.core.ports.ledger_store import Done
 
 Record = Callable[[int, tuple[str, ...]], Awaitable[None]]
 """Has a segment recorded, with its first entry and its bookies. Its errors end the adds."""
 log = logging.getLogger(__name__)
+OVERLOAD_PAUSE_SECONDS: Final = 0.05
+"""Before a recovery tries again what a connection had no room for."""
 PAUSE_SECONDS: Final = 0.2
 """Between two changes of one ensemble, since each writes metadata and may leave a segment."""
 
@@ -53,7 +64,7 @@ class ClientServices:
         self.placement = placement
         self.nursery = nursery
         self.unconfirmed_bytes = 0
-        """Payloads that wait for their quorum."""
+        """Entries that wait for their quorum."""
         self._unconfirmed_bytes_max = unconfirmed_bytes_max
 
     @property
@@ -89,6 +100,8 @@ class EnsembleAdds:
         self._ended = ended
         self._over = False
         self._changed_at = -math.inf
+        self._held_back: list[tuple[PendingAdd, int, str]] = []
+        """Adds of a recovery that connections had no room for, by position and bookie."""
 
     def send(self, run: Run, length: int, done: Done | None) -> None:
         """Store a run; `length` is the ledger's, with it. `done` is not called from within."""
@@ -119,6 +132,11 @@ class EnsembleAdds:
         if result is Status.OK:
             self.pending.acknowledge(pending, position, bookie)
             return
+        if self.recovery and isinstance(result, Overloaded):
+            if not self._held_back:
+                self._services.nursery.start_soon(self._send_held_back)
+            self._held_back.append((pending, position, bookie))
+            return
         if isinstance(result, Status):
             what = f"entry {pending.run.ledger_id}:{pending.run.first}"
             result = error_of(result, bookie, what)
@@ -128,6 +146,18 @@ class EnsembleAdds:
         elif self.pending.report_failure(position, bookie, pending):
             log.warning("%s", result)
             self._services.nursery.start_soon(self._change)
+
+    async def _send_held_back(self) -> None:
+        """Send again what there was no room for. What is added meanwhile begins another task."""
+        await trio.sleep(OVERLOAD_PAUSE_SECONDS)
+        held_back, self._held_back = self._held_back, []
+        if self._over:
+            return
+        self._services.connections.begin()
+        for add, position, bookie in held_back:
+            if self.pending.ensemble[position] == bookie:  # else the other one has got it
+                self._send_again(add, position)
+        self._services.connections.settle()
 
     def bookies_changed(self) -> None:
         """There are other bookies than before: perhaps for those that it does without."""

@@ -9,11 +9,13 @@ is of bookies that know no batches.
 Bookies that have been lost are replaced in the metadata by those who repair the ledger, so if no
 bookie has an entry the metadata are read again.
 
-Invariant: nothing beyond `last_confirmed` is read; every payload has had its digest checked.
+Invariants: nothing beyond `last_confirmed` is read; every payload has had its digest checked; a
+read keeps no more than it was asked for, or one entry, and the one that is just coming.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -22,6 +24,7 @@ import trio
 
 from magnetar.bookie.client.quorum.answers import Answers, Result, ask_in_turn
 from magnetar.bookie.client.quorum.ensemble_adds import ClientServices
+from magnetar.bookie.client.quorum.entry_prefix import EntryPrefix
 from magnetar.bookie.client.quorum.ledger_view import Ensemble, LedgerView
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.format.entries import (
@@ -36,10 +39,10 @@ from magnetar.bookie.format.entries import (
 from magnetar.bookie.rpc.messages import BatchRead, BookieMessage, Read, ReadEntries, ReadEntry
 from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound, StorageFailed
 
-READS_AT_ONCE_MIN: Final = 16
+READS_AT_ONCE_MIN: Final = 2
 READS_AT_ONCE_MAX: Final = 256
-"""Entries that are asked for at the same time where each is on other bookies: the first, and then
-as many as seem to fit.
+"""Entries that are asked for at the same time where each is on other bookies: at first, and at
+most. Between them it is twice as many each time, as far as they seem to fit.
 """
 Refresh = Callable[[], Awaitable[bool]]
 """Reads the metadata again; whether the segments are others than before."""
@@ -61,6 +64,8 @@ class QuorumReader:
         self._settings = settings
         self._last_confirmed = last_confirmed
         self._refresh = refresh
+        self._entry_bytes = 0
+        """Of the largest of the entries that were read one by one last; 0 before there were any."""
 
     @property
     def ledger_id(self) -> int:
@@ -122,19 +127,22 @@ class QuorumReader:
         ensemble, _ = self._view.segment_of(entry_id)
         return await self._entry(ensemble, entry_id)
 
-    async def read_entries(self, entry_ids: Sequence[int]) -> list[bytes]:
-        """Entries of one segment as they are stored, at the same time; all, or an error."""
+    async def read_entries(
+        self, entry_ids: Sequence[int], bytes_max: float = math.inf
+    ) -> list[bytes]:
+        """Entries of one segment as they are stored, several at the same time: the first of them
+        that have room, at least one; an error if one that has room cannot be read.
+        """
         ensemble, _ = self._view.segment_of(entry_ids[0])
 
         def keep(entry_id: int, entry: bytes) -> bytes:
             self._view.open_entry(entry_id, entry)
             return entry
 
-        found = await self._read_some(ensemble, entry_ids, keep)
-        for entry in found:
-            if isinstance(entry, BrokerError):
-                raise entry
-        return [entry for entry in found if isinstance(entry, bytes)]
+        entries, error = await self._read_one_by_one(ensemble, entry_ids, bytes_max, keep)
+        if error is not None:
+            raise error
+        return entries
 
     async def _read_one(self, ensemble: Ensemble, entry_id: int) -> bytes:
         return self._view.open_entry(entry_id, await self._entry(ensemble, entry_id))
@@ -257,56 +265,78 @@ class QuorumReader:
     async def _read_striped(
         self, ensemble: Ensemble, first: int, last: int, bytes_max: int
     ) -> list[bytes]:
-        payloads: list[bytes] = []
-        total, count = 0, READS_AT_ONCE_MIN
-        while first <= last and total < bytes_max:
-            ids = range(first, min(last, first + count - 1) + 1)
-            found = await self._read_some(ensemble, ids, self._view.open_entry)
-            for payload in found:
-                if isinstance(payload, BrokerError):
-                    if payloads:
-                        return payloads
-                    raise payload
-                total += len(payload)
-                if payloads and total > bytes_max:
-                    return payloads
-                payloads.append(payload)
-            first += len(found)
-            fitting = (bytes_max - total) * len(payloads) // max(total, 1)
-            count = min(max(fitting, READS_AT_ONCE_MIN), READS_AT_ONCE_MAX)
+        ids = range(first, last + 1)
+        opened = self._view.open_entry
+        payloads, error = await self._read_one_by_one(ensemble, ids, bytes_max, opened)
+        if error is not None and not payloads:
+            raise error
         return payloads
 
-    async def _read_some(
+    async def _read_one_by_one(
         self,
         ensemble: Ensemble,
         entry_ids: Sequence[int],
+        bytes_max: float,
         opened: Callable[[int, bytes], bytes],
-    ) -> list[bytes | BrokerError]:
-        """What `opened` makes of entries that are asked for at the same time, or why they cannot be
-        read. It raises `Corrupted` for one that is not intact.
+    ) -> tuple[list[bytes], BrokerError | None]:
+        """What `opened` makes of the first entries that have room, at least of one; and why the
+        next one cannot be read, if that is what ends them. As many are asked for at the same time
+        as seem to have room, if they are as large as those before.
+        """
+        entries: list[bytes] = []
+        left = bytes_max
+        at_once = READS_AT_ONCE_MAX if self._entry_bytes else READS_AT_ONCE_MIN
+        while len(entries) < len(entry_ids) and (not entries or left >= self._entry_bytes):
+            at_once = int(min(at_once, max(left // max(self._entry_bytes, 1), 1)))
+            asked = entry_ids[len(entries) : len(entries) + at_once]
+            prefix = EntryPrefix(asked, left)
+            await self._read_some(ensemble, prefix, opened)
+            found, error = prefix.taken()
+            if found:
+                self._entry_bytes = max(prefix.largest, 1)
+            size = sum(map(len, found))
+            if entries and size > left:
+                break
+            entries += found
+            left -= size
+            if error is not None or len(found) < len(asked):
+                return entries, error
+            at_once = min(2 * at_once, READS_AT_ONCE_MAX)
+        return entries, None
+
+    async def _read_some(
+        self, ensemble: Ensemble, prefix: EntryPrefix, opened: Callable[[int, bytes], bytes]
+    ) -> None:
+        """Complete a prefix with what `opened` makes of entries that are asked for at the same
+        time, or why they cannot be read. It raises `Corrupted` for one that is not intact.
 
         One bookie is asked for each, all together; for what is missing then, the others are.
         """
-        found: dict[int, bytes | BrokerError] = {}
         answers = Answers(self._services.connections)
-        for entry_id in entry_ids:
+        for entry_id in prefix.missing():
             (bookie, *_) = self._well_first(self._write_set(ensemble, entry_id))
             answers.ask(entry_id, bookie, Read(self.ledger_id, entry_id))
-        with trio.move_on_after(self._settings.speculative_read_seconds):
-            while answers.waiting:
-                entry_id, response = await answers.next()
-                if isinstance(response, ReadEntry):
-                    with suppress(Corrupted):
-                        found[entry_id] = opened(entry_id, response.entry or b"")
+        try:
+            with trio.move_on_after(self._settings.speculative_read_seconds):
+                while answers.waiting and not prefix.complete:
+                    entry_id, response = await answers.next()
+                    if isinstance(response, ReadEntry):
+                        with suppress(Corrupted):
+                            prefix.put(entry_id, opened(entry_id, response.entry or b""))
+        finally:
+            answers.end()
+        if prefix.complete:
+            return
 
         async def read(entry_id: int) -> None:
             try:
-                found[entry_id] = opened(entry_id, await self._entry(ensemble, entry_id))
+                found: bytes | BrokerError = opened(entry_id, await self._entry(ensemble, entry_id))
             except BrokerError as error:
-                found[entry_id] = error
+                found = error
+            prefix.put(entry_id, found)
+            if prefix.complete:
+                nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
-            for entry_id in entry_ids:
-                if entry_id not in found:
-                    nursery.start_soon(read, entry_id)
-        return [found[entry_id] for entry_id in entry_ids]
+            for entry_id in prefix.missing():
+                nursery.start_soon(read, entry_id)

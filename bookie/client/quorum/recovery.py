@@ -7,9 +7,10 @@
        bookies that had it when the recovery began, and stored again by an ack quorum
     4  the metadata say CLOSED, with the last entry and with the segments that 3 has made
 
-Entries are read ahead, several at the same time, and stored while the next are read; they count in
-order. What is stored again is what was read, byte for byte. Changes of the ensemble stay here until
-the ledger is closed, since another recovery must read what the first one did not store
+Entries are read ahead, several at the same time (`reads_ahead.py`), and stored while the next are
+read, both bounded by bytes; they count in order. What is stored again is what was read, byte for
+byte. Changes of the ensemble stay here until the ledger is closed, since another recovery must read
+what the first one did not store
 (`LedgerRecoveryOp.java`, `ReadOnlyLedgerHandle.java` of BookKeeper 4.18).
 
 Invariants: nothing is decided by a guess (`recovery_quorums.py`), so a recovery may fail, and may
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import Final
+from collections.abc import Callable
 
 import trio
 
@@ -29,6 +30,7 @@ from magnetar.bookie.client.quorum.ensemble_adds import ClientServices, Ensemble
 from magnetar.bookie.client.quorum.ledger_view import Ensemble, LedgerView, put_segment
 from magnetar.bookie.client.quorum.pending_adds import PendingAdds
 from magnetar.bookie.client.quorum.reader import QuorumReader
+from magnetar.bookie.client.quorum.reads_ahead import ReadsAhead
 from magnetar.bookie.client.quorum.recovery_quorums import Fencing, Proof, RecoveryRead
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
@@ -46,9 +48,6 @@ from magnetar.core.kernel.errors import (
 )
 
 log = logging.getLogger(__name__)
-
-READS_AHEAD_MIN: Final = 2
-"""At first: mostly there is little to find. With each entry that is found it is twice as many."""
 
 
 async def ask_for_end(services: ClientServices, view: LedgerView, *, fence: bool) -> Fencing:
@@ -128,6 +127,8 @@ class Recovery:
         )
         self._adds.recovery = True
         self._error: BrokerError | None = None
+        self._stores: deque[tuple[int, Completion[None]]] = deque()
+        """What is being stored again: its bytes, and when it is."""
 
     async def run(self) -> LedgerMetadata:
         """Find the end of the ledger, and close it there."""
@@ -164,33 +165,45 @@ class Recovery:
     # -- reading ------------------------------------------------------------------------------
 
     async def _read_and_store(self, entry_id: int) -> None:
-        """Store again what may have been confirmed, from an entry on. Both are asked for by halves
-        of what may be on its way, so that requests and responses travel many together.
-        """
-        reads: deque[tuple[RecoveryRead, Answers]] = deque()
-        stores: deque[Completion[None]] = deque()
-        ahead_max = self._settings.recovery_reads_ahead
-        begun, ahead = entry_id, READS_AHEAD_MIN
-        while True:
-            if len(reads) <= ahead // 2:
-                while len(reads) < ahead:
-                    reads.append(self._begin_read(begun))
-                    begun += 1
-            entry = await self._decide(entry_id, *reads.popleft())
-            if entry is None:
-                break
-            if len(stores) >= ahead_max:
-                while len(stores) > ahead_max // 2:
-                    await stores.popleft().result()
-            stores.append(self._store_again(entry))
-            entry_id += 1
-            ahead = min(2 * ahead, ahead_max)
-        for stored in stores:
+        """Store again what may have been confirmed, from an entry on."""
+        settings = self._settings
+        reads = ReadsAhead(
+            self._begin_read,
+            entry_id,
+            copies=self._view.striping.write,
+            count_max=settings.recovery_reads_ahead,
+            bytes_max=settings.recovery_bytes_max,
+        )
+        try:
+            while (entry := await self._decide(entry_id, *reads.first())) is not None:
+                reads.decided(len(entry))
+                await self._wait_for_room(len(entry))
+                self._stores.append((len(entry), self._store_again(entry)))
+                entry_id += 1
+        finally:
+            reads.end()
+        for _, stored in self._stores:
             await stored.result()
 
-    def _begin_read(self, entry_id: int) -> tuple[RecoveryRead, Answers]:
+    async def _wait_for_room(self, size: int) -> None:
+        """Wait until one more of this size may be stored: by halves of their number, so that they
+        travel many together.
+        """
+        stores, count_max = self._stores, self._settings.recovery_reads_ahead
+        if len(stores) >= count_max:
+            while len(stores) > count_max // 2:
+                await stores.popleft()[1].result()
+        under_way = sum(each for each, _ in stores)
+        while stores and under_way + size > self._settings.recovery_bytes_max:
+            stored_size, stored = stores.popleft()
+            await stored.result()
+            under_way -= stored_size
+
+    def _begin_read(
+        self, entry_id: int, held: Callable[[int], None]
+    ) -> tuple[RecoveryRead, Answers]:
         read = RecoveryRead(self._view.striping, entry_id)
-        answers = Answers(self._services.connections)
+        answers = Answers(self._services.connections, held)
         request = Read(
             self._view.ledger_id, entry_id, self._view.master_key, fence=True, high_priority=True
         )

@@ -25,12 +25,14 @@ class QuorumSettings(Struct, frozen=True):
     """How long a bookie whose connection failed is chosen only if there is no other. Apache counts
     errors instead, as `ConnectionSettings.error_threshold` does, and has this off.
     """
-    unconfirmed_bytes_max: int = 64 * MEBIBYTE
-    """Appends of all ledgers that wait for their quorum; beyond, `congested`, and refused at twice
-    that.
+    unconfirmed_bytes_max: int = 32 * MEBIBYTE
+    """Appends of all ledgers that wait for their quorum, with what each entry has besides its
+    payload; beyond, `congested`, and refused at twice that: before a bookie's `adds_bytes_max`.
     """
     recovery_reads_ahead: int = 128
     """Entries that a recovery reads at the same time, and stores at the same time, at most."""
+    recovery_bytes_max: int = 16 * MEBIBYTE
+    """Of all copies that it reads ahead, and of the entries that it stores at the same time."""
     explicit_lac_seconds: float = 0.0
     """`explicitLacInterval`: how often bookies are told what is confirmed of a ledger, if no entry
     has told them since. 0: never, so that others see the last entry of an idle ledger only when it

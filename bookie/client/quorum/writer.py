@@ -145,8 +145,8 @@ class QuorumWriter:
         self._next += len(payloads)
         self._length += size
         self._told = lac
-        self._services.unconfirmed_bytes += size
-        self._adds.send(run, self._length, partial(self._done, run.last, size, done))
+        self._services.unconfirmed_bytes += run.size
+        self._adds.send(run, self._length, partial(self._done, run.last, run.size, done))
 
     def tell_lac(self) -> None:
         """Tell the bookies what is confirmed, if they have not heard it (`ExplicitLacUpdateFlow`

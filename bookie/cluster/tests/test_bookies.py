@@ -1,8 +1,11 @@
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 import pytest
 import trio
 import trio.testing
 
-from magnetar.bookie.cluster.bookies import Bookies
+from magnetar.bookie.cluster.bookies import TORN_MAX, Bookies
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.bookie.format.service_info import BookieEndpoint, ServiceInfo
@@ -19,10 +22,17 @@ class Failing(MemoryMetadata):
 
     failures = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.between: list[Callable[[], Awaitable[object]]] = []
+        """What happens before each reading of the read-only bookies."""
+
     async def children(self, path: str) -> list[str]:
         if self.failures:
             self.failures -= 1
             raise StorageFailed("no answer")
+        if path.endswith("readonly") and self.between:
+            await self.between.pop(0)()
         return await super().children(path)
 
 
@@ -90,3 +100,41 @@ async def test_a_report_of_all_has_all_read_again(store, cluster, nursery) -> No
     await overwrite(store, "/ledgers/available", b"")
     await trio.testing.wait_all_tasks_blocked()
     assert bookies.writable == {"a:1": OTHER}
+
+
+READ_ONLY_PATH, WRITABLE_PATH = "/ledgers/available/readonly/a:1", "/ledgers/available/a:1"
+
+
+async def test_a_bookie_that_takes_writes_again_is_never_in_neither_list(
+    store, cluster, nursery
+) -> None:
+    """The writable ones are read before it is there, the read-only ones after it is gone."""
+
+    async def switch() -> None:
+        await overwrite(store, WRITABLE_PATH, INFO.encode())
+        await remove(store, READ_ONLY_PATH)
+
+    known: list[set[str]] = []
+    bookies = Bookies(store, cluster, lambda: known.append({*bookies.writable, *bookies.read_only}))
+    await overwrite(store, READ_ONLY_PATH, INFO.encode())
+    await nursery.start(bookies.run)
+    store.between.append(switch)
+    await overwrite(store, "/ledgers/available/other:1", INFO.encode())
+    await trio.testing.wait_all_tasks_blocked()
+    assert set(bookies.writable) == {"a:1", "other:1"}
+    assert all("a:1" in each for each in known)
+
+
+async def test_a_list_that_changes_all_the_time_is_published_at_last(
+    store, cluster, nursery
+) -> None:
+    store.between = [
+        partial(overwrite, store, f"/ledgers/available/b{i}:1", INFO.encode())
+        for i in range(TORN_MAX + 5)
+    ]
+    counts: list[int] = []
+    bookies = Bookies(store, cluster, lambda: counts.append(len(bookies.writable)))
+    await nursery.start(bookies.run)
+    assert counts[0] == TORN_MAX - 1
+    await trio.testing.wait_all_tasks_blocked()
+    assert counts[-1] == TORN_MAX + 5

@@ -52,8 +52,11 @@ async def test_an_instance_is_enough_to_be_there() -> None:
 
 async def test_a_cluster_is_formatted_again() -> None:
     store = await used()
+    with pytest.raises(AlreadyExists, match=r"loses all ledgers$"):
+        await format_cluster(store, "two")
     await store.lease("/ledgers/available/b:1", b"", ignore_loss)
-    with pytest.raises(AlreadyExists, match="loses all ledgers"):
+    await store.lease("/ledgers/available/readonly/b:2", b"", ignore_loss)
+    with pytest.raises(AlreadyExists, match="loses all ledgers, and its bookies b:1, b:2 are runn"):
         await format_cluster(store, "two")
     assert (await clusters.find(store)).instance_id == "one"
     made = await format_cluster(store, "two", force=True)

@@ -2,11 +2,12 @@
 
 import pytest
 
+from magnetar.bookie.client.quorum.reader import QuorumReader
 from magnetar.bookie.client.quorum.tests.test_recovery import KINDS, made, put
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.rpc import version2
-from magnetar.bookie.rpc.messages import BatchRead
+from magnetar.bookie.rpc.messages import LAST_ENTRY, BatchRead, Read
 from magnetar.core.kernel.errors import Corrupted, StorageFailed, WireError
 from magnetar.core.ports.tests.contract_ledger_store import append
 
@@ -124,3 +125,86 @@ async def test_bookies_that_know_no_batches_are_asked_for_single_entries(cluster
         for bookie in cluster.bookies:
             assert connections.refuses_batches(bookie.bookie_id)
             assert connections.failed_at(bookie.bookie_id) is None
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The entries that bookies are asked for one by one."""
+    parse, asked = version2.parse_request, []
+
+    def parse_and_note(frame):
+        header, request = parse(frame)
+        if isinstance(request, Read) and request.entry_id != LAST_ENTRY:
+            asked.append(request.entry_id)
+        return header, request
+
+    monkeypatch.setattr(version2, "parse_request", parse_and_note)
+    return asked
+
+
+async def striped(store, *payloads):
+    writer = await store.create({})
+    for payload in payloads:
+        await append(writer, payload)
+    return writer
+
+
+async def test_striped_entries_larger_than_a_read_are_asked_for_once(cluster, asked):
+    async with cluster.client(3, 2, 2) as store:
+        writer = await striped(store, *[bytes(200_000)] * 12)
+        for first in range(12):
+            assert await writer.read(first, 11, 50_000) == [bytes(200_000)]
+        assert len(asked) <= 13, "the first read does not know their size"
+
+
+async def test_large_striped_entries_behind_small_ones_are_not_asked_for_in_hundreds(
+    cluster, asked
+):
+    async with cluster.client(3, 2, 2) as store:
+        payloads = [b"%02d" % i for i in range(16)] + [bytes(200_000)] * 40
+        writer = await striped(store, *payloads)
+        found = await writer.read(0, 55, 200_100)
+        assert found == payloads[:17]
+        assert len(asked) <= 2 + 4 + 8 + 16
+        asked.clear()
+        assert await writer.read(17, 55, 650_000) == payloads[17:20]
+        assert len(asked) == 3
+
+
+async def test_small_striped_entries_are_asked_for_together(cluster, monkeypatch):
+    rounds = []
+    read_some = QuorumReader._read_some
+
+    async def note(self, ensemble, prefix, opened):
+        rounds.append(len(prefix.missing()))
+        await read_some(self, ensemble, prefix, opened)
+
+    monkeypatch.setattr(QuorumReader, "_read_some", note)
+    async with cluster.client(3, 2, 2) as store:
+        expected = [b"%03d" % i for i in range(600)]
+        writer = await store.create({})
+        await append(writer, *expected)
+        assert await writer.read(0, 599, 1 << 20) == expected
+        assert rounds == [2, 4, 8, 16, 32, 64, 128, 256, 90]
+        rounds.clear()
+        assert await writer.read(0, 599, 1 << 20) == expected
+        assert rounds == [256, 256, 88], "their size is known"
+
+
+async def test_stored_entries_are_read_as_far_as_there_is_room(cluster, asked):
+    async with cluster.client(3, 2, 2) as store:
+        writer = await striped(store, *[bytes(10_000)] * 20)
+        reader = writer._reader
+        ids = range(0, 20, 2)
+        entries = await reader.read_entries(ids)
+        assert [reader._view.open_entry(*each) for each in zip(ids, entries, strict=True)] == [
+            bytes(10_000)
+        ] * 10
+        asked.clear()
+        assert await reader.read_entries(ids, 25_000) == entries[:2]
+        assert await reader.read_entries(ids, 1) == entries[:1]
+        assert len(asked) <= 4
+        for bookie in cluster.bookies[:2]:
+            await bookie.kill()
+        with pytest.raises(StorageFailed):
+            await reader.read_entries(ids)

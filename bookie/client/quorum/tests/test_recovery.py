@@ -2,8 +2,10 @@
 
 import pytest
 import trio
+from msgspec.structs import replace
 
-from magnetar.bookie.client.quorum.recovery import ask_for_end
+from magnetar.bookie.client.quorum.recovery import Recovery, ask_for_end
+from magnetar.bookie.client.quorum.tests.bookies import QUICK
 from magnetar.bookie.format import digests, ledger_metadata
 from magnetar.bookie.format.entries import DigestHeader
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
@@ -163,3 +165,39 @@ async def test_many_entries_that_nobody_has_confirmed(cluster):
             await put_quorum(store, cluster, entry_id)
         reader = await store.open(7, recover=True)
         assert reader.last_confirmed == 99
+
+
+async def test_a_tail_for_which_connections_have_no_room_waits_and_no_bookie_is_to_blame(cluster):
+    """All three refuse the same entry at the same time, and there is no fourth."""
+    async with cluster.client(connection=replace(QUICK, adds_bytes_max=250_000)) as store:
+        await made(cluster, 7)
+        for entry_id in range(30):
+            await put_quorum(store, cluster, entry_id, bytes(50_000))
+        reader = await store.open(7, recover=True)
+        assert reader.last_confirmed == 29
+        ledger = await cluster.ledgers.read(7)
+        ids = [each.bookie_id for each in cluster.bookies]
+        assert [list(each.ensembleMember) for each in ledger.segment] == [ids]
+        await cluster.bookies[2].kill()
+        found = []
+        while len(found) < 30:
+            found += await reader.read(len(found), 29, 1 << 20)
+        assert found == [bytes(50_000)] * 30
+
+
+async def test_what_a_recovery_has_under_way_is_bounded_by_bytes(cluster, monkeypatch):
+    store_again, under_way = Recovery._store_again, []
+
+    def note(self, entry):
+        under_way.append(sum(size for size, _ in self._stores) + len(entry))
+        return store_again(self, entry)
+
+    monkeypatch.setattr(Recovery, "_store_again", note)
+    async with cluster.client(recovery_bytes_max=210_000) as store:
+        await made(cluster, 7)
+        for entry_id in range(30):
+            await put_quorum(store, cluster, entry_id, bytes(50_000))
+        reader = await store.open(7, recover=True)
+        assert reader.last_confirmed == 29
+    assert len(under_way) == 30
+    assert 100_000 < max(under_way) <= 210_000

@@ -4,7 +4,10 @@ import pytest
 import trio
 import trio.testing
 
+from magnetar.bookie.client.connection.settings import ConnectionSettings
+from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.writer import PAYLOAD_BYTES_MAX
+from magnetar.bookie.client.writer import RUN_BYTES_MAX
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.rpc.messages import LAST_ENTRY, Read, Status
 from magnetar.core.kernel.completion import Completion
@@ -65,6 +68,22 @@ async def test_what_waits_is_bounded(cluster):
         assert order == list(enumerate(kinds)), "a refusal is reported in its turn"
         assert not store.congested
         assert await append(writer, b"more") == 4, "no id was used up"
+
+
+async def test_small_entries_count_with_all_that_they_take(cluster):
+    async with cluster.client(unconfirmed_bytes_max=1000) as store:
+        writer = await store.create({})
+        outcome = Outcome()
+        writer.append([b"x"] * 30, outcome)
+        assert store.congested
+        await outcome.wait()
+        assert not store.congested
+
+
+def test_appends_are_refused_before_a_bookie_is_blamed_for_all_of_them():
+    quorum = QuorumSettings()
+    under_way = 2 * quorum.unconfirmed_bytes_max + quorum.recovery_bytes_max + RUN_BYTES_MAX
+    assert ConnectionSettings().adds_bytes_max > under_way
 
 
 async def test_what_fails_is_reported_in_order_with_what_was_refused(cluster):
