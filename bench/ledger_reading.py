@@ -2,6 +2,7 @@
 bookie or several: rate, and the CPU of the reader and of the bookies for it.
 
     python -m bench.ledger_reading [--size 1024] [--entries 200000] [--bookies 1] [--rounds 3]
+    python -m bench.ledger_reading --server both      from Apache's bookies, too
 
 The bookies run on this machine too. What is read was just written, so that it is in their memory or
 in the page cache. "MB a core" is what one core would read if it did nothing else.
@@ -10,15 +11,15 @@ in the page cache. "MB a core" is what one core would read if it did nothing els
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.bookie_load import Load, cpu, frames
+from bench.bookies.adds import Address, Load, frames
+from bench.bookies.processes import Bookie, OurBookie, cluster, started
+from bench.drive.process import cpu_seconds
+from bench.peers.bookkeeper import ApacheBookie
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import open_ledger
@@ -28,29 +29,15 @@ from magnetar.core.native import described
 LEDGER = 7
 
 
-def start(folder: Path, running: ExitStack) -> tuple[str, int]:
-    """Start a bookie; its address and its process."""
-    ready = folder / "ready"
-    program = Path(sys.executable).with_name("magnetar")
-    words = ("--data-dir", str(folder / "data"), "--port", "0", "--bookie-id", "bench")
-    more = ("--ready-file", str(ready), "--log-level", "warning")
-    process = running.enter_context(subprocess.Popen([program, "bookie", *words, *more]))
-    running.callback(process.terminate)
-    while not ready.exists():
-        assert process.poll() is None
-    return json.loads(ready.read_text())["bookie"], process.pid
-
-
-def written(bookies: list[str], arguments: argparse.Namespace) -> PlannedLedgers:
+def written(bookies: list[Address], arguments: argparse.Namespace) -> PlannedLedgers:
     """A closed ledger, all of which every bookie has."""
     data = frames(LEDGER, arguments.size, arguments.entries)
-    for bookie in bookies:
-        host, _, port = bookie.rpartition(":")
-        load = Load((host, int(port)), 512)
-        load.run(data, arguments.entries)
-        load.close()
     count = len(bookies)
-    metadata = ledger_metadata.fresh(tuple(bookies), (count, count), {}, 0, 1)
+    load = Load(bookies, 512, count)
+    load.run(data, arguments.entries)
+    load.close()
+    ids = tuple(f"{host}:{port}" for host, port in bookies)
+    metadata = ledger_metadata.fresh(ids, (count, count), {}, 0, 1)
     metadata.state = ledger_metadata.CLOSED
     metadata.lastEntryId = arguments.entries - 1
     metadata.length = arguments.entries * arguments.size
@@ -59,38 +46,45 @@ def written(bookies: list[str], arguments: argparse.Namespace) -> PlannedLedgers
 
 def read(source: PlannedLedgers, pids: list[int], options: ReadOptions) -> str:
     """Read all of it once."""
-    before, mine, started = sum(map(cpu, pids)), time.process_time(), time.perf_counter()
+    before, mine, begun = sum(map(cpu_seconds, pids)), time.process_time(), time.perf_counter()
     with open_ledger(LEDGER, source, options) as ledger:
         size = sum(sum(map(len, run.payloads)) for run in ledger.read())
-    seconds, mine = time.perf_counter() - started, time.process_time() - mine
-    theirs, megabytes = sum(map(cpu, pids)) - before, size / 1e6
+    seconds, mine = time.perf_counter() - begun, time.process_time() - mine
+    theirs, megabytes = sum(map(cpu_seconds, pids)) - before, size / 1e6
     return (
         f"{megabytes / seconds:7.0f} MB/s   reader {megabytes / mine:6.0f} MB a core"
         f"   bookies {megabytes / max(theirs, 0.01):6.0f} MB a core"
     )
 
 
+def measure(bookies: list[Bookie], arguments: argparse.Namespace) -> None:
+    source = written([bookie.address for bookie in bookies], arguments)
+    pids = [bookie.pid for bookie in bookies]
+    for name, options in (("batches", ReadOptions()), ("single reads", ReadOptions(batches=False))):
+        for _ in range(arguments.rounds):
+            print(f"{bookies[0].name:16} {name:12}  {read(source, pids, options)}", flush=True)
+
+
 def main(arguments: argparse.Namespace) -> None:
     print(f"codec {described()}")
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(dir=arguments.directory)))
-        started = []
-        for place in range(arguments.bookies):
-            home = folder / str(place)
-            home.mkdir()
-            started.append(start(home, running))
-        source = written([bookie for bookie, _ in started], arguments)
-        pids = [pid for _, pid in started]
-        for name, options in (
-            ("batches", ReadOptions()),
-            ("single reads", ReadOptions(batches=False)),
-        ):
-            for _ in range(arguments.rounds):
-                print(f"{name:12}  {read(source, pids, options)}")
+        ours, _ = started(folder / "ours", arguments.bookies, OurBookie, running)
+        measure(ours, arguments)
+        if arguments.server == "both":
+            uri = running.enter_context(cluster(folder / "zookeeper"))
+            theirs, _ = started(
+                folder / "apache",
+                arguments.bookies,
+                lambda place: ApacheBookie(place, uri),
+                running,
+            )
+            measure(theirs, arguments)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", choices=["magnetar", "both"], default="magnetar")
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--entries", type=int, default=200_000)
     parser.add_argument("--bookies", type=int, default=1)

@@ -13,6 +13,9 @@ from typing import Final
 
 import trio
 
+from magnetar.bookie import cookie_places
+from magnetar.bookie.cluster import handshake
+from magnetar.bookie.cluster.handshake import StartVerdict
 from magnetar.bookie.format import cookie, ledger_metadata
 from magnetar.bookie.server import identity
 from magnetar.bookie.server.directories import Directories
@@ -51,14 +54,20 @@ async def registered(
 
 
 async def identify(
-    machine: Machine, directories: Directories, metadata: MetadataStore, settings: BookieSettings
+    machine: Machine,
+    directories: Directories,
+    metadata: MetadataStore,
+    settings: BookieSettings,
+    *,
+    may_grow: bool = False,
 ) -> None:
     """Check that the directory is this bookie's: the metadata store and the directory each have its
-    cookie, as with `CookieValidation` of BookKeeper 4.18.
+    cookie, as with `CookieValidation` of BookKeeper 4.18. With `may_grow` new and empty directories
+    become so besides those that it has.
     """
     found = await metadata.get(ledger_metadata.INSTANCE_ID)
     if found is None:
-        if cookie.VERSION_FILE in directories.ledgers.names():
+        if any(cookie.VERSION_FILE in place.names() for place in directories.all_ledgers):
             raise StorageFailed(
                 f"{directories.root.path} has stored entries before, but its metadata is lost: "
                 "restore that from a backup; a bookie of a cluster starts with --metadata-uri"
@@ -74,6 +83,13 @@ async def identify(
             f"{directories.root.path} is empty, but this bookie has stored entries before: is it "
             "the right disk? If it is, restore that from a backup"
         )
+    if known is not None and may_grow:
+        places = cookie_places.found_in(directories)
+        described = [place.described for place in places]
+        stored = cookie.decode(known.value.decode())
+        if handshake.judge(ours, stored, described, may_grow=True) is StartVerdict.STAMP:
+            cookie_places.stamp(places, ours)
+            await metadata.put(path, ours.encode().encode(), known.version)
     identity.check(directories, ours)
     if known is None:
         await metadata.put(path, ours.encode().encode(), ABSENT)

@@ -12,30 +12,21 @@ keep the bookie from starting again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
-
-from msgspec import Struct
-
+from magnetar.bookie import cookie_places
 from magnetar.bookie.cluster import handshake
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.cookies import Cookies
-from magnetar.bookie.cluster.handshake import CookiePlace, StartVerdict
+from magnetar.bookie.cluster.handshake import StartVerdict
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.cluster.overview import ClusterOverview
 from magnetar.bookie.cluster.registration import WAIT_SECONDS, Registration
 from magnetar.bookie.format import cookie as cookies
 from magnetar.bookie.format import service_info
-from magnetar.bookie.format.cookie import VERSION_FILE, Cookie
 from magnetar.bookie.format.service_info import ServiceInfo
 from magnetar.bookie.server.directories import Directories
-from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, StorageFailed
-from magnetar.core.ports.disk import Directory
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.ports.threads import Threads
-
-NO_DATA: Final = frozenset({VERSION_FILE, f"{VERSION_FILE}.new"})
 
 
 class Membership:
@@ -50,8 +41,11 @@ class Membership:
         self._cookies = Cookies(store, cluster)
         self._bookie_id = bookie_id
 
-    async def check(self, threads: Threads, directories: Directories) -> None:
-        """Check that these are this bookie's directories; of a new bookie they become so.
+    async def check(
+        self, threads: Threads, directories: Directories, *, may_grow: bool = False
+    ) -> None:
+        """Check that these are this bookie's directories; of a new bookie they become so, and with
+        `may_grow` new and empty ones besides those that it has.
 
         `StorageFailed` says what the operator has to do.
         """
@@ -60,14 +54,15 @@ class Membership:
         )
         stored = await self._cookies.read(self._bookie_id)
         known = stored.cookie if stored is not None else None
-        found = await threads.run(_found, directories)
-        if handshake.judge(ours, known, [place.described for place in found]) is StartVerdict.STAMP:
-            await threads.run(_stamp, found, ours)
+        found = await threads.run(cookie_places.found_in, directories)
+        places = [place.described for place in found]
+        if handshake.judge(ours, known, places, may_grow=may_grow) is StartVerdict.STAMP:
+            await threads.run(cookie_places.stamp, found, ours)
             try:
                 version = stored.version if stored is not None else ABSENT
                 await self._cookies.write(ours, version)
             except (AlreadyExists, BadVersion):
-                await threads.run(_restore, found)
+                await threads.run(cookie_places.restore, found)
                 raise self._taken() from None
 
     def _taken(self) -> StorageFailed:
@@ -82,52 +77,3 @@ class Membership:
         """
         wait = max(WAIT_SECONDS, 3 * session_seconds)
         return Registration(self._store, self._cluster, self._bookie_id, info, wait_seconds=wait)
-
-
-class _Place(Struct, frozen=True):
-    """A directory with a cookie, or for one."""
-
-    directory: Directory
-    described: CookiePlace
-
-
-def _found(directories: Directories) -> list[_Place]:
-    """What is in the directories. Blocks: for a thread."""
-    return list(map(_describe, _places(directories)))
-
-
-def _places(directories: Directories) -> Iterator[Directory]:
-    yield directories.journal
-    yield directories.ledgers
-
-
-def _describe(directory: Directory) -> _Place:
-    names = set(directory.names())
-    found = None
-    if VERSION_FILE in names:
-        try:
-            found = cookies.decode(read_whole(directory, VERSION_FILE).decode())
-        except ValueError as error:
-            raise StorageFailed(
-                f"{directory.path}/{VERSION_FILE}: {error}. Is it the right disk? If it is, and "
-                f"the file is damaged, copy {VERSION_FILE} from another directory of this bookie"
-            ) from None
-    has_data = not names <= NO_DATA
-    return _Place(directory, CookiePlace(directory.path, found, has_data))
-
-
-def _stamp(places: list[_Place], ours: Cookie) -> None:
-    """Write the cookie into all directories. Blocks: for a thread."""
-    for place in places:
-        write_whole(place.directory, VERSION_FILE, ours.encode().encode())
-
-
-def _restore(places: list[_Place]) -> None:
-    """Undo that. Blocks: for a thread."""
-    for place in places:
-        if place.described.cookie is None:
-            place.directory.remove(VERSION_FILE)
-            place.directory.sync()
-        else:
-            data = place.described.cookie.encode().encode()
-            write_whole(place.directory, VERSION_FILE, data)

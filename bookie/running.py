@@ -118,24 +118,35 @@ async def open_bookie(
     loop: EventLoop | None,
 ) -> AsyncIterator[RunningBookie]:
     """Replay the journal and run the bookie, in directories that are known to be its own."""
+    disk = _disk_watch(machine, directories, settings)  # first, since a replay begins entry logs
     storage, last_id = await open_storage(machine, directories, catalog, settings)
+    opened = _Opened(storage, disk, last_id)
     try:
-        async with _running(storage, last_id, catalog, settings, on_fatal, loop) as running:
+        async with _running(opened, catalog, settings, on_fatal, loop) as running:
             yield running
     finally:
         storage.close()
 
 
+class _Opened(Struct, frozen=True):
+    """What is there after a replay."""
+
+    storage: LedgerStorage
+    disk: DiskWatch
+    last_id: int
+    """Of the journals; -1 if there is none."""
+
+
 @asynccontextmanager
 async def _running(
-    storage: LedgerStorage,
-    last_id: int,
+    opened: _Opened,
     catalog: LedgerCatalog | None,
     settings: BookieSettings,
     on_fatal: Callable[[str], None],
     loop: EventLoop | None,
 ) -> AsyncIterator[RunningBookie]:
     """Start the journal, then the housekeeping; stop them in reverse order."""
+    storage, disk = opened.storage, opened.disk
     files, machine = _journal_files(storage, settings), storage.machine
     reported: list[str] = []
 
@@ -144,8 +155,7 @@ async def _running(
             reported.append(reason)
             on_fatal(reason)
 
-    first_id = max(last_id + 1, machine.clock.wall_ms())
-    disk = _disk_watch(storage, settings)
+    first_id = max(opened.last_id + 1, machine.clock.wall_ms())
     journal = Journal(files, first_id, settings, failed, disk.ran_out, machine)
     flusher = Flusher(journal)
     cache = WriteCache(settings.write_cache_bytes // 2)
@@ -183,9 +193,9 @@ async def _running(
             nursery.cancel_scope.cancel()
 
 
-def _disk_watch(storage: LedgerStorage, settings: BookieSettings) -> DiskWatch:
+def _disk_watch(machine: Machine, directories: Directories, settings: BookieSettings) -> DiskWatch:
     threshold, low_mark = settings.disk_usage_threshold, settings.disk_usage_low_mark
-    return DiskWatch(storage.machine.disk, storage.directories.ledgers, threshold, low_mark)
+    return DiskWatch(machine.disk, directories.logs, threshold, low_mark)
 
 
 def _scrubber(

@@ -9,7 +9,10 @@ from typing import Any
 import pulsar
 import pytest
 
+from magnetar import Standalone, pytest_plugin, standalone
+
 from .driver import Driver
+from .over_gateway import Cluster, three_bookies
 from .pulsar.java.driver import driver
 from .raw import Raw
 
@@ -33,8 +36,18 @@ ROUGH = (
 """Folders and files of tests that would disturb others, and be disturbed: two at a time."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--over-gateway",
+        action="store_true",
+        help="Have a gateway over three bookies as the server of the tests.",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
+        if item.get_closest_marker("standalone") and config.getoption("--over-gateway"):
+            item.add_marker(pytest.mark.skip("a gateway keeps nothing itself"))
         if any(item.path == HERE / part for part in ALONE):
             item.add_marker("alone")
         elif any(item.path.is_relative_to(HERE / part) for part in ROUGH):
@@ -73,6 +86,40 @@ def connect() -> Iterator[Callable[..., pulsar.Client]]:
     yield make
     for client in made:
         client.shutdown()
+
+
+@pytest.fixture(scope="session")
+def cluster_of_run(request, tmp_path_factory) -> Iterator[Cluster | None]:
+    """Where the servers of a run with `--over-gateway` store."""
+    if not request.config.getoption("--over-gateway"):
+        yield None
+        return
+    with three_bookies(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+def _serve(config: pytest.Config, cluster: Cluster | None) -> Iterator[Standalone]:
+    settings = pytest_plugin._settings(config)
+    with cluster.gateway(settings) if cluster is not None else standalone(**settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def magnetar(request, cluster_of_run) -> Iterator[Standalone]:
+    """The server of the whole run."""
+    yield from _serve(request.config, cluster_of_run)
+
+
+@pytest.fixture(scope="module")
+def magnetar_module(request, cluster_of_run) -> Iterator[Standalone]:
+    """A server for the tests of one file."""
+    yield from _serve(request.config, cluster_of_run)
+
+
+@pytest.fixture
+def magnetar_function(request, cluster_of_run) -> Iterator[Standalone]:
+    """A server for one test, which can kill and restart it."""
+    yield from _serve(request.config, cluster_of_run)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
@@ -32,12 +32,16 @@ from magnetar.core.ports.bookie_administration import (
 )
 from magnetar.doors.sockets import address, host_names
 from magnetar.measures import bookie as measures
+from magnetar.measures.recovery import and_of_recovery
 from magnetar.settings import Settings
 from magnetar.shared_settings import HTTP_PART, MEBIBYTE
 from magnetar.wire.http.app import BOOKIE, serve_http
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.services import HttpServices
+
+if TYPE_CHECKING:
+    from magnetar.bookie.replication.auto_recovery import AutoRecovery
 
 SANE_SECONDS_MAX: Final = 10.0
 """How long a bookie that is sane may need to make something durable."""
@@ -55,6 +59,8 @@ class BookieParts(Struct, frozen=True):
     identity: Identity
     link: Link
     stop: trio.Event
+    recovery: AutoRecovery | None = None
+    """Of the cluster, in this process."""
 
 
 class BookieControl:
@@ -136,7 +142,7 @@ def _files(directories: Directories) -> BookieFiles:
     mark = read_last_mark(directories)
     return BookieFiles(
         _named(directories.journal.names(), ".txn"),
-        _named(directories.ledgers.names(), ".log"),
+        _named(directories.logs.names(), ".log"),
         (0, 0) if mark is None else (mark.journal_id, mark.offset),
     )
 
@@ -149,8 +155,15 @@ def _named(names: list[str], end: str) -> list[str]:
 
 def http_services(parts: BookieParts, door: socket.socket) -> HttpServices:
     """What all its connections share."""
-    settings, limits = parts.settings, parts.settings.limits
-    options = HttpOptions(
+    metrics = and_of_recovery(_metrics(parts), parts.recovery)
+    options = http_options(parts.settings, door)
+    return HttpServices(None, options, metrics, bookie=BookieControl(parts))
+
+
+def http_options(settings: Settings, door: socket.socket) -> HttpOptions:
+    """Of a process without a broker."""
+    limits = settings.limits
+    return HttpOptions(
         version=f"Magnetar {__version__}",
         http_url=f"http://{address(door)}",
         hosts=host_names(settings.listen, door),
@@ -159,7 +172,6 @@ def http_services(parts: BookieParts, door: socket.socket) -> HttpServices:
         memory_bytes_max=limits.memory_budget_mb * MEBIBYTE // HTTP_PART,
         configuration=_configuration(settings),
     )
-    return HttpServices(None, options, _metrics(parts), bookie=BookieControl(parts))
 
 
 def _configuration(settings: Settings) -> Mapping[str, str]:

@@ -43,8 +43,14 @@ class BookieOptions(Struct, frozen=True):
     http_port: int | None = None
     """Of Apache's HTTP paths; None for no HTTP."""
     journal_dir: str = ""
-    ledger_dir: str = ""
+    ledger_dirs: tuple[str, ...] = ()
     """Directories on other disks; by default both are below the data directory."""
+    with_recovery: bool = False
+    """Whether the cluster's ledgers are repaired by this process too (`autoRecoveryDaemonEnabled`).
+    """
+    may_grow: bool = False
+    """Whether new and empty directories may be added to those that the bookie has, Apache's
+    `allowStorageExpansion`."""
 
 
 class Registrar(Protocol):
@@ -94,6 +100,7 @@ class Identity(NamedTuple):
 
 @asynccontextmanager
 async def alone(
+    options: BookieOptions,
     folder: Path,
     bookie: BookieSettings,
     machine: Machine,
@@ -103,7 +110,7 @@ async def alone(
     """A bookie without a cluster: its cookie is in metadata of its own."""
     with explained_damage(folder, METADATA):
         async with open_metadata(folder / METADATA, on_fatal=fail) as metadata:
-            await identify(machine, directories, metadata, bookie)
+            await identify(machine, directories, metadata, bookie, may_grow=options.may_grow)
             yield Identity(None, NoRegistrar(), None)
 
 
@@ -125,9 +132,9 @@ async def in_cluster(
         address = parse(options.metadata_uri)
         async with open_zookeeper(address, options.zk_timeout_seconds) as store:
             with explained(joining):  # once more, since the store has a nursery
-                cluster = await clusters.find(store, address.ledgers, address.layout)
+                cluster = await clusters.join(store, address.ledgers, address.layout)
                 member = Membership(store, cluster, bookie_id)
-                await member.check(machine.threads, directories)
+                await member.check(machine.threads, directories, may_grow=options.may_grow)
             registration = member.registration(info, options.zk_timeout_seconds)
             yield Identity(member.ledgers, registration, member.overview)
 

@@ -15,7 +15,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from msgspec.structs import replace
@@ -52,6 +52,9 @@ from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, link_limits, request_limits
 from magnetar.storage.failure import ended_by_failure
+
+if TYPE_CHECKING:
+    from magnetar.bookie.replication.auto_recovery import AutoRecovery
 
 log = logging.getLogger(__name__)
 
@@ -96,25 +99,47 @@ async def serve(
                 nursery.start_soon(front.run)
                 for listener in front.listeners:
                     link.listen(listener)
+                recovery = None
+                if options.with_recovery and not stop.is_set():
+                    recovery = await _recovering(options, bookie.bookie_id, nursery)
                 if HTTP in doors:
                     # Imported here: few bookies are asked for it.
                     from magnetar import bookie_http
 
                     parts = bookie_http.BookieParts(
                         settings, bookie.bookie_id, f"{rpc.host}:{rpc.port}", running, services,
-                        identity, link, stop,
+                        identity, link, stop, recovery,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
                 nursery.start_soon(_tell_mode, registrar, services)
-                await nursery.start(_registered, registrar)
+                async with trio.open_nursery() as starting:
+                    starting.start_soon(_end_at, stop, registrar)
+                    await nursery.start(_registered, registrar)
+                    starting.cancel_scope.cancel()
                 nursery.start_soon(memory.give_back_what_is_not_needed)
-                ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
+                if not stop.is_set():
+                    ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
                 await stop.wait()
                 await registrar.end()
                 link.stop_reading()
                 await link.stop()
                 nursery.cancel_scope.cancel()
+
+
+async def _recovering(
+    options: BookieOptions, bookie_id: str, nursery: trio.Nursery
+) -> AutoRecovery:
+    """Repair the ledgers of the bookie's cluster beside it."""
+    # Imported here: few bookies are asked for it, and it is a client of all others.
+    from magnetar import recovery_server
+    from magnetar.bookie.replication.settings import RecoverySettings
+
+    chosen = recovery_server.RecoveryOptions(
+        options.metadata_uri, RecoverySettings(), options.zk_timeout_seconds, bookie_id
+    )
+    found: AutoRecovery = await nursery.start(recovery_server.run, chosen)
+    return found
 
 
 def _doors(options: BookieOptions, settings: Settings) -> dict[str, Door]:
@@ -177,6 +202,12 @@ async def _registered(
         await registrar.run(task_status=task_status)
 
 
+async def _end_at(stop: trio.Event, registrar: Registrar) -> None:
+    """Have a stop end the wait for the former session of a bookie that was killed."""
+    await stop.wait()
+    await registrar.end()
+
+
 @asynccontextmanager
 async def _storage(
     options: BookieOptions,
@@ -190,12 +221,12 @@ async def _storage(
     async with ended_by_failure("bookie") as fail, AsyncExitStack() as opened:
         with explained(f"cannot use the data in {folder}"):
             directories = opened.enter_context(
-                claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dir)
+                claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dirs)
             )
         if options.metadata_uri:
             found = in_cluster(options, bookie.bookie_id, info, machine, directories)
         else:
-            found = alone(folder, bookie, machine, directories, fail)
+            found = alone(options, folder, bookie, machine, directories, fail)
         identity = await opened.enter_async_context(found)
         with explained_damage(folder, BOOKIE):
             running = await opened.enter_async_context(

@@ -21,7 +21,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -44,6 +44,7 @@ EPHEMERAL_FIRST: Final = 32_768
 
 FREE_PORTS: Final = tuple(word for port in PORTS for word in (f"--{port.replace('_', '-')}", "0"))
 """Flags for any free ports."""
+STANDALONE: Final = ("standalone", "--stop-at-eof")
 LAST_WORDS_MAX: Final = 100_000
 """Characters of the log that stay available after the server has ended."""
 
@@ -64,10 +65,17 @@ def standalone(data_dir: str | os.PathLike[str] | None = None, **settings: Any) 
 class Standalone:
     """One server, which can be killed, stopped and started again on the same ports and data."""
 
-    def __init__(self, tables: dict[str, dict[str, Any]], data_dir: Path | None) -> None:
+    def __init__(
+        self,
+        tables: dict[str, dict[str, Any]],
+        data_dir: Path | None,
+        command: Sequence[str] = STANDALONE,
+    ) -> None:
+        """`command` is the subcommand that runs the server, with its flags."""
         load(write_tables(tables), "magnetar.standalone()")  # report mistakes before any start
         self._tables = tables
         self._given_data_dir = data_dir
+        self._command = command
         self._folder: Folder | None = None
         self._last_words = ""
         self._process: subprocess.Popen[bytes] | None = None
@@ -246,7 +254,7 @@ class Standalone:
         config.write_text(write_tables(tables), encoding="utf-8")
         self._path("ready.json").unlink(missing_ok=True)
         # -P: a folder `core` or `wire` in the tests' directory must not be imported as ours
-        command = [sys.executable, "-P", "-m", "magnetar", "standalone", "--stop-at-eof"]
+        command = [sys.executable, "-P", "-m", "magnetar", *self._command]
         assert self._folder is not None
         with self._path("server.log").open("ab") as log:
             self._process = subprocess.Popen(

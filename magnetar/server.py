@@ -2,9 +2,9 @@
 
     start -> `compose.serve` -> ready (log, ready file) -> a signal -> drain -> exit 0
 
-Exit codes: 0 after a signal and a complete drain; 1 for our own failure, with a traceback; 2 for
-the operator's error, with a sentence; 128 + n when signal n came a second time. `compose` decides
-what is served.
+Exit codes: 0 after a signal and a complete drain; 1 for our own failure, with a traceback, and for
+a drain that was cut short, with a warning; 2 for the operator's error, with a sentence; 128 + n
+when signal n came a second time. `compose` decides what is served.
 
 Invariant: after the first signal the process ends within `limits.drain_seconds` and a little
 more, whatever hangs: if necessary the kernel's alarm kills it.
@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
 
 import trio
 from msgspec.structs import replace
@@ -97,8 +97,20 @@ def run(
             raise fault from None
         log.critical("this server failed", exc_info=error)
         return 1
+    if stopping.cut_short:
+        log.warning("stopped before all was drained")
+        return 1
     log.info("stopped")
     return 0
+
+
+def leave(code: int) -> NoReturn:
+    """End the process of a whole server. All is stored and closed; the interpreter would now
+    destroy the objects of ten thousand topics, which takes a second or more, and the drain has a
+    deadline.
+    """
+    logging.shutdown()
+    os._exit(code)
 
 
 @contextmanager
@@ -116,6 +128,7 @@ class Stopping:
         self.drain_seconds = drain_seconds
         self.ready_file = ready_file
         self.stopping = False
+        self.cut_short = False
         self._stop: trio.Event | None = None
         self._token: trio.lowlevel.TrioToken | None = None
 
@@ -184,16 +197,19 @@ async def _serve(settings: Settings, stopping: Stopping, serve: Serve) -> None:
     stop = trio.Event()
     stopping.attach(stop)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_limit_drain, stop, stopping.drain_seconds, nursery.cancel_scope)
+        nursery.start_soon(_limit_drain, stop, stopping, nursery.cancel_scope)
         await serve(settings, partial(_ready, settings), stop)
         nursery.cancel_scope.cancel()
 
 
-async def _limit_drain(stop: trio.Event, seconds: float, scope: trio.CancelScope) -> None:
+async def _limit_drain(stop: trio.Event, stopping: Stopping, scope: trio.CancelScope) -> None:
     await stop.wait()
     log.info("stopping")
-    await trio.sleep(seconds)
-    log.warning("not drained within %g s: closing the remaining connections", seconds)
+    await trio.sleep(stopping.drain_seconds)
+    stopping.cut_short = True
+    log.warning(
+        "not drained within %g s: closing the remaining connections", stopping.drain_seconds
+    )
     scope.cancel()
 
 

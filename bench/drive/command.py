@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.bookies.gateway import Gateway
 from bench.drive import generator, measure, table
 from bench.drive.cases import Case, Kind, Protocol
 from bench.drive.catalogue import CASES, UnknownCaseError, chosen
@@ -57,9 +58,10 @@ def parser() -> argparse.ArgumentParser:
     )
     parse.add_argument(
         "--server",
-        choices=["magnetar", "peer", "both"],
+        choices=["magnetar", "peer", "both", "gateway"],
         default="magnetar",
-        help="the peer is Apache Pulsar, Apache Kafka or mosquitto, as the case is",
+        help="the peer is Apache Pulsar, Apache Kafka or mosquitto, as the case is; `gateway` is "
+        "`magnetar gateway` on three bookies, beside `magnetar standalone`",
     )
     parse.add_argument(
         "--rounds", type=int, default=3, help="of each case; servers alternate within a round"
@@ -112,7 +114,9 @@ class Run:
         made: list[Server] = []
         if self.options.server != "peer":
             made.append(Magnetar(self.place(f"magnetar-{protocol.value}-{label}"), synced))
-        if self.options.server != "magnetar":
+        if self.options.server == "gateway":
+            made.append(Gateway(self.place(f"gateway-{protocol.value}-{label}")))
+        elif self.options.server != "magnetar":
             place = self.place(f"{protocol.value}-{label}")
             made.append(PEERS[protocol](place, synced, self.options.heap))
         for server in made:
@@ -139,6 +143,7 @@ class Run:
         servers = self.servers("load", protocol)
         with contextlib.ExitStack() as stack:
             for server in servers:
+                stack.callback(server.close)
                 stack.callback(server.stop)
                 took = server.start()
                 self.say(f"{server.name}: ready after {took:.2f} s, warming up")
@@ -158,6 +163,7 @@ class Run:
             for server in self.servers(f"{case.name}-{number}", case.protocol):
                 if case.protocols <= server.protocols:
                     self.keep(OWN_SERVER[case.kind](case, server, number, self.plan))
+                server.close()
                 shutil.rmtree(server.directory, ignore_errors=True)
 
     def all(self, cases: Sequence[Case]) -> None:

@@ -58,6 +58,9 @@ class Server(Interface):
 
     def stop(self) -> None: ...
 
+    def close(self) -> None:
+        """End what `prepare` began."""
+
 
 def last_words(log: Path) -> str:
     """The end of a log: its directory is removed when the run ends."""
@@ -118,16 +121,18 @@ class Magnetar:
         self.starts += 1
         ready = self.directory / f"ready-{self.starts}.json"
         log = self.directory / "server.log"
-        command = [str(Path(sys.executable).with_name("magnetar")), "standalone"]
-        command += ["--data-dir", str(self.directory / "data"), "--ready-file", str(ready)]
-        command += FREE_PORTS
-        if not self.synced:
-            command.append("--no-sync")
+        command = [str(Path(sys.executable).with_name("magnetar")), *self.words()]
+        command += ["--ready-file", str(ready), *FREE_PORTS]
         with log.open("ab") as out:
             self.child = subprocess.Popen(command, stdout=out, stderr=out)
         took = wait_until_ready(self.child, ready.exists, log, POLL_SECONDS)
         self.addresses = json.loads(ready.read_text())
         return took
+
+    def words(self) -> list[str]:
+        """The command without the ready file and the ports."""
+        told = ["standalone", "--data-dir", str(self.directory / "data")]
+        return told if self.synced else [*told, "--no-sync"]
 
     def renew(self) -> None:
         """A new process without data: its longest pause is this case's alone."""
@@ -139,3 +144,6 @@ class Magnetar:
         if self.child is not None:
             process.stop(self.child)
             self.child = None
+
+    def close(self) -> None:
+        """Nothing runs beside it."""

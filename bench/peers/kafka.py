@@ -106,3 +106,6 @@ class Kafka:
 
     def stop(self) -> None:
         self.jvm.stop()
+
+    def close(self) -> None:
+        """Nothing runs beside it."""

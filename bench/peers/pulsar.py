@@ -123,3 +123,6 @@ class Pulsar:
 
     def stop(self) -> None:
         self.jvm.stop()
+
+    def close(self) -> None:
+        """Nothing runs beside it."""

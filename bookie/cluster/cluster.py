@@ -6,14 +6,15 @@ to another cluster, or to this one before it was formatted again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
 from magnetar.bookie.format import layout as layouts
-from magnetar.bookie.format.layout import Layout
-from magnetar.core.kernel.errors import Invalid, NotFound
-from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.bookie.format.layout import HIERARCHICAL, LAYOUTS, Layout
+from magnetar.core.kernel.errors import AlreadyExists, Invalid, NotFound
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 ROOT: Final = "/ledgers"
 SPECIAL: Final = (
@@ -62,3 +63,20 @@ async def find(
     if layout not in (None, "null", cluster.layout.name):
         raise Invalid(f"the ledgers at {root} are laid out {cluster.layout.name}, not {layout}")
     return cluster
+
+
+async def join(
+    store: MetadataStore, root: str = ROOT, layout: str | None = None
+) -> BookKeeperCluster:
+    """The cluster at a root, for who is about to be part of it.
+
+    Pulsar's `initialize-cluster-metadata` leaves `LAYOUT` to the first bookie or client that comes,
+    as Apache's do (`PulsarRegistrationManager.java` of Pulsar 4.2,
+    `AbstractZkLedgerManagerFactory.newLedgerManagerFactory` of BookKeeper 4.18).
+    """
+    begun = await store.get(f"{root}/INSTANCEID") is not None
+    if begun and await store.get(f"{root}/LAYOUT") is None:
+        chosen = LAYOUTS.get(layout or "", HIERARCHICAL)
+        with suppress(AlreadyExists):  # another one has come, whose choice holds
+            await store.put(f"{root}/LAYOUT", chosen.encode(), ABSENT)
+    return await find(store, root, layout)

@@ -14,9 +14,10 @@ start, and nothing is repaired without the operator.
     none      some have data                              refused
 
 All cookies must be the one of this bookie, these directories and this cluster; with `may_grow` they
-may name fewer directories. STAMP: write the cookie into all directories first, then into the store,
-over the version that was read. Apache: `LegacyCookieValidation.java` of 4.18, which also lets a
-bookie start anew if the directories without a cookie are empty, whatever the others hold.
+may name fewer directories, of which the first one of ledgers is the same. STAMP: write the cookie
+into all directories first, then into the store, over the version that was read. Apache:
+`LegacyCookieValidation.java` of 4.18, which also lets a bookie start anew if the directories
+without a cookie are empty, whatever the others hold.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class CookiePlace(Struct, frozen=True):
     """A directory of the journal, of ledgers or of indexes, as it was found."""
 
     path: str
+    name: str
+    """Its name in cookies."""
     cookie: Cookie | None
     has_data: bool
     """Anything that a bookie writes, but for the cookie."""
@@ -82,7 +85,7 @@ def _judge_new(places: Sequence[CookiePlace]) -> StartVerdict:
 def _check_new(missing: Sequence[CookiePlace], cookies: Sequence[Cookie]) -> None:
     known = {path for cookie in cookies for path in _paths(cookie)}
     for place in missing:
-        if place.has_data or place.path in known:
+        if place.has_data or place.name in known:
             raise StorageFailed(
                 f"{place.path} is no new directory, and lacks its cookie: is it the right disk?"
             )
@@ -97,18 +100,27 @@ def _compare(ours: Cookie, found: Cookie, where: str, *, may_grow: bool) -> None
             f"{found.instance_id or 'without an instance'}, this one is {ours.bookie_id} in "
             f"{ours.instance_id or 'one without an instance'}"
         )
-    if not (may_grow and set(_paths(found)) < set(_paths(ours))):
+    if not (may_grow and _grows(found, ours)):
         raise StorageFailed(
             f"{where} has a cookie for other directories: {', '.join(_paths(found))}; this bookie "
             f"has {', '.join(_paths(ours))}"
         )
 
 
+def _grows(found: Cookie, ours: Cookie) -> bool:
+    """Whether directories are added. The first one of ledgers stays: the indexes are in it."""
+    more = set(_paths(found)) < set(_paths(ours))
+    return more and _ledgers(found)[:1] == _ledgers(ours)[:1]
+
+
+def _ledgers(cookie: Cookie) -> list[str]:
+    return cookie.ledger_directories.split("\t")[1:]
+
+
 def _paths(cookie: Cookie) -> list[str]:
     """All directories that a cookie names."""
     journals = cookie.journal_directory.split(",")
-    ledgers = cookie.ledger_directories.split("\t")[1:]
-    return [*journals, *ledgers, *cookie.index_directories.split("\t")[1:]]
+    return [*journals, *_ledgers(cookie), *cookie.index_directories.split("\t")[1:]]
 
 
 def _list(places: Iterable[CookiePlace]) -> str:

@@ -19,6 +19,7 @@ from contextlib import suppress
 
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.cluster.levels import remove_empty_levels
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.errors import (
@@ -43,6 +44,11 @@ class ClusterLedgers:
         """`LedgerNotFound` only if there certainly is none."""
         ledger, _, _ = await self._read(ledger_id)
         return ledger
+
+    async def read_with_format(self, ledger_id: int) -> tuple[LedgerMetadata, int]:
+        """The same, and the version of the metadata's format."""
+        ledger, version, _ = await self._read(ledger_id)
+        return ledger, version
 
     async def _read(self, ledger_id: int) -> tuple[LedgerMetadata, int, int]:
         """The metadata, the version of their format, and that of their node."""
@@ -87,19 +93,7 @@ class ClusterLedgers:
         while (found := await self._store.get(path)) is not None:
             with suppress(BadVersion, NotFound):
                 await self._store.delete(path, found.version)
-        while (path := path.rpartition("/")[0]) != self._cluster.root:
-            if not await self._remove_level(path):
-                return
-
-    async def _remove_level(self, path: str) -> bool:
-        """Remove what leads to nothing any more; False if it leads to something."""
-        if await self._store.children(path):
-            return False
-        found = await self._store.get(path)  # a value: it was made by a client of Apache's
-        if found is not None:
-            with suppress(BadVersion, NotFound):
-                await self._store.delete(path, found.version)
-        return True
+        await remove_empty_levels(self._store, path, self._cluster.root)
 
     async def ids(self) -> list[int]:
         """The ids of all ledgers, in order; see the module's docstring."""

@@ -77,7 +77,7 @@ class ClusterOverview:
         return await self._ledgers.ids()
 
     async def ledger(self, ledger_id: int) -> Mapping[str, object]:
-        return _described(await self._ledgers.read(ledger_id))
+        return _described(ledger_id, *await self._ledgers.read_with_format(ledger_id))
 
     async def delete_ledger(self, ledger_id: int) -> None:
         await self._ledgers.delete(ledger_id)
@@ -91,9 +91,11 @@ def _address(bookie_id: str, value: bytes) -> str:
     return f"{endpoint.host}:{endpoint.port}"
 
 
-def _described(ledger: LedgerMetadata) -> Mapping[str, object]:
+def _described(ledger_id: int, ledger: LedgerMetadata, version: int) -> Mapping[str, object]:
     """The fields by the names of `LedgerMetadata.java`; the password is left out."""
     return {
+        "ledgerId": ledger_id,
+        "metadataFormatVersion": version,
         "ensembleSize": ledger.ensembleSize,
         "writeQuorumSize": ledger.quorumSize,
         "ackQuorumSize": ledger.ackQuorumSize or ledger.quorumSize,
@@ -102,10 +104,12 @@ def _described(ledger: LedgerMetadata) -> Mapping[str, object]:
         "length": ledger.length,
         "lastEntryId": ledger.lastEntryId,
         "ctime": ledger.ctime,
+        "ctoken": ledger.cToken,
         "digestType": LedgerMetadata.DigestType.Name(ledger.digestType),
         "hasPassword": bool(ledger.password),
         "allEnsembles": {
-            str(segment.firstEntryId): list(segment.ensembleMember) for segment in ledger.segment
+            str(segment.firstEntryId): [{"id": bookie} for bookie in segment.ensembleMember]
+            for segment in ledger.segment
         },
         "customMetadata": {
             item.key: base64.b64encode(item.value).decode() for item in ledger.customMetadata

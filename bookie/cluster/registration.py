@@ -28,6 +28,7 @@ from typing import Final
 import trio
 
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.cluster.lease import take_lease
 from magnetar.bookie.format import service_info
 from magnetar.bookie.format.service_info import READ_ONLY, ServiceInfo
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound, StorageFailed
@@ -76,11 +77,17 @@ class Registration:
         return self._cluster.path(*steps, self._bookie_id)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Register, and stay registered until it is cancelled, or `end`."""
+        """Register, and stay registered until it is cancelled, or `end`, which also ends a wait for
+        a former session: then it never was.
+        """
+        registered = False
         with self._scope:
             await self._follow()
+            registered = True
             task_status.started()
             await self._stay()
+        if not registered:
+            task_status.started()
 
     async def _stay(self) -> None:
         while True:
@@ -112,33 +119,19 @@ class Registration:
                 await self._give_up(before)
 
     async def _take(self, path: str) -> None:
-        deadline = trio.current_time() + self._wait_seconds
-        while True:
-            try:
-                await self._store.lease(path, self._value, partial(self._lost, path))
-            except AlreadyExists:
-                log.info("bookie %s waits for the end of a former session", self._bookie_id)
-                if not await self._vanishes(path, deadline):
-                    raise AlreadyExists(
-                        f"another process is registered as bookie {self._bookie_id}, at {path}: "
-                        "stop it, or give this one its own id and directories"
-                    ) from None
-            else:
-                return
+        try:
+            await take_lease(
+                self._store, path, self._value, partial(self._lost, path),
+                wait_seconds=self._wait_seconds, held=self._say_that_it_waits,
+            )  # fmt: skip
+        except AlreadyExists:
+            raise AlreadyExists(
+                f"another process is registered as bookie {self._bookie_id}, at {path}: "
+                "stop it, or give this one its own id and directories"
+            ) from None
 
-    async def _vanishes(self, path: str, deadline: float) -> bool:
-        """Whether the node of somebody else ends in time."""
-        with trio.move_on_at(deadline):
-            while True:
-                changed = trio.Event()
-                end = self._store.watch(path, partial(_set, changed))
-                try:
-                    if await self._store.get(path) is None:
-                        return True
-                    await changed.wait()
-                finally:
-                    end()
-        return False
+    async def _say_that_it_waits(self) -> None:
+        log.info("bookie %s waits for the end of a former session", self._bookie_id)
 
     async def _give_up(self, path: str) -> None:
         found = await self._store.get(path)
@@ -152,7 +145,3 @@ class Registration:
         if self._held == path:
             self._held = None
             self._changed.set()
-
-
-def _set(event: trio.Event, _: str) -> None:
-    event.set()

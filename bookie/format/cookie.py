@@ -81,6 +81,8 @@ def decode(text: str) -> Cookie:
         raise ValueError(f"it lacks {missing}") from None
 
 
-def of_directories(bookie_id: str, journal: str, ledgers: str, instance_id: str) -> Cookie:
-    """The cookie of a bookie with one journal directory and one ledger directory."""
-    return Cookie(bookie_id, journal, f"1\t{ledgers}", instance_id)
+def of_directories(
+    bookie_id: str, journal: str, ledgers: Sequence[str], instance_id: str
+) -> Cookie:
+    """The cookie of a bookie with one journal directory, and its indexes with the ledgers."""
+    return Cookie(bookie_id, journal, directories(ledgers), instance_id)

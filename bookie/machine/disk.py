@@ -127,8 +127,8 @@ class SystemDisk:
             os.close(fd)
 
     def usage(self, directory: Directory) -> DiskUsage:
-        found = shutil.disk_usage(directory.path)
-        return DiskUsage(1.0 - found.free / found.total, found.free, found.total)
+        found, filesystem = shutil.disk_usage(directory.path), os.stat(directory.path).st_dev
+        return DiskUsage(1.0 - found.free / found.total, found.free, found.total, filesystem)
 
     def submitted_writes(self, buffer: memoryview) -> SubmittedWrites | None:
         return open_kernel_writes(buffer)

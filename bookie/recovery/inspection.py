@@ -90,7 +90,7 @@ def _close(index: Index) -> None:
 
 def _absence(directories: Directories, name: str, last_mark: Mark | None) -> str:
     """Why a missing index must be rebuilt; empty before a bookie's first start."""
-    started = last_mark is not None or log_ids(directories.ledgers)
+    started = last_mark is not None or log_ids(directories.logs)
     return f"the index {name} is missing" if started else ""
 
 

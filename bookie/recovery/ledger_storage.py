@@ -84,8 +84,8 @@ def _open_parts(
     storage = LedgerStorage(
         machine=machine,
         directories=directories,
-        entry_log=EntryLogWriter(directories.ledgers, settings.entry_log_size_max_bytes),
-        reader=EntryLogReader(directories.ledgers, machine.threads.lock()),
+        entry_log=EntryLogWriter(directories.logs, settings.entry_log_size_max_bytes),
+        reader=EntryLogReader(directories.logs, machine.threads.lock()),
         locations=locations,
         ledgers=ledgers,
         ids=ids,

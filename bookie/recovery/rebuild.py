@@ -58,7 +58,7 @@ class Rebuild:
 
     def from_logs(self) -> None:
         """Read every entry log through. Blocks: for a thread."""
-        ids = log_ids(self._storage.directories.ledgers)
+        ids = log_ids(self._storage.directories.logs)
         log.warning("rebuilding the index of entries from %d entry logs", len(ids))
         for number, log_id in enumerate(ids, 1):
             self._read(log_id)

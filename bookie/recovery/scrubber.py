@@ -125,7 +125,7 @@ class Scrubber:
             await self._run(self._note_place, -1)
 
     async def _scrub(self, log_id: int) -> None:
-        directory = self._storage.directories.ledgers
+        directory = self._storage.directories.logs
         with _PastTheCache(directory, log_format.file_name(log_id)) as file:
             end = await self._run(self._end, log_id)
             walk = _Walk(log_id, end, file, self._is_unjudged)
@@ -159,7 +159,7 @@ class Scrubber:
         if location == LOST:
             return False  # reported when the index was rebuilt
         name = log_format.file_name(location >> 32)
-        return name not in self._storage.directories.ledgers.names()
+        return name not in self._storage.directories.logs.names()
 
     async def _select(self, matches: Callable[[int], bool]) -> list[tuple[int, int, int]]:
         return await self._run(self._select_blocking, matches)

@@ -71,6 +71,10 @@ class Reads:
         self._wire = wire
         self._waiting: deque[tuple[Call, bool]] = deque()
         """Each with whether it may become a long poll still."""
+        self._urgent: deque[tuple[Call, bool]] = deque()
+        """Those of high priority, which go first: a recovery's, in order, so that what is read
+        ahead for one serves the next.
+        """
         self._polls: set[_LongPoll] = set()
         self._reading = False
         """Whether the task runs."""
@@ -149,24 +153,22 @@ class Reads:
             return
         limits, request = self._services.limits, call.request
         if (
-            len(self._waiting) >= limits.max_pending_read_requests_per_thread
+            len(self._waiting) + len(self._urgent) >= limits.max_pending_read_requests_per_thread
             or self._services.reads.count >= limits.reads_waiting_max
         ):
             self._refuse(call, Overloaded("too many reads wait"))
             return
         self._services.reads.begin(self._connection)
-        if isinstance(request, Read) and request.high_priority:
-            self._waiting.appendleft((call, may_wait))
-        else:
-            self._waiting.append((call, may_wait))
+        urgent = isinstance(request, Read) and request.high_priority
+        (self._urgent if urgent else self._waiting).append((call, may_wait))
         self.go_on()
 
     # -- answering ----------------------------------------------------------------------------
 
     def go_on(self) -> None:
         """Answer what is in memory, as far as the client receives it, and read the disk."""
-        while self._waiting and not self._reading and not self._connection.congested:
-            call, may_wait = self._waiting[0]
+        while (queue := self._queue) and not self._reading and not self._connection.congested:
+            call, may_wait = queue[0]
             try:
                 response = None if may_wait else self._at_once(call.request, call)
             except BrokerError as error:
@@ -178,13 +180,18 @@ class Reads:
             self._leave()
             self._reply(call, response)
 
+    @property
+    def _queue(self) -> deque[tuple[Call, bool]]:
+        """The one with what is to be answered next."""
+        return self._urgent or self._waiting
+
     def _leave(self) -> tuple[Call, bool]:
         self._services.reads.end()
-        return self._waiting.popleft()
+        return self._queue.popleft()
 
     async def _read_on(self) -> None:
         """Answer the first of those that wait, from the disk, and go on with the others."""
-        if not self._waiting:  # the connection was closed before this task ran
+        if not self._queue:  # the connection was closed before this task ran
             self._reading = False
             return
         call, may_wait = self._leave()
@@ -323,8 +330,9 @@ class Reads:
 
     def close(self) -> None:
         """Forget everything that waits: the connection is closed."""
-        self._services.reads.end(len(self._waiting))
-        self._waiting.clear()
+        for queue in (self._urgent, self._waiting):
+            self._services.reads.end(len(queue))
+            queue.clear()
         for poll in self._polls:
             self._forget(poll)
         self._polls.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 
+from magnetar.bookie.requests.authentication import PeerMechanism
 from magnetar.bookie.requests.deadlines import Deadlines
 from magnetar.bookie.requests.in_progress import InProgress
 from magnetar.bookie.requests.limits import RequestLimits
@@ -22,11 +23,13 @@ class BookieServices:
         usage: Callable[[], DiskUsage],
         limits: RequestLimits,
         tls: ssl.SSLContext | None = None,
+        mechanism: PeerMechanism | None = None,
     ) -> None:
-        """`usage` is that of the disk with the ledgers. Without `tls`, clients that ask for it are
-        refused.
+        """`usage` is that of the disks with the ledgers. Without `tls`, clients that ask for it are
+        refused. Without `mechanism`, nobody has to say who he is.
         """
         self.tls = tls
+        self.mechanism = mechanism
         self.ledgers = ledgers
         self.usage = usage
         self.limits = limits

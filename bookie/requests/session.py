@@ -3,8 +3,9 @@
 Adds are plain calls: a row of consecutive adds of version 2 is one run, one append to the journal,
 and one callback, which packs all responses. Reads have a queue of their own (`reads.py`).
 
-Authentication is off, as with Apache's default: a client that offers a plugin is told so, and may
-go on (`AuthHandler.java`, `AuthProviderFactoryFactory.java` of BookKeeper 4.18).
+Without a mechanism authentication is off, as with Apache's default: a client that offers a plugin
+is told so, and may go on (`AuthHandler.java`, `AuthProviderFactoryFactory.java` of BookKeeper
+4.18). With one, `authentication.py` says what is answered until a client has proved who it is.
 
 Invariant: each request gets one response, unless its connection is closed.
 """
@@ -18,6 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 from magnetar.bookie.format.entries import ENTRY_BYTES_MIN, LENGTH_BYTES, Run
+from magnetar.bookie.requests.authentication import AUTH_DISABLED, Admission
 from magnetar.bookie.requests.errors import status_of
 from magnetar.bookie.requests.reads import Reads
 from magnetar.bookie.requests.services import BookieServices
@@ -43,13 +45,11 @@ from magnetar.bookie.rpc.messages import (
     WriteLac,
     WroteLac,
 )
+from magnetar.bookie.rpc.version3 import Header
 from magnetar.bookie.rpc.wire import BookieWire, Call
-from magnetar.core.kernel.errors import BrokerError, Invalid
+from magnetar.core.kernel.errors import BrokerError, Invalid, Unauthenticated
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.layers.tls import TlsWire
-
-AUTH_DISABLED: Final = "AuthDisabledPlugin"
-"""`AuthProviderFactoryFactory.AUTHENTICATION_DISABLED_PLUGIN_NAME`."""
 
 
 class BookieSession:
@@ -64,14 +64,38 @@ class BookieSession:
         self._connection = connection
         self._wire = wire
         self._reads = Reads(services, connection, wire)
+        mechanism = services.mechanism
+        self._admission = None if mechanism is None else Admission(mechanism)
+        """None once the client may do everything."""
         connection.probe()
 
     def handle(self, event: Call | Adds, /) -> None:
         """Carry out a request, or a row of adds."""
+        if self._admission is not None and self._is_held_up(event, self._admission):
+            return
         if isinstance(event, Adds):
             self._add_row(event)
         else:
             _HANDLERS[type(event.request)](self, event)
+
+    def _is_held_up(self, event: Call | Adds, admission: Admission) -> bool:
+        """Whether a request is answered here, since nobody knows whose it is."""
+        try:
+            answer = admission.answer(event)
+        except Unauthenticated as error:
+            if isinstance(event, Call) and isinstance(event.header, Header):
+                self._reply(event, StatusOnly(Status.UNAUTHORIZED))
+            self._connection.flush()
+            self._connection.end(str(error))
+            return True
+        if admission.is_given:
+            self._admission = None
+        if isinstance(event, Adds):
+            self._wire.reply_adds(event, Status.UNAUTHORIZED)
+            self._connection.touch()
+        elif isinstance(answer, BookieMessage):
+            self._reply(event, answer)
+        return answer is not None
 
     # -- adds ---------------------------------------------------------------------------------
 

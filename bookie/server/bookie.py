@@ -108,7 +108,7 @@ class Bookie:
         if failed is not None:
             raise failed
         disk = self._disk
-        if not disk.writable and not 0 <= spare_bytes <= disk.usage.free_bytes:
+        if not disk.writable and not 0 <= spare_bytes <= disk.most_free_bytes:
             raise StorageFull(f"the disk is {disk.usage.used_part:.0%} full")
         burst = 2 * self._settings.burst_bytes_max
         queue = self._journal.queue_bytes - self._settings.journal_queue_bytes_max

@@ -35,6 +35,7 @@ from typing import Final
 
 import trio
 
+from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half, WriteCache
@@ -222,8 +223,10 @@ class Checkpointer:
         if self._placed is None:
             try:
                 self._placed = append_half(self.storage, half, self.deleted)
-            except OSError:
+            except OSError as error:
                 # The half is written again, to another log: the end of this one is unknown.
+                if is_full(error):
+                    self.disk.ran_out_for(log_format.file_name(self.storage.entry_log.log_id))
                 self.storage.entry_log.set_aside()
                 raise
         put_index(self.storage, self._placed, self._leaving_rows, self.deleted)

@@ -1,4 +1,9 @@
-"""Free space on the disk: checked now and then, decides whether writes are accepted.
+"""Free space on the disks: checked now and then, decides whether writes are accepted, and where
+entry logs begin.
+
+    a directory of several has no room      new logs begin in others
+    all have none, or the journal or the    writes are refused (Apache's
+    indexes found none                      `readOnlyModeOnAnyDiskFullEnabled` = false)
 
 Invariant: between the low mark and the threshold the decision does not change, so that it does not
 flap while space is being freed (Apache's `diskUsageLwmThreshold`, `LedgerDirsMonitor.java`, 4.18).
@@ -13,7 +18,8 @@ import errno
 import logging
 from typing import Final
 
-from magnetar.core.ports.disk import Directory, Disk
+from magnetar.bookie.server.log_directories import LogDirectories
+from magnetar.core.ports.disk import Directory, Disk, DiskUsage
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +35,8 @@ LOOKS_MAX: Final = 16
 """The most checks between two tries without that growth: almost three minutes by default."""
 
 
-class DiskWatch:
-    """The last check and the decision after it."""
+class DirectoryWatch:
+    """The last check of one directory's disk, and the decision after it."""
 
     def __init__(self, disk: Disk, directory: Directory, threshold: float, low_mark: float) -> None:
         self._disk = disk
@@ -59,14 +65,22 @@ class DiskWatch:
         self._looks_left -= 1
         return self._looks_left <= 0
 
-    def check_and_log(self) -> None:
-        """Check the disk, and log a change of the decision."""
-        if self.check():
+    @property
+    def is_starved(self) -> bool:
+        """Whether a write found no space, and there is no more since."""
+        return not self.writable and self._free_when_full >= 0
+
+    def check_and_log(self) -> bool:
+        """Check the disk, and log a change of the decision, which is returned."""
+        changed = self.check()
+        if changed:
             log.warning(
-                "the disk is %.0f%% full: %s",
+                "the disk of %s is %.0f%% full: %s",
+                self._directory.path,
                 100 * self.usage.used_part,
                 "writing again" if self.writable else "nothing is written any more",
             )
+        return changed
 
     def check(self) -> bool:
         """Check the disk; returns whether `writable` changed."""
@@ -77,3 +91,60 @@ class DiskWatch:
         elif self.usage.used_part <= self._low_mark and self._is_worth_a_try():
             self.writable = True
         return before != self.writable
+
+
+class DiskWatch:
+    """The disks of all ledger directories."""
+
+    def __init__(self, disk: Disk, logs: Directory, threshold: float, low_mark: float) -> None:
+        """`logs` has the entry logs; `LogDirectories` begin them where there is room."""
+        self._logs = logs if isinstance(logs, LogDirectories) else None
+        directories = logs.directories if isinstance(logs, LogDirectories) else (logs,)
+        self._watches = [DirectoryWatch(disk, each, threshold, low_mark) for each in directories]
+        self._decide()
+
+    def _decide(self) -> None:
+        """Whether writes are accepted, and what the disks hold together."""
+        watches = self._watches
+        writable = [each.writable for each in watches]
+        self.writable = any(writable) and not watches[0].is_starved
+        self.usage = _together([each.usage for each in watches])
+        self.most_free_bytes = max([each.usage.free_bytes for each in watches])
+        """Of one disk: what it takes to go on with a log."""
+        if self._logs is not None:
+            self._logs.full = frozenset([i for i, has_room in enumerate(writable) if not has_room])
+
+    def ran_out(self) -> None:
+        """Refuse writes: one of the journal or of an index found no space."""
+        self._watches[0].ran_out()
+        self._decide()
+
+    def ran_out_for(self, name: str) -> None:
+        """A write to an entry log found no space: of several directories, others get the next."""
+        if self._logs is not None:
+            self._watches[self._logs.place_of(name)].ran_out()
+            self._decide()
+
+    def check_and_log(self) -> None:
+        """Check the disks, and log changes."""
+        for each in self._watches:
+            each.check_and_log()
+        self._decide()
+
+    def check(self) -> bool:
+        """Check the disks; returns whether `writable` changed."""
+        before = self.writable
+        for each in self._watches:
+            each.check()
+        self._decide()
+        return before != self.writable
+
+
+def _together(usages: list[DiskUsage]) -> DiskUsage:
+    """The space of all file systems, each counted once."""
+    if len(usages) == 1:
+        return usages[0]
+    found = {usage.filesystem: usage for usage in usages}.values()
+    total, free = sum([one.total_bytes for one in found]), sum([one.free_bytes for one in found])
+    used = sum([one.used_part * one.total_bytes for one in found])
+    return DiskUsage(used / max(total, 1), free, total)

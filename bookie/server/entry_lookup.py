@@ -10,7 +10,7 @@ Invariant: `EntryNotFound` is raised only if it is certain; damage raises anothe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar, TypeVarTuple, Unpack
 
 import trio
@@ -19,6 +19,7 @@ from magnetar.bookie.format import entries
 from magnetar.bookie.format.entries import DigestHeader, Run
 from magnetar.bookie.server.cache.large_entries import LargeEntries, split_large
 from magnetar.bookie.server.cache.read_cache import ReadCache
+from magnetar.bookie.server.cache.striped_run import StripedRun
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.damage import DamagedRange
 from magnetar.bookie.server.ledger_storage import LedgerStorage
@@ -120,7 +121,7 @@ class EntryLookup:
         try:
             found = run.checked_payloads(first, last, bytes_max)
         except Corrupted:  # read as a neighbour: the index may point to an intact copy
-            self.read_cache.drop(run)
+            self.read_cache.drop(ledger_id, first)
             return None
         self.counters.from_read_cache += 1
         return found
@@ -186,17 +187,19 @@ class EntryLookup:
 
         `EntryNotFound` if it is not here, `Corrupted` if something else is in its place.
         """
-        going_on = self.read_cache.find(ledger_id, entry_id - 1) is not None
+        going_on = self.read_cache.leads_to(ledger_id, entry_id)
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
         size = max(size, min(ahead_bytes, BATCH_BYTES_MAX))
-        run = await self._in_thread(self._load_indexed, ledger_id, entry_id, size)
-        if run is None:
+        read = await self._in_thread(self._load_indexed, ledger_id, entry_id, size)
+        if read is None:
             found = self.entry_at_once(ledger_id, entry_id)  # it may have come meanwhile
             if found is None:
                 self._not_found(ledger_id, entry_id)
             return found
         self.counters.from_disk += 1
-        self.read_cache.put(run)
+        self.read_cache.put(read)
+        run = read.run_from(entry_id) if isinstance(read, StripedRun) else read
+        assert run is not None, "it begins with the entry"
         return self._counted(run, entry_id)
 
     def _counted(self, run: Run, entry_id: int) -> bytes:
@@ -205,25 +208,29 @@ class EntryLookup:
         self.counters.bytes_read += len(entry)
         return entry
 
-    def _load_indexed(self, ledger_id: int, entry_id: int, size: int) -> Run | None:
+    def _load_indexed(self, ledger_id: int, entry_id: int, size: int) -> Run | StripedRun | None:
         """The entry, with the neighbours that are certainly the ones written last: a crash may have
         left others, torn, behind it. Those with a CRC32C prove themselves; of others the index says
         where they are. In a thread.
         """
-        read = self._storage.reader.read
+        read = self._storage.reader.read_neighbours
 
-        def load(location: int) -> Run:
+        def load(location: int) -> Run | StripedRun:
             run = read(ledger_id, entry_id, location, size)
-            count = entries.count_intact(run) or self._count_indexed(run, location)
+            if isinstance(run, StripedRun):
+                count = run.count_intact() or self._count_indexed(run, run.entry_ids, location)
+                return run if count == run.count else run.cut(count)
+            entry_ids = range(run.first, run.last + 1)
+            count = entries.count_intact(run) or self._count_indexed(run, entry_ids, location)
             return run if count == run.count else entries.cut(run, count)
 
         return self._lookup(ledger_id, entry_id, load)
 
-    def _count_indexed(self, run: Run, location: int) -> int:
+    def _count_indexed(self, run: Run | StripedRun, entry_ids: Sequence[int], location: int) -> int:
         """How many entries of the run, at least one, are where the index says."""
         count = 1
         for entry_id, found in self._storage.locations.locations(run.ledger_id, run.first + 1):
-            if count == run.count or entry_id != run.first + count:
+            if count == run.count or entry_id != entry_ids[count]:
                 break
             if found != location + run.offsets[count]:
                 break

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from magnetar.bookie.format.cookie import VERSION_FILE, Cookie, decode
 from magnetar.bookie.server.directories import LAST_MARK, Directories
+from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.journal.files import journals
 from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.kernel.errors import StorageFailed
@@ -18,9 +19,9 @@ from magnetar.core.ports.disk import Directory
 def is_empty(directories: Directories) -> bool:
     """Whether there is no cookie and no file that a bookie has stored."""
     return not (
-        any(map(_has_cookie, (directories.journal, directories.ledgers)))
+        any(map(_has_cookie, directories.all))
         or journals(directories.journal)
-        or any(name.endswith(".log") for name in directories.ledgers.names())
+        or log_ids(directories.logs)
     )
 
 
@@ -28,32 +29,35 @@ def _has_cookie(place: Directory) -> bool:
     return VERSION_FILE in place.names()
 
 
+def _has_started(directories: Directories) -> bool:
+    """Whether there is anything that a bookie writes after its cookies."""
+    return bool(
+        journals(directories.journal)
+        or LAST_MARK in directories.ledgers.names()
+        or log_ids(directories.logs)
+    )
+
+
 def check(directories: Directories, cookie: Cookie) -> None:
     """Refuse foreign, newer or half-lost directories; write the cookie into new ones."""
-    places = (directories.journal, directories.ledgers)
+    places = directories.all
     missing = [place for place in places if not _has_cookie(place)]
-    if len(missing) == len(places):
-        if not is_empty(directories):
-            raise StorageFailed(
-                f"{directories.root.path} holds a bookie's files but no cookie: restore "
-                f"{VERSION_FILE} from a backup"
-            )
-        for place in reversed(places):
-            write_whole(place, VERSION_FILE, cookie.encode().encode())
-        return
-    if missing == [directories.journal] and not (
-        journals(directories.journal) or LAST_MARK in directories.ledgers.names()
-    ):
-        # A first start was cut off between writing the two cookies.
-        write_whole(directories.journal, VERSION_FILE, cookie.encode().encode())
-        missing = []
-    if missing:
+    if len(missing) == len(places) and not is_empty(directories):
+        raise StorageFailed(
+            f"{directories.root.path} holds a bookie's files but no cookie: restore "
+            f"{VERSION_FILE} from a backup"
+        )
+    for place in places:
+        if place not in missing:
+            _compare(directories, place, cookie)
+    if missing and _has_started(directories):
         raise StorageFailed(
             f"{missing[0].path} has lost its cookie: is it the right disk? If it is, copy VERSION "
             f"from {_other(directories, missing[0]).path}"
         )
-    for place in places:
-        _compare(directories, place, cookie)
+    # New ones, or those of a first start that was cut off between writing the cookies.
+    for place in reversed(missing):
+        write_whole(place, VERSION_FILE, cookie.encode().encode())
 
 
 def _compare(directories: Directories, place: Directory, cookie: Cookie) -> None:
@@ -66,9 +70,14 @@ def _compare(directories: Directories, place: Directory, cookie: Cookie) -> None
         found = decode(read_whole(place, VERSION_FILE).decode())
     except ValueError as error:
         raise StorageFailed(f"{path}: {error}. {advice}") from None
-    if found != cookie:
+    if (found.bookie_id, found.instance_id) != (cookie.bookie_id, cookie.instance_id):
         raise StorageFailed(
             f"{path} belongs to another bookie: {found}, this one is {cookie}. {advice}"
+        )
+    if found != cookie:
+        raise StorageFailed(
+            f"{path} is of a bookie with other directories: {found}, this one is {cookie}. Name "
+            "the same directories as before; more of them must be allowed"
         )
 
 

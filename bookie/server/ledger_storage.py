@@ -72,6 +72,7 @@ def append_half(storage: LedgerStorage, half: Half, deleted: Collection[int]) ->
     """Do step 1. Blocks: for a thread."""
     placed: list[Placed] = []
     since_pause = 0
+    storage.entry_log.move_on()
     for ledger_id in sorted(half.runs):
         if ledger_id in deleted:
             continue

@@ -41,7 +41,7 @@ def replay(storage: LedgerStorage, half_bytes: int, *, whole: bool = False) -> i
     ids = files.journals(journal)
     mark = read_last_mark(directories)
     if mark is None:
-        if log_ids(directories.ledgers):
+        if log_ids(directories.logs):
             raise Corrupted(f"{directories.ledgers.path} holds entry logs but no lastMark")
         mark = journal_format.Mark(ids[0] if ids else 0, journal_format.HEADER_BYTES)
     elif mark.journal_id not in ids:

@@ -5,7 +5,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.client.catalog import ServerCatalog
+from magnetar.bookie.embedded import EmbeddedStore, _client, open_embedded
+from magnetar.bookie.identification import identify
+from magnetar.bookie.running import open_bookie
+from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.loops import NotedLoop
 from magnetar.core.ports.machine import Machine
@@ -32,18 +36,40 @@ class DiskLoop(NotedLoop):
 
 
 @asynccontextmanager
-async def open_in_memory(disk, metadata, settings=QUIET, *, seed=0, now_ms=START_MS):
-    """The kernel writes the journal if the disk has direct writes, else a thread does."""
+async def open_in_memory(
+    disk, metadata, settings=QUIET, *, seed=0, now_ms=START_MS, ledgers=(), may_grow=False
+):
+    """The kernel writes the journal if the disk has direct writes, else a thread does. `ledgers`
+    are ledger directories elsewhere, as only a bookie of its own process has them.
+    """
     chance = random.Random(seed)
     async with open_stepped_threads(chance.randrange) as threads:
         clock = FixedClock(now_ms)
         machine = Machine(disk, MemoryDatabases, clock, threads, chance.getrandbits)
-        async with open_embedded(
-            "/bookie",
-            metadata,
-            settings,
-            on_fatal=pytest.fail,
-            loop=DiskLoop(disk),
-            machine=machine,
-        ) as store:
+        opened = _open_parts if ledgers else _open_whole
+        async with opened(machine, metadata, settings, ledgers, may_grow) as store:
             yield store
+
+
+@asynccontextmanager
+async def _open_whole(machine, metadata, settings, ledgers, may_grow):
+    async with open_embedded(
+        "/bookie",
+        metadata,
+        settings,
+        on_fatal=pytest.fail,
+        loop=DiskLoop(machine.disk),
+        machine=machine,
+    ) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _open_parts(machine, metadata, settings, ledgers, may_grow):
+    with claim(machine.disk, "/bookie", "", ledgers) as directories:
+        await identify(machine, directories, metadata, settings, may_grow=may_grow)
+        catalog, loop = ServerCatalog(metadata), DiskLoop(machine.disk)
+        async with open_bookie(
+            machine, directories, catalog, settings, pytest.fail, loop
+        ) as running:
+            yield EmbeddedStore(running, _client(running, metadata, settings))

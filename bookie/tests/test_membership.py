@@ -22,17 +22,20 @@ class Bookie:
 
     def __init__(self, store, disk, bookie_id="b:1") -> None:
         self.store, self.disk, self.bookie_id = store, disk, bookie_id
+        self.ledgers: list[str] = []
+        """Paths of ledger directories elsewhere."""
 
     @property
     def directories(self) -> Directories:
-        return make_directories(self.disk.directory("/bookie"))
+        others = [self.disk.directory(path) for path in self.ledgers]
+        return make_directories(self.disk.directory("/bookie"), None, others)
 
-    async def starts(self) -> Membership:
+    async def starts(self, *, may_grow: bool = False) -> Membership:
         member = Membership(self.store, await clusters.find(self.store), self.bookie_id)
         refused = None
         async with open_stepped_threads(random.Random(1).randrange) as threads:
             try:
-                await member.check(threads, self.directories)
+                await member.check(threads, self.directories, may_grow=may_grow)
             except StorageFailed as error:
                 refused = error
         if refused is not None:
@@ -80,6 +83,26 @@ async def test_a_journal_that_was_lost(bookie) -> None:
     bookie.directories.journal.remove("VERSION")
     with pytest.raises(StorageFailed, match="/bookie/journal/current lacks the cookie"):
         await bookie.starts()
+
+
+async def test_directories_are_added_if_the_operator_says_so(store, bookie) -> None:
+    bookie.ledgers = ["/a"]
+    await bookie.starts()
+    bookie.ledgers = ["/a", "/b"]
+    with pytest.raises(StorageFailed, match="other directories"):
+        await bookie.starts()
+    bookie.ledgers = ["/b", "/a"]
+    with pytest.raises(StorageFailed, match="other directories"):
+        await bookie.starts(may_grow=True)  # the indexes are in the first one
+    bookie.ledgers = ["/a", "/b"]
+    await bookie.starts(may_grow=True)
+    await bookie.starts()
+    stored = await Cookies(store, await clusters.find(store)).read("b:1")
+    assert stored.cookie.ledger_directories == "2\t/a\t/b"
+    bookie.directories.all_ledgers[1].remove("VERSION")
+    for may_grow in (False, True):
+        with pytest.raises(StorageFailed, match=r"/b/current .*is it the right disk"):
+            await bookie.starts(may_grow=may_grow)
 
 
 async def test_data_that_the_cluster_knows_nothing_of(store, bookie) -> None:

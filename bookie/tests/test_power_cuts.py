@@ -45,15 +45,16 @@ class Metadata(DictMetadata):
         return found
 
 
-def opened(disk, metadata, seed, now_ms=START_MS):
-    return open_in_memory(disk, metadata, SETTINGS, seed=seed, now_ms=now_ms)
+def opened(disk, metadata, seed, now_ms=START_MS, ledgers=()):
+    return open_in_memory(disk, metadata, SETTINGS, seed=seed, now_ms=now_ms, ledgers=ledgers)
 
 
 class Run:
     """What a run has appended, and after how many steps of the disk it was told what."""
 
-    def __init__(self, disk):
+    def __init__(self, disk, ledgers=()):
         self.disk = disk
+        self.ledgers = ledgers
         self.metadata = Metadata(disk)
         self.appended = {}
         self.acknowledged = []
@@ -77,7 +78,7 @@ class Run:
         await over.wait()
 
     async def go(self, seed):
-        async with opened(self.disk, self.metadata, seed) as store:
+        async with opened(self.disk, self.metadata, seed, ledgers=self.ledgers) as store:
             first, second, third = [await store.create({}) for _ in range(3)]
             for number in range(3):
                 for writer in (first, second, third):
@@ -121,8 +122,8 @@ class Run:
                 assert await reader.read(0, last, 1 << 20) == appended[: last + 1], steps
 
 
-async def a_run(seed, *, direct):
-    run = Run(MemoryDisk(direct=direct))
+async def a_run(seed, *, direct, ledgers=()):
+    run = Run(MemoryDisk(direct=direct), ledgers)
     await run.go(seed)
     return run
 
@@ -141,6 +142,23 @@ async def test_nothing_acknowledged_is_lost_at_any_step(seed, direct, autojump_c
             await run.check(steps, store)
         starts += 1
     assert starts == run.disk.steps + 1 > 100
+
+
+@pytest.mark.parametrize("struck", [None, "/bookie", "/a", "/b"])
+async def test_several_ledger_directories_lose_power_together_or_one_alone(struck, autojump_clock):
+    """The first has the indexes as well, `/bookie` has the journal."""
+    ledgers = ("/a", "/b")
+    run = await a_run(11, direct=True, ledgers=ledgers)
+    logs = [
+        any(name.endswith(".log") for name in run.disk.directory(f"{path}/current").names())
+        for path in ledgers
+    ]
+    assert logs == [True, True]
+    chance = random.Random(11)
+    for steps, disk in run.disk.cuts(chance.randrange, struck):
+        metadata = run.metadata.after(steps)
+        async with opened(disk, metadata, 11, START_MS + 1, ledgers) as store:
+            await run.check(steps, store)
 
 
 async def test_a_start_that_loses_power_loses_nothing_either(autojump_clock):

@@ -47,6 +47,8 @@ class DiskUsage(Struct, frozen=True):
     """The used part; space reserved for root counts as used."""
     free_bytes: int
     total_bytes: int = 0
+    filesystem: int = 0
+    """Its number, the same for directories that share their space."""
 
 
 class ReadFile(Protocol):

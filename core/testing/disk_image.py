@@ -99,10 +99,30 @@ class DiskImage:
     def copy(self) -> DiskImage:
         return deepcopy(self)
 
-    def lose(self, choose: Choose) -> None:
-        """Cut the power."""
-        for node in self.nodes:
-            node.lose(choose)
+    def lose(self, choose: Choose, path: str | None = None) -> None:
+        """Cut the power: of the disk at a path only, if one is given; then others keep all."""
+        struck = range(len(self.nodes)) if path is None else self._below(path)
+        for number, node in enumerate(self.nodes):
+            if number in struck:
+                node.lose(choose)
+            else:
+                node.sync()
+
+    def _below(self, path: str) -> set[int]:
+        """Everything at a path, with what was there and may be there again."""
+        top: int | None = ROOT
+        for name in filter(None, path.split("/")):
+            top = None if top is None else self.directory(top).names.get(name)
+        waiting: list[int] = [] if top is None else [top]
+        found: set[int] = set()
+        while waiting:
+            number = waiting.pop()
+            found.add(number)
+            node = self.nodes[number]
+            if isinstance(node, DirectoryNode):
+                waiting += [*node.names.values(), *node.durable.values()]
+                waiting += [one for names in node.pending for one in names.values() if one]
+        return found
 
     # -- steps --------------------------------------------------------------------------------
 

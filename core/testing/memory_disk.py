@@ -68,16 +68,17 @@ class MemoryDisk:
             self.history.append((step, arguments))
             return getattr(self._image, step)(*arguments)
 
-    def cuts(self, choose: Choose) -> Iterator[tuple[int, MemoryDisk]]:
+    def cuts(self, choose: Choose, path: str | None = None) -> Iterator[tuple[int, MemoryDisk]]:
         """Yield, for a power cut during each step and one after the last: the number of completed
-        steps, and the disk that the next start finds.
+        steps, and the disk that the next start finds. With a `path`, that is a disk of its own, and
+        loses power alone.
         """
         image = self._first.copy()
         for count in range(len(self.history) + 1):
             cut = image.copy()
             if count < len(self.history):
                 _begin(cut, *self.history[count])
-            cut.lose(choose)
+            cut.lose(choose, path)
             yield count, MemoryDisk(direct=self.direct, image=cut)
             if count < len(self.history):
                 step, arguments = self.history[count]

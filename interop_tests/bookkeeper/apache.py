@@ -25,9 +25,10 @@ journalMaxBackups=0
 class ApacheBookie:
     """One bookie of Apache's, and the shell that reads its configuration."""
 
-    def __init__(self, uri: str, directory: Path) -> None:
+    def __init__(self, uri: str, directory: Path, port: int = 0) -> None:
+        """With the port of a bookie of ours it is for the shell only, which asks that bookie."""
         directory.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
+        self.port = port or free_port()
         self.bookie_id = f"127.0.0.1:{self.port}"
         self.directory = directory
         self._uri = uri

@@ -110,6 +110,28 @@ def test_what_was_acknowledged_survives(client, bookies, end, digest):
         assert found["entries"] == texts(count)
 
 
+@VERSIONS
+def test_ids_that_the_writer_chooses(client, bookies, version):
+    """`LedgerHandleAdv`: entries arrive in any order, and one id is written once."""
+    chosen = 7_000_000_000 + version
+    args = {"version": version, "id": str(chosen)}
+    assert client.play("ledgers.advanced", count=100, **args) == {
+        "last": 99,
+        "refused": "BKDuplicateEntryIdException",
+    }
+    found = client.play("ledgers.read", ledger=str(chosen), version=version)
+    assert found["entries"] == texts(100)
+
+
+@VERSIONS
+def test_entries_beyond_what_is_confirmed(client, bookies, version):
+    ledger = client.play("ledgers.write", count=10, version=version, **THREE)
+    found = client.play("ledgers.unconfirmed", ledger=ledger, last=9, version=version)
+    assert found["entries"] == texts(10)
+    assert found["last"] < 9, "nothing has told the bookies that the last one is confirmed"
+    client.play("ledgers.close", ledger=ledger)
+
+
 def test_batches(client, bookies):
     ledger = client.play("ledgers.write", version=2, count=500, size=2000)
     client.play("ledgers.close", ledger=ledger)

@@ -120,6 +120,14 @@ def test_a_stock_client_on_three_bookies_that_registered_themselves(cluster, tmp
         cluster.play("ledgers.close", ledger=ledger)
 
 
+def test_the_variable_of_the_tools_names_the_cluster_too(cluster, tmp_path) -> None:
+    bookie = Bookie(tmp_path, *SESSION)
+    bookie.environment = {"MAGNETAR_METADATA_URI": cluster.uri}
+    with bookie:
+        assert bookie.address in cluster.registered()
+        assert bookie.stop() == 0
+
+
 def test_stock_tools_list_the_bookie_and_its_cookie(cluster, tmp_path) -> None:
     shell = ApacheBookie(cluster.uri, tmp_path / "apache")
     with cluster.bookie(tmp_path / "ours", "--bookie-id", "ours") as bookie:
@@ -146,10 +154,10 @@ def test_an_administrator_asks_the_bookie_over_http(cluster, tmp_path) -> None:
         ledger = cluster.play("ledgers.write", count=10)
         cluster.play("ledgers.close", ledger=ledger)
         found = ask(where, "/api/v1/bookie/list_bookies?print_hostnames=true")
-        assert found == {bookie.address: bookie.address}
+        assert found == {bookie.address: "127.0.0.1"}
         metadata = ask(where, f"/api/v1/ledger/metadata?ledger_id={ledger}")[ledger]
         assert (metadata["state"], metadata["lastEntryId"]) == ("CLOSED", 9)
-        assert metadata["allEnsembles"] == {"0": [bookie.address]}
+        assert metadata["allEnsembles"] == {"0": [{"id": bookie.address}]}
         ask(where, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": True})
         cluster.wait_for(f"/ledgers/available/readonly/{bookie.address}")
         assert bookie.address in shell.shell("listbookies", "-ro")

@@ -54,7 +54,7 @@ def test_a_ledger_of_a_lost_bookie_is_repaired(cluster, recovery, tmp_path, stat
         def seen() -> list[str]:
             where = next(one for one in bookies.values()).listeners["http"]
             found = ask(where, f"/api/v1/ledger/metadata?ledger_id={ledger}")[ledger]
-            return [bookie for names in found["allEnsembles"].values() for bookie in names]
+            return [one["id"] for bookies in found["allEnsembles"].values() for one in bookies]
 
         wait_for(lambda: ask(http, "/api/v1/bookie/cluster_info")["auditorElected"], recovery)
         before = seen()

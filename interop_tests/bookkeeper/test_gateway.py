@@ -2,67 +2,30 @@
 gateway on the same cluster, and one that lost its place.
 """
 
-import json
 import signal
-import subprocess
-import sys
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
 
 import pulsar
 import pytest
 import trio
 from confluent_kafka import Consumer
+from kazoo.client import KazooClient
+from kazoo.security import READ_ACL_UNSAFE
 
-from interop_tests.bookkeeper.cluster import Bookie, wait_until
-from interop_tests.bookkeeper.zookeeper import ZooKeeper
+from interop_tests.bookkeeper.cluster import Bookie
+from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
+from interop_tests.bookkeeper.test_cluster_garbage import wait_until as eventually
+from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port
 from magnetar.bookie.cluster.formatting import initialize_cluster
-from magnetar.child import FREE_PORTS
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(240)]
-MAGNETAR = str(Path(sys.executable).with_name("magnetar"))
-SESSION_SECONDS = 2
 END_SECONDS = 60
 """More than a session takes to expire."""
-
-
-class Gateway:
-    """A gateway as a process, on ports of its own; it is killed with the `with` block."""
-
-    def __init__(self, folder: Path, zookeeper: ZooKeeper, *more: str) -> None:
-        folder.mkdir()
-        self._folder = folder
-        self._ready = folder / "ready.json"
-        with (folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    MAGNETAR, "gateway", "--metadata", f"zk:{zookeeper.address}",
-                    "--bookkeeper", f"zk+hierarchical://{zookeeper.address}/ledgers",
-                    "--zk-timeout", str(SESSION_SECONDS), "--ready-file", str(self._ready),
-                    *FREE_PORTS, *more,
-                ],
-                cwd=folder, stderr=log,
-            )  # fmt: skip
-
-    def serve(self) -> None:
-        wait_until(self._ready.exists, self.process, "the gateway")
-
-    def url(self, listener: str) -> str:
-        return str(json.loads(self._ready.read_text())[listener])
-
-    def log(self) -> str:
-        return (self._folder / "log").read_text()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +122,51 @@ def test_a_second_gateway_is_refused(
         assert read(first, "undisturbed", 1) == ["a"]
 
 
+def test_a_gateway_that_waits_listens_nowhere_and_ends_at_once(
+    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path
+) -> None:
+    """So that clients try the one that serves."""
+    port = free_port()
+    with Gateway(tmp_path / "one", zookeeper) as first:
+        first.serve()
+        waits = ("--pulsar-port", str(port), "--zk-timeout", "20")
+        with Gateway(tmp_path / "two", zookeeper, *waits) as second:
+            eventually(lambda: "waiting for the end of another gateway" in second.log())
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port))
+            second.process.terminate()
+            assert second.process.wait(5) == 0
+            assert "Traceback" not in second.log()
+        with Gateway(tmp_path / "three", zookeeper, *waits) as third:
+            eventually(lambda: "waiting for the end of another gateway" in third.log())
+            first.process.terminate()
+            third.serve()
+            assert third.url("pulsar") == f"127.0.0.1:{port}"
+            third.process.terminate()
+            assert third.process.wait(END_SECONDS) == 0
+
+
+@pytest.mark.parametrize("free", [(), ("magnetar", "magnetar-writers")])
+def test_metadata_that_may_not_be_written_is_an_operators_error(
+    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path, free: tuple[str, ...]
+) -> None:
+    """Where the gateway takes its place, and where the broker begins."""
+    root = f"locked-{len(free)}"
+    client = KazooClient(zookeeper.address)
+    client.start()
+    client.create(root, b"")
+    for name in free:
+        client.create(f"{root}/{name}", b"")
+    client.set_acls(root, READ_ACL_UNSAFE)
+    client.stop()
+    client.close()
+    where = ("--metadata", f"zk:{zookeeper.address}/{root}")
+    with Gateway(tmp_path / "one", zookeeper, *where) as gateway:
+        assert gateway.process.wait(END_SECONDS) == 2, gateway.log()
+        assert "NoAuth" in gateway.log()
+        assert "Traceback" not in gateway.log()
+
+
 def test_a_gateway_that_lost_its_place_ends(
     zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path
 ) -> None:
@@ -184,3 +192,28 @@ def test_a_cluster_that_is_not_there_is_an_operators_error(
         assert gateway.process.wait(END_SECONDS) == 2
         assert "there is no BookKeeper cluster at /ledgers" in gateway.log()
         assert "Traceback" not in gateway.log()
+
+
+@pytest.mark.parametrize("session_seconds", [1, 20])
+def test_a_frozen_zookeeper_does_not_hold_a_stop(
+    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path, session_seconds: int
+) -> None:
+    """Whether the session, or the time for the drain, ends first. The last test of this file, for
+    one of the sessions stays.
+    """
+    session = ("--zk-timeout", str(session_seconds))
+    with Gateway(tmp_path / "one", zookeeper, *session, drain_seconds=2) as gateway:
+        gateway.serve()
+        client = pulsar.Client(f"pulsar://{gateway.url('pulsar')}")
+        consumer = client.subscribe(f"frozen-{session_seconds}", "s")
+        client.create_producer(f"frozen-{session_seconds}").send(b"x")
+        zookeeper.freeze()
+        try:
+            consumer.acknowledge(consumer.receive(10_000))
+            gateway.process.terminate()
+            assert gateway.process.wait(5) == 1, gateway.log()
+        finally:
+            zookeeper.thaw()
+        ended = "another gateway may run" if session_seconds == 1 else "stopped before all was"
+        assert ended in gateway.log()
+        client.shutdown()

@@ -4,6 +4,8 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -11,6 +13,7 @@ import trio
 from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.quorum import opened, read_all
+from interop_tests.driver import SceneError
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.bookie.cluster.registration import Registration
@@ -73,6 +76,38 @@ async def test_the_stock_client_recovers_what_we_wrote(uri, bookies) -> None:
         writer.append([b"zombie"], outcome)
         (error,) = await outcome.wait()
         assert isinstance(error, Fenced)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_each_client_recovers_what_the_other_wrote_on_both(
+    uri, bookies, java, tmp_path, version
+) -> None:
+    """Ensembles of three stock bookies and one of ours."""
+    sizes = {"ensemble": 4, "quorum": 3, "ack": 2, "password": "", "version": version}
+    texts = [f"entry {i}" for i in range(300)]
+
+    async def play(family: str, **args: Any) -> Any:
+        return await trio.to_thread.run_sync(partial(java.play, family, uri, "", **args))
+
+    with Bookie(tmp_path, "--metadata-uri", uri) as ours:
+        async with opened(uri, 4, 3, 2, NO_PASSWORD) as store:
+            theirs = await play("ledgers.write", count=300, digest="CRC32C", **sizes)
+            reader = await store.open(int(theirs), recover=True)
+            assert await read_all(reader) == [text.encode() for text in texts]
+            with pytest.raises(SceneError, match="LedgerFenced"):
+                await play("ledgers.append", ledger=theirs, first=300, count=1)
+
+            writer = await store.create({})
+            await append(writer, *[text.encode() for text in texts])
+            assert ours.address in writer.view.last_segment[1]
+            read = {"ledger": str(writer.ledger_id), "digest": "CRC32C", "recover": True, **sizes}
+            found = await play("ledgers.read", **read)
+            assert found["entries"] == texts
+            outcome = Outcome()
+            writer.append([b"zombie"], outcome)
+            (error,) = await outcome.wait()
+            assert isinstance(error, Fenced)
+        await trio.to_thread.run_sync(ours.stop)
 
 
 async def test_a_bookie_of_ours_takes_the_place_of_a_stock_one(uri, bookies, tmp_path) -> None:

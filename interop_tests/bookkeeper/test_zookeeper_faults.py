@@ -334,3 +334,15 @@ async def test_a_lease_and_a_number_whose_answers_are_lost(zookeeper) -> None:
         second = await store.next("/cut-counter")
         assert second > first
         assert loss.count == 0
+
+
+async def test_who_has_no_time_left_does_not_wait_for_a_frozen_server(own_zookeeper) -> None:
+    """Writes are shielded, and the good-bye is: but not for long from the end of the block."""
+    with trio.CancelScope() as scope:
+        async with opened(own_zookeeper, session_seconds=20) as store:
+            await store.put("/a", b"x", ABSENT)
+            own_zookeeper.freeze()
+            scope.deadline = trio.current_time() + 0.1
+            await store.put("/b", b"x", ABSENT)
+    assert scope.cancelled_caught
+    assert trio.current_time() < scope.deadline + 0.9, "before the server's grace is over"

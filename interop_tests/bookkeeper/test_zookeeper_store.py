@@ -61,6 +61,18 @@ async def test_only_what_leads_somewhere_has_no_data(address, peer, root) -> Non
         assert await store.get("/a/theirs") == Versioned(b"", 0)
 
 
+async def test_nothing_is_created_before_the_first_write(zookeeper, peer, root) -> None:
+    """A path that is a typing error leaves no trace."""
+    async with open_zookeeper(parse(f"zk:{zookeeper.address}{root}/deep/down")) as store:
+        assert await store.get("/a") is None
+        assert await store.children("/") == []
+        await store.sync()
+        assert peer.exists(root) is None
+        await store.put("/a", b"x", ABSENT)
+        assert peer.get(f"{root}/deep/down/a")[0] == b"x"
+        assert await store.children("/") == ["a"]
+
+
 async def test_numbers_are_those_of_apaches_generator(address, peer, root) -> None:
     async with open_zookeeper(address) as store:
         assert [await store.next("/ledgers/idgen") for _ in range(3)] == [0, 1, 2]

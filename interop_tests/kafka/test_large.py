@@ -42,6 +42,7 @@ def read(server, topic, group):
         consumer.close()
 
 
+@pytest.mark.standalone
 def test_ten_megabytes(magnetar_function, topic, connect):
     server = magnetar_function
     make(server, topic, **{"max.message.bytes": str(SIZE + MIB)})

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from magnetar.cli.cluster_metadata import URI_VARIABLE
 from magnetar.cli.flags import load_settings, setting_options
 from magnetar.cli.metadata import ACCEPT
 from magnetar.operator_error import OperatorError
@@ -30,8 +31,8 @@ def _run(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    if "," in options["ledger_dirs"]:
-        raise OperatorError("--ledger-dirs is not there yet for more than one directory")
+    if options["with_recovery"] and not options["metadata_uri"]:
+        raise OperatorError("--with-recovery is for a bookie of a cluster: say which")
     from functools import partial
 
     from magnetar import bookie_identity, bookie_server, server
@@ -44,10 +45,17 @@ def _run(
         options["zk_timeout"],
         options.pop("http_port"),
         options["journal_dir"],
-        options["ledger_dirs"],
+        directory_list(options["ledger_dirs"]),
+        options["with_recovery"],
+        options["allow_storage_expansion"],
     )
     serve = partial(bookie_server.serve, chosen)
     context.exit(server.run(settings, config=config or "", serve=serve))
+
+
+def directory_list(text: str) -> tuple[str, ...]:
+    """The directories that `--ledger-dirs` names."""
+    return tuple(filter(None, (one.strip() for one in text.split(","))))
 
 
 def _run_options() -> list[click.Parameter]:
@@ -57,9 +65,10 @@ def _run_options() -> list[click.Parameter]:
                      help="Port for clients of Apache BookKeeper; 0 for any free one."),
         click.Option(["--bookie-id"], default="", metavar="TEXT",
                      help="Name in the metadata of ledgers; the address by default."),
-        click.Option(["--metadata-uri"], default="", metavar="URI",
+        click.Option(["--metadata-uri"], default="", metavar="URI", envvar=URI_VARIABLE,
                      help="The cluster to join, such as zk+hierarchical://HOST:2181/ledgers; "
-                     "without it, the bookie runs alone and deletes nothing."),
+                     "without it, the bookie runs alone and deletes nothing "
+                     f"(also {URI_VARIABLE})."),
         click.Option(["--zk-timeout"], type=click.FloatRange(min=0.1), default=10.0,
                      show_default=True, metavar="SECONDS", help="Of the session with ZooKeeper."),
         click.Option(["--http-port"], type=int, default=None, metavar="N",
@@ -67,8 +76,13 @@ def _run_options() -> list[click.Parameter]:
                      "Without it there is no HTTP."),
         click.Option(["--journal-dir"], default="", metavar="DIR",
                      help="Directory of the journal; by default in the data directory."),
-        click.Option(["--ledger-dirs"], default="", metavar="DIR",
-                     help="Directory of entry logs and index; by default in the data directory."),
+        click.Option(["--ledger-dirs"], default="", metavar="DIR,DIR",
+                     help="Directories of entry logs, the first also of the indexes; by default "
+                     "one in the data directory."),
+        click.Option(["--allow-storage-expansion"], is_flag=True,
+                     help="Take new and empty directories besides those that the bookie has."),
+        click.Option(["--with-recovery"], is_flag=True,
+                     help="Repair ledgers of the cluster as well, like `magnetar recovery`."),
     ]  # fmt: skip
 
 

@@ -33,15 +33,17 @@ def _format(
 ) -> None:
     from magnetar.bookie.machine.disk import SystemDisk
     from magnetar.bookie.server.directories import claim
+    from magnetar.cli.bookie import directory_list
     from magnetar.core.kernel.errors import NotFound
     from magnetar.process.data_directory import BOOKIE, METADATA, existing
 
     as_json = options.pop("as_json")
     settings = load_settings(config, options).settings
+    named = directory_list(ledger_dirs)
     with (
         sentences(),
         existing(settings.storage.data_dir) as folder,
-        claim(SystemDisk(), str(folder / BOOKIE), journal_dir, ledger_dirs) as directories,
+        claim(SystemDisk(), str(folder / BOOKIE), journal_dir, named) as directories,
     ):
         cookie = _owner(directories)
         if not metadata_uri and not any(folder.glob(f"{METADATA}*")):
@@ -70,7 +72,7 @@ def _owner(directories: "Directories") -> "Cookie":
     from magnetar.bookie.server.small_files import read_whole
 
     found = None
-    for place in (directories.ledgers, directories.journal):
+    for place in reversed(directories.all):
         with suppress(FileNotFoundError):
             found = found or read_whole(place, cookies.VERSION_FILE)
     if found is None:
@@ -84,11 +86,11 @@ def _owner(directories: "Directories") -> "Cookie":
             f"{directories.root.path} is that of a whole server, whose messages are in it: "
             "delete its data directory if you want them gone"
         )
-    said = cookie.journal_directory, cookie.ledger_directories.partition("\t")[2]
+    said = cookie.journal_directory, tuple(cookie.ledger_directories.split("\t")[1:])
     if said != directories.names:
         raise OperatorError(
             f"the bookie {cookie.bookie_id} has its journal in {said[0]!r} and its ledgers in "
-            f"{said[1]!r}: say so with --journal-dir and --ledger-dirs"
+            f"{','.join(said[1])!r}: say so with --journal-dir and --ledger-dirs"
         )
     return cookie
 
@@ -98,7 +100,7 @@ def _empty(folder: Path, directories: "Directories") -> None:
     from magnetar.bookie.format.cookie import VERSION_FILE
     from magnetar.process.data_directory import METADATA
 
-    places = [Path(place.path) for place in (directories.journal, directories.ledgers)]
+    places = [Path(place.path) for place in directories.all]
     for place in places:
         for path in place.iterdir():
             if path.is_dir():
@@ -119,8 +121,9 @@ def command() -> click.Command:
             *setting_options(("--data-dir",)),
             click.Option(["--journal-dir"], default="", metavar="DIR",
                          help="Directory of the journal, if it is not in the data directory."),
-            click.Option(["--ledger-dirs"], default="", metavar="DIR",
-                         help="Directory of the ledgers, if it is not in the data directory."),
+            click.Option(["--ledger-dirs"], default="", metavar="DIR,DIR",
+                         help="Directories of the ledgers, if they are not in the data "
+                         "directory."),
             click.Option(["--metadata-uri"], metavar="URI", envvar=URI_VARIABLE,
                          help="The cluster that forgets the bookie's cookie "
                          f"(also {URI_VARIABLE}); none for a bookie that is in none."),

@@ -1,10 +1,12 @@
 """`magnetar gateway`: all fronts over the bookies of a BookKeeper cluster."""
 
+import gc
 from functools import partial
 from typing import Any
 
 import click
 
+from magnetar.cli.cluster_metadata import URI_VARIABLE
 from magnetar.cli.flags import load_settings, setting_options
 from magnetar.operator_error import OperatorError
 from magnetar.settings import FLAGS
@@ -14,13 +16,10 @@ FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
 
 
 def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any) -> None:
-    from magnetar import compose, server
+    gc.disable()  # as during the imports of the commands; `server.run` enables it again
+    from magnetar import gateway_server, server
     from magnetar.bookie.client.quorum.striping import Striping
-    from magnetar.storage.cluster import (
-        GatewayOptions,
-        open_cluster_storage,
-        with_messages_that_fit,
-    )
+    from magnetar.storage.cluster import GatewayOptions, with_messages_that_fit
 
     sizes = [options.pop(name) for name in ("ensemble_size", "write_quorum", "ack_quorum")]
     striping = Striping(*sizes)
@@ -28,16 +27,23 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         striping.check()
     except ValueError as error:
         raise OperatorError(str(error)) from None
-    chosen = GatewayOptions(metadata, bookkeeper, striping, options.pop("zk_timeout"))
-    settings = with_messages_that_fit(load_settings(config, options).settings)
-    serve = partial(compose.serve, open_storage=partial(open_cluster_storage, chosen))
-    code = server.run(
-        settings,
-        config=config or "",
-        serve=serve,
-        stored_at=f"on the bookies of {bookkeeper}, metadata in {metadata}",
+    chosen = GatewayOptions(
+        metadata,
+        bookkeeper,
+        striping,
+        options.pop("zk_timeout"),
+        options.pop("explicit_lac_interval"),
+        options.pop("bookie_error_threshold"),
     )
-    click.get_current_context().exit(code)
+    settings = with_messages_that_fit(load_settings(config, options).settings)
+    server.leave(
+        server.run(
+            settings,
+            config=config or "",
+            serve=partial(gateway_server.serve, chosen),
+            stored_at=f"on the bookies of {bookkeeper}, metadata in {metadata}",
+        )
+    )
 
 
 def _quorum(flag: str, text: str) -> click.Option:
@@ -64,8 +70,10 @@ gateway = click.Command(
         click.Option(
             ["--bookkeeper"],
             required=True,
+            envvar=URI_VARIABLE,
             metavar="URI",
-            help="The cluster of bookies, such as zk+hierarchical://HOST:2181/ledgers.",
+            help="The cluster of bookies, such as zk+hierarchical://HOST:2181/ledgers "
+            f"(also {URI_VARIABLE}).",
         ),
         _quorum("--ensemble-size", "How many bookies a ledger is spread over."),
         _quorum("--write-quorum", "How many bookies store each entry."),
@@ -77,6 +85,24 @@ gateway = click.Command(
             show_default=True,
             metavar="SECONDS",
             help="Of the sessions with ZooKeeper.",
+        ),
+        click.Option(
+            ["--explicit-lac-interval"],
+            type=click.FloatRange(min=0),
+            default=0.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How often bookies are told the last confirmed entry of ledgers that are idle, "
+            "for those who read ledgers past this gateway; 0 is never.",
+        ),
+        click.Option(
+            ["--bookie-error-threshold"],
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            metavar="N",
+            help="How many errors of a bookie within a minute keep new ledgers from it for half an "
+            "hour, as long as there are others; 0 is never.",
         ),
         *setting_options([flag for flag in FLAGS if flag not in FLAGS_OF_STORAGE]),
     ],

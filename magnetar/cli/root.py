@@ -2,12 +2,13 @@
 
 import click
 
-from magnetar.cli import bookie_cluster, bookie_files, bookie_format
+from magnetar.cli import bookie_checks, bookie_cluster, bookie_files, bookie_format, bookie_recovery
 from magnetar.cli.bookie import bookie
 from magnetar.cli.config import config
 from magnetar.cli.gateway import gateway
 from magnetar.cli.ledger import ledger
 from magnetar.cli.metadata import metadata
+from magnetar.cli.recovery import recovery
 from magnetar.cli.standalone import standalone
 
 
@@ -58,12 +59,15 @@ def _print_version() -> None:
 
 root.add_command(standalone)
 root.add_command(gateway)
+root.add_command(recovery)
 root.add_command(config)
 root.add_command(metadata)
 for _command in (
     *bookie_cluster.commands(),
     *bookie_files.commands(),
     bookie_format.command(),
+    *bookie_checks.commands(),
+    *bookie_recovery.commands(),
 ):
     bookie.add_command(_command)
 root.add_command(bookie)

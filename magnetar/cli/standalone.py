@@ -1,8 +1,6 @@
 """`magnetar standalone`: the whole server in one process."""
 
 import gc
-import logging
-import os
 from typing import Any
 
 import click
@@ -15,11 +13,7 @@ def _standalone(config: str | None, stop_at_eof: bool, **options: Any) -> None:
     loaded = load_settings(config, options)
     from magnetar import server
 
-    code = server.run(loaded.settings, config=config or "", stop_at_eof=stop_at_eof)
-    logging.shutdown()
-    # All is stored and closed. The interpreter would now destroy the objects of ten thousand
-    # topics, which takes a second or more, and the drain has a deadline.
-    os._exit(code)
+    server.leave(server.run(loaded.settings, config=config or "", stop_at_eof=stop_at_eof))
 
 
 standalone = click.Command(

@@ -60,6 +60,8 @@ def introduce(settings: Settings, config: str, stored_at: str = "") -> None:
 
 
 def say_who_may_connect(listeners: Mapping[str, str]) -> None:
+    if not listeners:
+        return
     hosts = {address.rpartition(":")[0].strip("[]") for address in listeners.values()}
     if all(ip_address(host.partition("%")[0]).is_loopback for host in hosts):
         log.info("only clients on this machine can connect, without authentication")

@@ -17,17 +17,18 @@ import platform
 import random  # noqa: TID251  # this composes the ledger client
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import Final
 
-import trio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
+from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.cluster.lease import take_lease
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
@@ -40,13 +41,13 @@ from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
-from magnetar.storage.failure import ended_by_failure
 from magnetar.storage.opened import OpenedStorage
 
 log = logging.getLogger(__name__)
 
 GATEWAY: Final = "/magnetar/gateway"
 """The lease of the gateway that runs: its host and process id."""
+CANNOT_START: Final = "this gateway cannot start"
 SESSIONS_WAITED: Final = 2
 """How many times the session's time-out a gateway waits for another's end."""
 
@@ -61,6 +62,10 @@ class GatewayOptions(Struct, frozen=True):
     striping: Striping
     """Of new ledgers."""
     zk_timeout_seconds: float
+    explicit_lac_seconds: float = 0.0
+    """Pulsar's `bookkeeperExplicitLacIntervalInMills`, in seconds."""
+    bookie_error_threshold: int = 0
+    """Pulsar's `bookkeeperClientHealthCheckErrorThresholdPerInterval`; 0 for no such check."""
 
 
 MESSAGE_BYTES_MAX: Final = ENTRY_BYTES_MAX - 64 * 1024
@@ -77,41 +82,33 @@ def with_messages_that_fit(settings: Settings) -> Settings:
     )
 
 
+class JoinedCluster(Struct, frozen=True):
+    """A cluster whose gateway this process is."""
+
+    metadata: MetadataStore
+    """Of topics."""
+    ledgers: MetadataStore
+    """Where the bookies and the ledgers stand; mostly the same store."""
+    cluster: BookKeeperCluster
+    options: GatewayOptions
+
+
 @asynccontextmanager
-async def open_cluster_storage(
-    options: GatewayOptions, _settings: Settings, link: Link
-) -> AsyncIterator[OpenedStorage]:
-    """See `opened.py`."""
-    with explained("this gateway cannot start"):
+async def joined(
+    options: GatewayOptions, fail: Callable[[str], None]
+) -> AsyncIterator[JoinedCluster]:
+    """Be the gateway of a cluster for as long as the block lasts; `fail` ends it before."""
+    with explained(CANNOT_START):
         at, ledgers_at = parse(options.metadata), parse(options.bookkeeper)
     timeout = options.zk_timeout_seconds
-    async with ended_by_failure("gateway") as fail, AsyncExitStack() as opened:
-        with explained("this gateway cannot start"):
-            metadata = await opened.enter_async_context(open_zookeeper(at, timeout))
-            same = (at.servers, at.root) == (ledgers_at.servers, ledgers_at.root)
-            if same:
-                of_ledgers = metadata
-            else:
-                of_ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
-            cluster = await clusters.find(of_ledgers, ledgers_at.ledgers, ledgers_at.layout)
+    async with AsyncExitStack() as opened:
+        with explained(CANNOT_START):
+            metadata = ledgers = await opened.enter_async_context(open_zookeeper(at, timeout))
+            if (at.servers, at.root) != (ledgers_at.servers, ledgers_at.root):
+                ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
+            cluster = await clusters.join(ledgers, ledgers_at.ledgers, ledgers_at.layout)
             await _become_the_gateway(metadata, SESSIONS_WAITED * timeout, fail)
-            machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random(), link)
-            store = await opened.enter_async_context(
-                open_cluster_ledgers(
-                    of_ledgers, cluster, machine, QuorumSettings(striping=options.striping)
-                )
-            )
-        if not store.writable():
-            log.warning(
-                "fewer than %d bookies take writes: nothing can be stored yet",
-                options.striping.ensemble,
-            )
-        yield OpenedStorage(
-            store,
-            metadata,
-            lambda: measures.of_cluster(writable=store.writable(), congested=store.congested),
-            _nothing,
-        )
+        yield JoinedCluster(metadata, ledgers, cluster, options)
 
 
 async def _become_the_gateway(
@@ -123,36 +120,56 @@ async def _become_the_gateway(
     def lost() -> None:
         fail("the session with ZooKeeper has ended, and another gateway may run")
 
-    with trio.move_on_after(seconds):
-        while True:
-            changed = trio.Event()
-            end = metadata.watch(GATEWAY, partial(_set, changed))
-            try:
-                await metadata.lease(GATEWAY, us, lost)
-                return
-            except AlreadyExists:
-                await _say_who_is_there(metadata)
-                await changed.wait()
-            finally:
-                end()
-    raise OperatorError(
-        f"another gateway runs on this cluster ({await _who_is_there(metadata)}): "
-        "a cluster has one at a time"
+    async def held() -> None:
+        there = await _who_is_there(metadata)
+        log.info("waiting for the end of another gateway, or of its session: %s", there)
+
+    try:
+        await take_lease(metadata, GATEWAY, us, lost, wait_seconds=seconds, held=held)
+    except AlreadyExists:
+        raise OperatorError(
+            f"another gateway runs on this cluster ({await _who_is_there(metadata)}): "
+            "a cluster has one at a time"
+        ) from None
+
+
+@asynccontextmanager
+async def open_cluster_storage(
+    joined: JoinedCluster, _settings: Settings, link: Link
+) -> AsyncIterator[OpenedStorage]:
+    """See `opened.py`."""
+    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random(), link)
+    options = joined.options
+    settings = QuorumSettings(
+        striping=options.striping, explicit_lac_seconds=options.explicit_lac_seconds
     )
-
-
-async def _say_who_is_there(metadata: MetadataStore) -> None:
-    there = await _who_is_there(metadata)
-    log.info("waiting for the end of another gateway, or of its session: %s", there)
+    async with AsyncExitStack() as opened:
+        with explained(CANNOT_START):
+            store = await opened.enter_async_context(
+                open_cluster_ledgers(
+                    joined.ledgers,
+                    joined.cluster,
+                    machine,
+                    settings,
+                    ConnectionSettings(error_threshold=options.bookie_error_threshold),
+                )
+            )
+        if not store.writable():
+            log.warning(
+                "fewer than %d bookies take writes: nothing can be stored yet",
+                options.striping.ensemble,
+            )
+        yield OpenedStorage(
+            store,
+            joined.metadata,
+            lambda: measures.of_cluster(writable=store.writable(), congested=store.congested),
+            _nothing,
+        )
 
 
 async def _who_is_there(metadata: MetadataStore) -> str:
     found = await metadata.get(GATEWAY)
     return "it has just ended" if found is None else found.value.decode(errors="replace")
-
-
-def _set(event: trio.Event, _path: str) -> None:
-    event.set()
 
 
 def _nothing() -> None:

@@ -110,9 +110,46 @@ def test_journal_and_ledgers_on_other_disks(tmp_path: Path) -> None:
     assert (done.returncode, "is empty" in done.stderr) == (2, True)
 
 
-def test_several_ledger_directories_are_not_there_yet() -> None:
-    result = CliRunner().invoke(root, ["bookie", "--ledger-dirs", "a,b"])
-    assert isinstance(result.exception, OperatorError)
+def _refused(folder: Path, *more: str) -> str:
+    command = [MAGNETAR, "bookie", "--data-dir", str(folder / "data"), "--bookie-id", "b1", *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    return done.stderr
+
+
+def test_several_ledger_directories_to_which_one_is_added(tmp_path: Path) -> None:
+    parts = [tmp_path / name for name in ("l1", "l2", "l3")]
+    two, three = (
+        ("--ledger-dirs", ",".join(map(str, parts[:2]))),
+        (
+            "--ledger-dirs",
+            ",".join(map(str, parts)),
+        ),
+    )
+    lives = [two, two, (*three, "--allow-storage-expansion"), three]
+    for entry_id, more in enumerate(lives):
+        if entry_id == 2:
+            assert "with other directories" in _refused(tmp_path, *three)
+        with running(tmp_path, *more) as bookie:
+            assert bookie.ask(add(1, entry_id)) == Added(Status.OK, 1, entry_id)
+            for known in range(entry_id + 1):
+                found = bookie.ask(Read(1, known))
+                assert isinstance(found, ReadEntry)
+                assert found.entry == add(1, known).entry
+            bookie.socket.close()
+            bookie.process.send_signal(signal.SIGTERM)
+            assert bookie.process.wait(30) == 0
+    logs = [len(list(part.glob("current/*.log"))) for part in parts]
+    assert logs == [2, 1, 1], "in turn, one with each start"
+    assert [part.joinpath("current/locations").exists() for part in parts] == [True, False, False]
+    cookie = (parts[2] / "current/VERSION").read_text()
+    assert "\\t".join(['"3', *map(str, parts)]) + '"' in cookie
+    assert "with other directories" in _refused(tmp_path, *two)
+    shutil.rmtree(parts[1] / "current")
+    for flags in ((), ("--allow-storage-expansion",)):
+        said = _refused(tmp_path, *three, *flags)
+        assert f"{parts[1]}/current" in said
+        assert "right disk" in said
 
 
 def test_indexes_that_were_lost_are_rebuilt_and_nothing_is_denied_then(tmp_path: Path) -> None:

@@ -76,10 +76,14 @@ SYSTEM_CALLS = frozenset(["to_thread", "from_thread", "current_trio_token", "uui
 
 COVERED_ELSEWHERE = {
     "bookie/reading/zookeeper.py": "interop_tests/bookkeeper/test_reading.py",
+    "magnetar/cli/bookie_checks.py": "interop_tests/bookkeeper/test_recovery_tools.py",
+    "magnetar/cli/bookie_recovery.py": "interop_tests/bookkeeper/test_recovery_tools.py",
     "magnetar/cli/bookie_cluster.py": "interop_tests/bookkeeper/test_tools.py",
     "magnetar/cli/cluster_metadata.py": "interop_tests/bookkeeper/test_tools.py",
     "magnetar/cli/ledger.py": "interop_tests/bookkeeper/test_tools.py",
+    "magnetar/cli/recovery.py": "interop_tests/bookkeeper/test_recovery.py",
     "magnetar/cli/gateway.py": "interop_tests/bookkeeper/test_gateway.py",
+    "magnetar/gateway_server.py": "interop_tests/bookkeeper/test_gateway.py",
     "magnetar/storage/cluster.py": "interop_tests/bookkeeper/test_gateway.py",
     "magnetar/storage/embedded.py": "magnetar/tests/test_server.py",
     "magnetar/cli/standalone.py": "magnetar/tests/test_server.py",

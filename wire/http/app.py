@@ -36,6 +36,7 @@ Server = Callable[[Sequence[Door]], Awaitable[None]]
 
 BROKER: Final = "magnetar.wire.http.broker_paths"
 BOOKIE: Final = "magnetar.wire.http.bookie.paths"
+RECOVERY: Final = "magnetar.wire.http.bookie.recovery_paths"
 """Modules with applications, which are imported with the first connection."""
 RETRY_SECONDS: Final = 1.0
 LATE: Final = (

@@ -37,11 +37,20 @@ from magnetar.bookie.client.connection.sent_requests import (
 from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.rpc.client_wire import AddsAnswered, ClientWire, MatchedResponse, pack_request
-from magnetar.bookie.rpc.messages import BatchRead, BookieMessage, Read, ReadEntries, ReadEntry
+from magnetar.bookie.rpc.messages import (
+    BatchRead,
+    BookieMessage,
+    Read,
+    ReadEntries,
+    ReadEntry,
+    Status,
+)
 from magnetar.core.kernel.errors import BrokerError, Overloaded, StorageFailed, WireError
 from magnetar.core.ports.network import Network, NetworkConnection
 
 RECEIVE_BYTES: Final = 256 * 1024
+FAULTS: Final = frozenset((Status.IO_ERROR, Status.TOO_MANY_REQUESTS))
+"""What a bookie answers when it is at fault itself."""
 log = logging.getLogger(__name__)
 
 
@@ -58,6 +67,10 @@ class Surroundings(Protocol):
 
     def call_soon(self, call: Callable[[], None]) -> None:
         """Make a call soon, and not from within."""
+        ...
+
+    def failed(self, bookie_id: str, count: int) -> None:
+        """Requests have failed, by the bookie's fault."""
         ...
 
     def begin(self) -> None:
@@ -83,6 +96,10 @@ class BookieConnection:
         self.bookie_id = bookie_id
         self.failed_at: float | None = None
         """When the last connection ended or could not be made; None once one works."""
+        self.refused_at: float | None = None
+        """When the bookie ended a connection on which it was asked and never answered; None once
+        it answers.
+        """
         self._network = network
         self._settings = settings
         self._surroundings = surroundings
@@ -98,6 +115,8 @@ class BookieConnection:
         self._needed = trio.Event()
         self._sendable = trio.Event()
         self._received_at = 0.0
+        self._has_answered = False
+        """Whether anything came on this connection."""
         self._pause = settings.retry_seconds_min
         self._not_before = -float("inf")
         # What is asked has to be answered in that time, also while there is no connection.
@@ -131,9 +150,12 @@ class BookieConnection:
                 request.fence,
             )
         deadline = trio.current_time() + self._settings.answer_seconds + seconds
-        self._sent.request(self._key(request, number), SentRequest(deadline, replied))
-        self._outbox.append(pack_request(self._version, number, request))
-        self._surroundings.touch(self)
+        fence = isinstance(request, Read) and request.fence
+        frame = pack_request(self._version, number, request)
+        sent = SentRequest(deadline, replied, fence)
+        if self._sent.request(self._key(request, number), sent, frame):
+            self._outbox.append(frame)
+            self._surroundings.touch(self)
 
     def _key(self, request: BookieMessage, number: int) -> Hashable:
         if self._version == 2 and isinstance(request, Read):
@@ -198,7 +220,8 @@ class BookieConnection:
         self._outbox.clear()
         self._unsent = memoryview(b"")
         self._surroundings.begin()
-        self._sent.fail_all(StorageFailed(f"bookie {self.bookie_id}: {reason}"))
+        failed = self._sent.fail_all(StorageFailed(f"bookie {self.bookie_id}: {reason}"))
+        self._surroundings.failed(self.bookie_id, failed)
         self._surroundings.settle()
 
     async def _serve(self, connection: NetworkConnection) -> None:
@@ -206,6 +229,7 @@ class BookieConnection:
         self._ended_by = ""
         self._sendable = trio.Event()
         self._received_at = trio.current_time()
+        self._has_answered = False
         async with trio.open_nursery() as nursery:
             self._scope = nursery.cancel_scope
             nursery.start_soon(self._send_rest, connection)
@@ -213,8 +237,16 @@ class BookieConnection:
             self.flush()
             try:
                 await self._receive(connection)
-            except (OSError, WireError) as error:
+            except OSError as error:
+                self._refused(str(error))
+            except WireError as error:
                 self._end(str(error))
+
+    def _refused(self, reason: str) -> None:
+        """The bookie has ended the connection."""
+        if self._sent and not self._has_answered:
+            self.refused_at = trio.current_time()
+        self._end(reason)
 
     def _end(self, reason: str) -> None:
         """End the connection; `run` has the rest done."""
@@ -226,9 +258,10 @@ class BookieConnection:
         while True:
             data = await connection.receive(RECEIVE_BYTES)
             if not data:
-                self._end("it has closed the connection")
+                self._refused("it has closed the connection")
                 return
             self._received_at = trio.current_time()
+            self._has_answered, self.refused_at = True, None
             self._pause, self.failed_at = self._settings.retry_seconds_min, None
             events = wire.feed(data)
             if events:
@@ -239,15 +272,21 @@ class BookieConnection:
 
     def _take(self, event: AddsAnswered | MatchedResponse) -> None:
         if isinstance(event, AddsAnswered):
+            if event.status in FAULTS:
+                self._surroundings.failed(self.bookie_id, event.count)
             self._sent.adds_answered(event.status, event.ledger_id, event.first, event.count)
             return
         response = event.response
+        if getattr(response, "status", None) in FAULTS:
+            self._surroundings.failed(self.bookie_id, 1)
         key: Hashable = event.txn_id
         if isinstance(response, ReadEntries):
             key = response.request_id
         elif self._version == 2 and isinstance(response, ReadEntry):
             key = response.ledger_id, response.entry_id
-        self._sent.answered(key, response)
+        if frames := self._sent.answered(key, response):
+            self._outbox += frames
+            self._surroundings.touch(self)
 
     async def _send_rest(self, connection: NetworkConnection) -> None:
         """Send what the system did not take at once."""
@@ -272,6 +311,7 @@ class BookieConnection:
             text = f"bookie {self.bookie_id} has not answered in time"
             self._surroundings.begin()
             expired = self._sent.expire(now, StorageFailed(text))
+            self._surroundings.failed(self.bookie_id, expired)
             self._surroundings.settle()
             if expired and (self._unsent or self._outbox):
                 # What waits here is in no other limit once its requests have ended.

@@ -3,20 +3,30 @@
 What is asked during one turn of the loop goes to each bookie in one send: at the end of a group of
 the link (`core/ports/group_commit.py`), after the delivery of results, or else at the loop's next
 turn.
+
+Batch reads have connections of their own. Apache's bookies before 4.17 do not know them, and end
+the connection: adds and other reads on it would fail with it. Such a bookie is remembered for a
+while, in which single entries are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
 from magnetar.bookie.client.connection.connection import BookieConnection
+from magnetar.bookie.client.connection.quarantine import Quarantine
 from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.network import Network
 
 AddressOf = Callable[[str], tuple[str, int]]
+REFUSAL_SECONDS: Final = 60.0
+"""How long no batch is read of a bookie that has ended a connection instead of answering: it may
+have been killed, or be replaced by a newer version.
+"""
 
 
 class Connections:
@@ -35,7 +45,13 @@ class Connections:
         self._settings = settings
         self._loop = loop
         self._nursery = nursery
-        self._connections: dict[tuple[str, int], BookieConnection] = {}
+        self._connections: dict[tuple[str, int, bool], BookieConnection] = {}
+        """By bookie, version, and whether it is for batch reads."""
+        self._quarantine = Quarantine(
+            settings.error_threshold,
+            settings.error_interval_seconds,
+            settings.error_quarantine_seconds,
+        )
         self._touched: dict[BookieConnection, None] = {}
         self._calls: list[Callable[[], None]] = []
         self._grouping = False
@@ -44,7 +60,21 @@ class Connections:
 
     def to(self, bookie_id: str, version: int = 2) -> BookieConnection:
         """The connection to a bookie; version 3 is for what version 2 does not have."""
-        key = bookie_id, version
+        return self._to(bookie_id, version, False)
+
+    def for_batches(self, bookie_id: str) -> BookieConnection:
+        """The connection for batch reads from a bookie."""
+        return self._to(bookie_id, 2, True)
+
+    def refuses_batches(self, bookie_id: str) -> bool:
+        """Whether a bookie seems to know no batch reads."""
+        connection = self._connections.get((bookie_id, 2, True))
+        if connection is None or connection.refused_at is None:
+            return False
+        return trio.current_time() < connection.refused_at + REFUSAL_SECONDS
+
+    def _to(self, bookie_id: str, version: int, batches: bool) -> BookieConnection:
+        key = bookie_id, version, batches
         connection = self._connections.get(key)
         if connection is None:
             connection = self._connections[key] = BookieConnection(
@@ -55,8 +85,16 @@ class Connections:
 
     def failed_at(self, bookie_id: str) -> float | None:
         """When the connection to a bookie failed; None if it did not, or works again."""
-        connection = self._connections.get((bookie_id, 2))
+        connection = self._connections.get((bookie_id, 2, False))
         return connection.failed_at if connection is not None else None
+
+    def failed(self, bookie_id: str, count: int) -> None:
+        """Requests to a bookie have failed."""
+        self._quarantine.failed(bookie_id, trio.current_time(), count)
+
+    def is_in_quarantine(self, bookie_id: str) -> bool:
+        """Whether too many have."""
+        return self._quarantine.holds(bookie_id, trio.current_time())
 
     # -- sending ------------------------------------------------------------------------------
 

@@ -7,6 +7,12 @@
 
 One `SentAdds` is a run of entries, which ends with its last response or its first failure.
 
+A bookie need not answer reads of one entry in order. Of the same kind that does not matter. But the
+answer to a plain read would be taken for that of a fencing one: "no such entry", which the bookie
+said before the fence, and after which it may have taken an add. So a read waits for those of the
+other kind of its entry. (Apache's client matches both by one key, `EntryCompletionKey` and
+`completionObjectsV2Conflicts` in `PerChannelBookieClient.java` of 4.18.)
+
 Invariant: each request ends once, by a response, by `expire` or by `fail_all`; a response that
 belongs to none is ignored: its request has expired.
 """
@@ -61,13 +67,14 @@ class SentAdds:
 
 
 class SentRequest:
-    """Any other request that was sent."""
+    """Any other request that was sent, or waits for that."""
 
-    __slots__ = ("deadline", "ended", "replied")
+    __slots__ = ("deadline", "ended", "fence", "replied")
 
-    def __init__(self, deadline: float, replied: Replied) -> None:
+    def __init__(self, deadline: float, replied: Replied, fence: bool = False) -> None:
         self.deadline = deadline
         self.replied = replied
+        self.fence = fence
         self.ended = False
 
 
@@ -79,6 +86,8 @@ class SentRequests:
         """Of all runs without all their responses."""
         self._adds: _Queues[int, SentAdds] = _Queues()
         self._requests: _Queues[Hashable, SentRequest] = _Queues()
+        self._held: _Queues[Hashable, tuple[SentRequest, bytes]] = _Queues()
+        """Reads that wait for others of the same entry, with their frames."""
         self._sent: deque[SentAdds | SentRequest] = deque()
         """All, and some that have ended, in the order of sending."""
 
@@ -92,9 +101,15 @@ class SentRequests:
         self._sent.append(sent)
         self.adds_bytes += sent.size
 
-    def request(self, key: Hashable, sent: SentRequest) -> None:
-        self._requests.put(key, sent)
+    def request(self, key: Hashable, sent: SentRequest, frame: bytes) -> bool:
+        """Whether the frame is to be sent now; else `answered` returns it later."""
         self._sent.append(sent)
+        before = self._requests.queues.get(key)
+        if before is not None and (before[-1].fence != sent.fence or key in self._held.queues):
+            self._held.put(key, (sent, frame))
+            return False
+        self._requests.put(key, sent)
+        return True
 
     # -- responses ----------------------------------------------------------------------------
 
@@ -130,12 +145,28 @@ class SentRequests:
         self._end(sent)
         sent.done(result)
 
-    def answered(self, key: Hashable, response: BookieMessage) -> None:
-        """The response to any other request."""
+    def answered(self, key: Hashable, response: BookieMessage) -> list[bytes]:
+        """The response to any other request; returns the frames that waited for it."""
         sent = self._requests.take(key)
+        frames = self._release(key) if key in self._held.queues else []
         if sent is not None and not sent.ended:
             self._end(sent)
             sent.replied(response)
+        return frames
+
+    def _release(self, key: Hashable) -> list[bytes]:
+        """Those that need not wait any more: of one kind, once none of the other is left."""
+        frames: list[bytes] = []
+        while key in self._held.queues:
+            sent, frame = self._held.queues[key][0]
+            before = self._requests.queues.get(key)
+            if before is not None and before[-1].fence != sent.fence:
+                break
+            self._held.take(key)
+            if not sent.ended:
+                self._requests.put(key, sent)
+                frames.append(frame)
+        return frames
 
     def _end(self, sent: SentAdds | SentRequest) -> None:
         sent.ended = True
@@ -145,15 +176,15 @@ class SentRequests:
 
     # -- without responses --------------------------------------------------------------------
 
-    def expire(self, now: float, error: BrokerError) -> bool:
-        """End what should have been answered by now; whether there was any.
+    def expire(self, now: float, error: BrokerError) -> int:
+        """End what should have been answered by now; how much there was.
 
         A read stays in its queue, for its response may still come.
         """
         late = [sent for sent in self._sent if sent.deadline <= now and not sent.ended]
         for sent in late:
             self._fail(sent, error)
-        return bool(late)
+        return len(late)
 
     def _fail(self, sent: SentAdds | SentRequest, error: BrokerError) -> None:
         if sent.ended:
@@ -164,18 +195,23 @@ class SentRequests:
             self._end(sent)
             sent.replied(error)
 
-    def fail_all(self, error: BrokerError) -> None:
-        """The connection has ended. What is sent meanwhile belongs to the next one."""
+    def fail_all(self, error: BrokerError) -> int:
+        """The connection has ended; how much had no response. What is sent meanwhile belongs to the
+        next one.
+        """
         sent, self._sent = self._sent, deque()
-        self._adds, self._requests = _Queues(), _Queues()
+        self._adds, self._requests, self._held = _Queues(), _Queues(), _Queues()
         self.adds_bytes = 0
+        failed = 0
         for each in sent:
             if not each.ended:
                 each.ended = True
+                failed += 1
                 if isinstance(each, SentAdds):
                     each.done(error)
                 else:
                     each.replied(error)
+        return failed
 
 
 class _Queues(Generic[Key, Item]):

@@ -25,3 +25,11 @@ class ConnectionSettings(Struct, frozen=True):
     """
     adds_bytes_max: int = 64 * MEBIBYTE
     """Adds to one bookie that it has not answered. One more fails: the bookie does not keep up."""
+    error_threshold: int = 0
+    """`bookieErrorThresholdPerInterval`: a bookie that fails so often in an interval gets no new
+    ledgers for a while. 0: never, as Apache without `enableBookieHealthCheck`.
+    """
+    error_interval_seconds: float = 60.0
+    """`bookieHealthCheckInterval`."""
+    error_quarantine_seconds: float = 1800.0
+    """`bookieQuarantineTime`."""

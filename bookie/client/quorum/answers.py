@@ -12,7 +12,7 @@ import trio
 
 from magnetar.bookie.client.connection.connections import Connections
 from magnetar.bookie.client.connection.statuses import error_of
-from magnetar.bookie.rpc.messages import BookieMessage, Status, StatusOnly
+from magnetar.bookie.rpc.messages import BatchRead, BookieMessage, Status, StatusOnly
 from magnetar.core.kernel.errors import (
     BrokerError,
     Corrupted,
@@ -50,7 +50,9 @@ class Answers:
     def ask(self, position: int, bookie: str, request: BookieMessage) -> None:
         """Ask one more."""
         self.waiting += 1
-        self._connections.to(bookie).ask(request, partial(self._replied, position, bookie))
+        batch = isinstance(request, BatchRead)
+        connection = (self._connections.for_batches if batch else self._connections.to)(bookie)
+        connection.ask(request, partial(self._replied, position, bookie))
 
     def _replied(self, position: int, bookie: str, response: BookieMessage | BrokerError) -> None:
         status = getattr(response, "status", Status.OK)

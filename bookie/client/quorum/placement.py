@@ -7,7 +7,8 @@ The rules are those of Apache's default, `RackawareEnsemblePlacementPolicyImpl` 
   (`minNumRacksPerWriteQuorum` of them) and their bookies suffice.
 - Who replaces a bookie is in its rack if possible, and then in another than its neighbours'.
 
-A bookie whose connection has failed a while ago is chosen only if there is no other.
+A bookie whose connection has failed a while ago, or that had too many errors, is chosen only if
+there is no other.
 
 Invariant: no bookie has two positions of an ensemble.
 """
@@ -72,13 +73,17 @@ class Placement:
         striping: Striping,
         *,
         suspects_too: bool = False,
+        excluded: Collection[str] = (),
     ) -> Mapping[int, str]:
-        """Bookies in the place of failed ones, by position, for as many as there are."""
+        """Bookies in the place of failed ones, by position, for as many as there are; `excluded`
+        ones are on their way out.
+        """
         members, found = list(ensemble), {}
         for position, bookie in failed.items():
             avoided = self._racks_avoided(members, position, striping)
             # Failed ones are in `ensemble`: they are not chosen for each other.
-            chosen = self._choose([*members, *ensemble], self._rack_of(bookie), avoided)
+            taken = [*members, *ensemble, *excluded]
+            chosen = self._choose(taken, self._rack_of(bookie), avoided)
             if chosen is not None and (suspects_too or not self.is_suspect(chosen)):
                 members[position] = found[position] = chosen
         return found

@@ -18,6 +18,7 @@ be tried again; of two that run at the same time one closes the ledger, and both
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from typing import Final
 
@@ -44,13 +45,15 @@ from magnetar.core.kernel.errors import (
     Unauthorized,
 )
 
+log = logging.getLogger(__name__)
+
 READS_AHEAD_MIN: Final = 2
 """At first: mostly there is little to find. With each entry that is found it is twice as many."""
 
 
-async def ask_for_end(services: ClientServices, view: LedgerView, *, fence: bool) -> int:
-    """The last entry that bookies of the last segment know to be confirmed; with `fence`, no more
-    are after this. `StorageFailed` if too few answer.
+async def ask_for_end(services: ClientServices, view: LedgerView, *, fence: bool) -> Fencing:
+    """How far bookies of the last segment know the ledger to be confirmed; with `fence`, no more is
+    after this. `StorageFailed` if too few answer.
     """
     first, ensemble = view.last_segment
     fencing = Fencing(view.striping, first)
@@ -71,7 +74,7 @@ async def ask_for_end(services: ClientServices, view: LedgerView, *, fence: bool
             fencing.fenced(position, _last_entry(view, response))
     if fencing.proof is Proof.LOST:
         raise StorageFailed(f"ledger {view.ledger_id}: too few bookies answer: {failures}")
-    return fencing.last_confirmed
+    return fencing
 
 
 def _last_entry(view: LedgerView, response: object) -> DigestHeader | None:
@@ -128,42 +131,60 @@ class Recovery:
 
     async def run(self) -> LedgerMetadata:
         """Find the end of the ledger, and close it there."""
-        confirmed = await ask_for_end(self._services, self._view, fence=True)
-        self._pending.last_confirmed = confirmed
-        self._pending.length_confirmed = await self._length_up_to(confirmed)
+        end = await ask_for_end(self._services, self._view, fence=True)
+        self._pending.last_confirmed = end.last_confirmed
         try:
-            await self._read_and_store(confirmed + 1)
+            await self._read_and_store(end.last_confirmed + 1)
         finally:
             self._adds.end(StorageFailed(f"the recovery of ledger {self._view.ledger_id} is over"))
+        if self._pending.last_confirmed == end.last_confirmed:
+            self._pending.length_confirmed = await self._length_up_to(end)
         return await self._close()
 
-    async def _length_up_to(self, entry_id: int) -> int:
+    async def _length_up_to(self, end: Fencing) -> int:
+        """The length of a ledger of which nothing was stored again: its last entry tells.
+
+        A ledger is not left open because nobody can read that now: it is confirmed, and the length
+        is for information. Then it is what a later entry has told, as in Apache's recovery
+        (`LedgerRecoveryOp.java` of 4.18 asks no further).
+        """
+        entry_id = end.last_confirmed
         if entry_id < 0:
             return 0
         reader = QuorumReader(
             self._view, self._services, self._settings, lambda: entry_id, _nothing_new
         )
-        return _header(await reader.read_entry(entry_id)).length
+        try:
+            entry = await reader.read_entry(entry_id)
+        except BrokerError as error:
+            log.warning("the length of ledger %d is a guess: %s", self._view.ledger_id, error)
+            return end.length_told
+        return header_of(_run_of(entry), entry_id).length
 
     # -- reading ------------------------------------------------------------------------------
 
     async def _read_and_store(self, entry_id: int) -> None:
-        """Store again what may have been confirmed, from an entry on."""
+        """Store again what may have been confirmed, from an entry on. Both are asked for by halves
+        of what may be on its way, so that requests and responses travel many together.
+        """
         reads: deque[tuple[RecoveryRead, Answers]] = deque()
         stores: deque[Completion[None]] = deque()
+        ahead_max = self._settings.recovery_reads_ahead
         begun, ahead = entry_id, READS_AHEAD_MIN
         while True:
-            while len(reads) < ahead:
-                reads.append(self._begin_read(begun))
-                begun += 1
+            if len(reads) <= ahead // 2:
+                while len(reads) < ahead:
+                    reads.append(self._begin_read(begun))
+                    begun += 1
             entry = await self._decide(entry_id, *reads.popleft())
             if entry is None:
                 break
-            if len(stores) >= self._settings.recovery_reads_ahead:
-                await stores.popleft().result()
+            if len(stores) >= ahead_max:
+                while len(stores) > ahead_max // 2:
+                    await stores.popleft().result()
             stores.append(self._store_again(entry))
             entry_id += 1
-            ahead = min(2 * ahead, self._settings.recovery_reads_ahead)
+            ahead = min(2 * ahead, ahead_max)
         for stored in stores:
             await stored.result()
 
@@ -210,7 +231,8 @@ class Recovery:
         completion: Completion[None] = Completion()
         if self._error is not None:
             raise self._error
-        self._adds.send(_run_of(entry), _header(entry).length, completion.done)
+        run = _run_of(entry)
+        self._adds.send(run, header_of(run, run.first).length, completion.done)
         return completion
 
     async def _record(self, first: int, ensemble: Ensemble) -> None:
@@ -254,7 +276,3 @@ def _run_of(entry: bytes) -> Run:
     run = run_in(len(entry).to_bytes(4, "big") + entry)
     assert run is not None, "it was opened before"
     return run
-
-
-def _header(entry: bytes) -> DigestHeader:
-    return header_of(_run_of(entry), _run_of(entry).first)

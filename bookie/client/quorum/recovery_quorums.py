@@ -41,6 +41,8 @@ class Fencing:
         self._answered: set[int] = set()
         self._failed: set[int] = set()
         self.last_confirmed = segment_first - 1
+        self.length_told = 0
+        """The length in the entry that told of `last_confirmed`: it may be that of more entries."""
 
     def fenced(self, position: int, last: DigestHeader | None) -> None:
         """A bookie is fenced; `last` is its last entry, if it has one that is intact.
@@ -51,7 +53,7 @@ class Fencing:
         """
         self._answered.add(position)
         if last is not None and last.last_confirmed > self.last_confirmed:
-            self.last_confirmed = last.last_confirmed
+            self.last_confirmed, self.length_told = last.last_confirmed, last.length
 
     def failed(self, position: int) -> None:
         """A bookie could not be asked, or did not answer."""

@@ -23,7 +23,7 @@ class QuorumSettings(Struct, frozen=True):
     """
     quarantine_seconds: float = 30.0
     """How long a bookie whose connection failed is chosen only if there is no other. Apache counts
-    errors instead (`bookieErrorThresholdPerInterval`), and has this off.
+    errors instead, as `ConnectionSettings.error_threshold` does, and has this off.
     """
     unconfirmed_bytes_max: int = 64 * MEBIBYTE
     """Appends of all ledgers that wait for their quorum; beyond, `congested`, and refused at twice
@@ -31,6 +31,11 @@ class QuorumSettings(Struct, frozen=True):
     """
     recovery_reads_ahead: int = 128
     """Entries that a recovery reads at the same time, and stores at the same time, at most."""
+    explicit_lac_seconds: float = 0.0
+    """`explicitLacInterval`: how often bookies are told what is confirmed of a ledger, if no entry
+    has told them since. 0: never, so that others see the last entry of an idle ledger only when it
+    is closed.
+    """
     batch_bytes_max: int = 5 * MEBIBYTE
     """Of one batch read; bookies answer with as much by default (`maxBatchReadSize`)."""
     racks_per_write_quorum_min: int = 2

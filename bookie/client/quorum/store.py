@@ -45,6 +45,8 @@ class Random(Choice, Protocol):
 
     def getrandbits(self, count: int, /) -> int: ...
 
+    def shuffle(self, names: list[str], /) -> None: ...
+
 
 class ClientMachine(Struct, frozen=True):
     """What the client runs on, so that a simulator can replace it."""
@@ -94,6 +96,13 @@ class ClusterLedgerStore:
         for writer in list(self._writers.values()):
             writer.bookies_changed()
 
+    async def tell_lacs(self, seconds: float) -> None:
+        """Tell bookies now and then what is confirmed, until cancelled."""
+        while True:
+            await trio.sleep(seconds)
+            for writer in list(self._writers.values()):
+                writer.tell_lac()
+
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
         striping = self._settings.striping
         while True:
@@ -140,7 +149,7 @@ class ClusterLedgerStore:
         writer = self._writers.get(ledger_id)
         if writer is not None:
             return self._reader(writer.view, lambda: writer.last_confirmed)
-        confirmed = await ask_for_end(self._services, view, fence=False)
+        confirmed = (await ask_for_end(self._services, view, fence=False)).last_confirmed
         # What is confirmed may be in segments that were not there before the bookies said so.
         view.follow(await self._ledgers.read(ledger_id))
         return self._reader(view, lambda: confirmed)
@@ -161,18 +170,27 @@ class ClusterLedgerStore:
         await self._ledgers.delete(ledger_id)
 
 
+class ClusterClient(Struct, frozen=True):
+    """What every client of a cluster needs, whether it writes ledgers or repairs them."""
+
+    services: ClientServices
+    bookies: Bookies
+    ledgers: ClusterLedgers
+    settings: QuorumSettings
+
+
 @asynccontextmanager
-async def open_cluster_ledgers(
+async def open_cluster_client(
     metadata: MetadataStore,
     cluster: BookKeeperCluster,
     machine: ClientMachine,
     settings: QuorumSettings,
     connection_settings: ConnectionSettings | None = None,
-) -> AsyncIterator[ClusterLedgerStore]:
-    """The LedgerStore of a cluster, for as long as the block lasts."""
-    settings.striping.check()
+    bookies_changed: Callable[[], None] = lambda: None,
+) -> AsyncIterator[ClusterClient]:
+    """Follow a cluster, and keep connections, for as long as the block lasts."""
     async with trio.open_nursery() as nursery:
-        bookies = Bookies(metadata, cluster, lambda: store.bookies_changed())
+        bookies = Bookies(metadata, cluster, bookies_changed)
         racks = Racks(metadata)
         connections = Connections(
             machine.network,
@@ -189,15 +207,41 @@ async def open_cluster_ledgers(
             settings.racks_per_write_quorum_min,
         )
         services = ClientServices(connections, placement, nursery, settings.unconfirmed_bytes_max)
-        ids, ledgers = LedgerIdGenerator(metadata, cluster), ClusterLedgers(metadata, cluster)
-        store = ClusterLedgerStore(services, ledgers, ids, machine, settings)
+        client = ClusterClient(services, bookies, ClusterLedgers(metadata, cluster), settings)
         await nursery.start(bookies.run)
         await nursery.start(racks.run)
         nursery.start_soon(connections.run)
         try:
-            yield store
+            yield client
         finally:
             nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_cluster_ledgers(
+    metadata: MetadataStore,
+    cluster: BookKeeperCluster,
+    machine: ClientMachine,
+    settings: QuorumSettings,
+    connection_settings: ConnectionSettings | None = None,
+) -> AsyncIterator[ClusterLedgerStore]:
+    """The LedgerStore of a cluster, for as long as the block lasts."""
+    settings.striping.check()
+    stores: list[ClusterLedgerStore] = []
+
+    def changed() -> None:
+        for store in stores:
+            store.bookies_changed()
+
+    async with open_cluster_client(
+        metadata, cluster, machine, settings, connection_settings, changed
+    ) as client:
+        ids = LedgerIdGenerator(metadata, cluster)
+        store = ClusterLedgerStore(client.services, client.ledgers, ids, machine, settings)
+        stores.append(store)
+        if settings.explicit_lac_seconds:
+            client.services.nursery.start_soon(store.tell_lacs, settings.explicit_lac_seconds)
+        yield store
 
 
 def _address_of(bookies: Bookies) -> Callable[[str], tuple[str, int]]:
@@ -213,6 +257,8 @@ def _address_of(bookies: Bookies) -> Callable[[str], tuple[str, int]]:
 def _is_suspect(connections: Connections, seconds: float) -> Callable[[str], bool]:
     def is_suspect(bookie_id: str) -> bool:
         failed_at = connections.failed_at(bookie_id)
-        return failed_at is not None and trio.current_time() < failed_at + seconds
+        if failed_at is not None and trio.current_time() < failed_at + seconds:
+            return True
+        return connections.is_in_quarantine(bookie_id)
 
     return is_suspect

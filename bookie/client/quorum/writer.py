@@ -24,9 +24,10 @@ from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.refused_runs import RefusedRuns
 from magnetar.bookie.client.writer import RUN_BYTES_MAX
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
-from magnetar.bookie.format import entries, ledger_metadata
+from magnetar.bookie.format import digests, entries, ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
+from magnetar.bookie.rpc.messages import BookieMessage, Status, WriteLac
 from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, Overloaded, StorageFailed
 from magnetar.core.ports.ledger_store import Done, LedgerInfo
 
@@ -57,6 +58,8 @@ class QuorumWriter:
         )
         self._next = 0
         self._length = 0
+        self._told = -1
+        """What bookies have heard to be confirmed, with an entry or explicitly."""
         self._reported = -1
         """The last entry of the last run that was reported, whether it is stored or has failed."""
         self._refused = RefusedRuns()
@@ -87,8 +90,14 @@ class QuorumWriter:
         return self._reader.read_at_once(first, last, bytes_max)
 
     async def _refresh(self) -> bool:
-        """Only this writer makes segments; but lost bookies of older ones may be replaced."""
+        """Only this writer makes segments; but lost bookies of older ones may be replaced.
+
+        What was read may be older than a segment that was made meanwhile: then it is not taken.
+        """
         ledger = await self._ledgers.read(self.ledger_id)
+        last = ledger.segment[-1]
+        if (last.firstEntryId, tuple(last.ensembleMember)) != self.view.last_segment:
+            return False
         return ledger.state == ledger_metadata.OPEN and self.view.follow(ledger)
 
     def bookies_changed(self) -> None:
@@ -135,8 +144,26 @@ class QuorumWriter:
             run = entries.seal(ledger_id, self._next, lac, self._length, payloads, headers)
         self._next += len(payloads)
         self._length += size
+        self._told = lac
         self._services.unconfirmed_bytes += size
         self._adds.send(run, self._length, partial(self._done, run.last, size, done))
+
+    def tell_lac(self) -> None:
+        """Tell the bookies what is confirmed, if they have not heard it (`ExplicitLacUpdateFlow`
+        of 4.18). One that fails is told again the next time, unless an entry does it before.
+        """
+        lac = self._pending.last_confirmed
+        if lac <= self._told or self._error is not None:
+            return
+        self._told = lac
+        packet = digests.seal_lac(self.view.digest, self.ledger_id, lac)
+        request = WriteLac(self.ledger_id, lac, self.view.master_key, packet)
+        for bookie in dict.fromkeys(self.view.last_segment[1]):
+            self._services.connections.to(bookie, 3).ask(request, partial(self._lac_told, lac))
+
+    def _lac_told(self, lac: int, response: BookieMessage | BrokerError) -> None:
+        if getattr(response, "status", None) is not Status.OK and self._told == lac:
+            self._told = lac - 1
 
     def _append_pieces(self, payloads: Sequence[bytes], done: Done) -> None:
         """Send a long run in pieces; `done` is called for the last one."""

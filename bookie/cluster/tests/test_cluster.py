@@ -28,6 +28,23 @@ async def test_a_cluster_is_found_by_its_layout() -> None:
         await cluster.find(store, "/mine")
 
 
+@pytest.mark.parametrize("name", ["hierarchical", "flat"])
+async def test_who_comes_first_chooses_the_layout(name: str) -> None:
+    """As after Pulsar's `initialize-cluster-metadata`."""
+    store = MemoryMetadata()
+    with pytest.raises(NotFound):
+        await cluster.join(store)
+    await overwrite(store, "/ledgers/INSTANCEID", b"one")
+    with pytest.raises(NotFound):
+        await cluster.find(store)
+    joined = await cluster.join(store, layout=None if name == "hierarchical" else name)
+    assert joined == BookKeeperCluster("/ledgers", LAYOUTS[name], "one")
+    assert await cluster.find(store) == joined == await cluster.join(store, layout="null")
+    other = "flat" if name == "hierarchical" else "hierarchical"
+    with pytest.raises(Invalid, match=f"laid out {name}"):
+        await cluster.join(store, layout=other)
+
+
 def test_names_that_are_no_ledgers() -> None:
     for name in ("available", "cookies", "LAYOUT", "INSTANCEID", "idgen", "ID-0000000001"):
         assert cluster.is_special(name)

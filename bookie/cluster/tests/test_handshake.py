@@ -13,7 +13,7 @@ SMALLER = Cookie("b:1", "/j", directories(["/a"]), "one")
 def places(*states: str) -> list[CookiePlace]:
     """`c` has a cookie, `d` data, `cd` both, `-` nothing; in /j, /a, /b."""
     return [
-        CookiePlace(path, OURS if "c" in state else None, "d" in state)
+        CookiePlace(path, path, OURS if "c" in state else None, "d" in state)
         for path, state in zip(("/j", "/a", "/b"), states, strict=True)
     ]
 
@@ -51,24 +51,26 @@ def test_the_cookie_of_another(other, part) -> None:
     with pytest.raises(StorageFailed, match=f"the metadata store has .*{part}"):
         judge(OURS, other, places("c", "c", "c"))
     with pytest.raises(StorageFailed, match=f"/a has .*{part}"):
-        judge(OURS, OURS, [CookiePlace("/j", OURS, False), CookiePlace("/a", other, True)])
+        judge(
+            OURS, OURS, [CookiePlace("/j", "/j", OURS, False), CookiePlace("/a", "/a", other, True)]
+        )
 
 
 def test_storage_grows_if_the_operator_says_so() -> None:
     def found(new: CookiePlace) -> list[CookiePlace]:
-        return [CookiePlace("/j", SMALLER, True), CookiePlace("/a", SMALLER, True), new]
+        return [CookiePlace("/j", "/j", SMALLER, True), CookiePlace("/a", "/a", SMALLER, True), new]
 
-    grown = found(CookiePlace("/b", None, False))
+    grown = found(CookiePlace("/b", "/b", None, False))
     assert judge(OURS, SMALLER, grown, may_grow=True) is StartVerdict.STAMP
     with pytest.raises(StorageFailed, match="other directories"):
         judge(OURS, SMALLER, grown)
     with pytest.raises(StorageFailed, match="/b is no new directory"):
-        judge(OURS, SMALLER, found(CookiePlace("/b", None, True)), may_grow=True)
+        judge(OURS, SMALLER, found(CookiePlace("/b", "/b", None, True)), may_grow=True)
     # cut off between the directories and the store
     stamped = [
-        CookiePlace("/j", OURS, True),
-        CookiePlace("/a", SMALLER, True),
-        CookiePlace("/b", OURS, False),
+        CookiePlace("/j", "/j", OURS, True),
+        CookiePlace("/a", "/a", SMALLER, True),
+        CookiePlace("/b", "/b", OURS, False),
     ]
     assert judge(OURS, SMALLER, stamped, may_grow=True) is StartVerdict.STAMP
     with pytest.raises(StorageFailed, match="other directories"):

@@ -24,7 +24,7 @@ async def test_bookies_and_their_addresses() -> None:
         await overwrite(store, f"/ledgers/available/{name}", value)
     assert await overview.bookies() == {"a": "h:7", "old:1": "old:1", "odd": ""}
     assert await overview.read_only_bookies() == {"b": "h:7"}
-    await Cookies(store, cluster).write(of_directories("gone", "j", "l", "one"))
+    await Cookies(store, cluster).write(of_directories("gone", "j", ["l"], "one"))
     assert await overview.known_bookies() == ["gone"]
 
 
@@ -51,7 +51,9 @@ async def test_ledgers() -> None:
     await ClusterLedgers(store, cluster).create(3, made)
     assert await overview.ledgers() == [3]
     described = await overview.ledger(3)
-    assert described["allEnsembles"] == {"0": ["a", "b"]}
+    assert described["allEnsembles"] == {"0": [{"id": "a"}, {"id": "b"}]}
+    assert (described["ledgerId"], described["metadataFormatVersion"]) == (3, 3)
+    assert described["ctoken"] == 1
     assert (described["state"], described["digestType"]) == ("OPEN", "CRC32C")
     assert (described["writeQuorumSize"], described["ackQuorumSize"]) == (2, 1)
     assert described["customMetadata"] == {"k": "dg=="}

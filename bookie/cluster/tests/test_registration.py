@@ -46,6 +46,18 @@ async def test_a_bookie_is_there_while_it_runs(store, nursery) -> None:
     assert made.is_held
 
 
+async def test_an_end_while_it_waits_for_a_former_session(store, nursery) -> None:
+    await store.lease(WRITABLE, b"they", ignore_loss)
+    waiting = Registration(store, await cluster.find(store), "b:1", INFO)
+    nursery.start_soon(nursery.start, waiting.run)
+    await trio.testing.wait_all_tasks_blocked()
+    await waiting.end()
+    await trio.testing.wait_all_tasks_blocked()
+    assert nursery.child_tasks == set()
+    assert (await store.get(WRITABLE)).value == b"they"
+    assert not waiting.is_held
+
+
 async def test_after_a_lost_session_it_registers_again(store, nursery) -> None:
     made = await registered(store, nursery)
     store.failures = 3

@@ -172,6 +172,22 @@ async def test_the_last_confirmed_of_an_empty_ledger(served):
         assert await peer.ask(ReadLac(1)) == Lac(Status.NO_ENTRY, 1)
 
 
+async def test_a_recovery_is_answered_in_order_and_before_others(served):
+    """So what is read ahead from the disk for one read serves the next ones."""
+    async with served.dial() as peer:
+        striped = [i for i in range(600) if i % 3 != 1]
+        await peer.ask(*(add(1, i, b"%d" % i) for i in striped))
+        await peer.ask(Read(1, LAST_ENTRY, KEY, fence=True))
+        await served.checkpoint()
+        await peer.say(
+            *[Read(1, i) for i in striped[-10:]],
+            *[Read(1, i, KEY, fence=True, high_priority=True) for i in striped[:100]],
+        )
+        heard = [(await peer.hear()).entry_id for _ in range(110)]
+        assert heard == striped[:100] + striped[-10:]
+        assert served.store._bookie.lookup.counters.from_disk <= 3
+
+
 async def test_of_ten_thousand_reads_at_once_some_are_refused(disk):
     async with (
         serving(disk, limits=RequestLimits(max_pending_read_requests_per_thread=100)) as served,

@@ -21,7 +21,7 @@ _first = attrgetter("first")
 class Half:
     """Runs by ledger, each ledger's in the order of their entries."""
 
-    __slots__ = ("bytes", "entries", "overlapping", "runs")
+    __slots__ = ("bytes", "entries", "longest", "overlapping", "runs")
 
     def __init__(self) -> None:
         self.runs: dict[int, list[Run]] = {}
@@ -29,6 +29,8 @@ class Half:
         self.entries = 0
         self.overlapping = False
         """Whether an entry may be here twice, because a recovery wrote it again."""
+        self.longest = 0
+        """The most entries of a run: how far back one may begin that holds an entry."""
 
     def put(self, run: Run) -> None:
         runs = self.runs.get(run.ledger_id)
@@ -41,6 +43,7 @@ class Half:
             insort(runs, run, key=_first)
         self.bytes += run.memory_bytes
         self.entries += run.count
+        self.longest = max(self.longest, run.count)
 
     def find(self, ledger_id: int, entry_id: int) -> Run | None:
         """The run that holds an entry."""
@@ -50,10 +53,11 @@ class Half:
         place = bisect_right(runs, entry_id, key=_first)
         while place:
             place -= 1
-            if entry_id <= runs[place].last:
-                return runs[place]
-            if not self.overlapping:
-                return None
+            run = runs[place]
+            if entry_id <= run.last:
+                return run
+            if not self.overlapping or run.first + self.longest <= entry_id:
+                return None  # no earlier run can reach so far
         return None
 
     def last(self, ledger_id: int) -> int:
@@ -61,7 +65,12 @@ class Half:
         runs = self.runs.get(ledger_id)
         if not runs:
             return -1
-        return max(run.last for run in runs) if self.overlapping else runs[-1].last
+        highest = -1
+        for run in reversed(runs):
+            if run.first + self.longest <= highest + 1:
+                break
+            highest = max(highest, run.last)
+        return highest
 
     def entry_ids(self, ledger_id: int) -> Iterator[int]:
         """The ids of a ledger's entries, some perhaps twice."""

@@ -17,6 +17,7 @@ from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.locations import split
 from magnetar.bookie.server.cache.large_entries import LargeEntries
+from magnetar.bookie.server.cache.striped_run import StripedRun, goes_on, striped_in
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.disk import Directory, ReadFile
 
@@ -43,6 +44,22 @@ class EntryLogReader:
         Digests are not checked here, but when payloads are taken out of the run. FileNotFoundError
         if the log has been unlinked since the location was looked up.
         """
+        run = entries.run_in(self._records(ledger_id, entry_id, location, size))
+        return _at_its_place(run, ledger_id, entry_id, location)
+
+    def read_neighbours(
+        self, ledger_id: int, entry_id: int, location: int, size: int
+    ) -> Run | StripedRun:
+        """As `read`, and with gaps between the ids if there are some."""
+        data = self._records(ledger_id, entry_id, location, size)
+        run = _at_its_place(entries.run_in(data), ledger_id, entry_id, location)
+        end = run.offsets[-1]
+        if len(data) - end < entries.RECORD_BYTES_MIN or not goes_on(data, end, run):
+            return run
+        return striped_in(data) or run
+
+    def _records(self, ledger_id: int, entry_id: int, location: int, size: int) -> bytes:
+        """Bytes of the log from the record at a location on: `size`, or that record."""
         log_id, offset = split(location)
         start = offset - entries.LENGTH_BYTES
         data = self._readable(log_id, start, size)
@@ -51,10 +68,7 @@ class EntryLogReader:
             raise Corrupted(f"entry {ledger_id}:{entry_id}: its length in log {log_id} is {length}")
         if entries.LENGTH_BYTES + length > len(data):
             data = self._readable(log_id, start, entries.LENGTH_BYTES + length)
-        run = entries.run_in(data)
-        if run is None or (run.ledger_id, run.first) != (ledger_id, entry_id):
-            raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
-        return run
+        return data
 
     def read_large(
         self, ledger_id: int, entry_id: int, location: int, count: int, size: int
@@ -215,6 +229,12 @@ class EntryLogReader:
         else:
             self._open.move_to_end(log_id)
         return log
+
+
+def _at_its_place(run: Run | None, ledger_id: int, entry_id: int, location: int) -> Run:
+    if run is None or (run.ledger_id, run.first) != (ledger_id, entry_id):
+        raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
+    return run
 
 
 class _OpenLog:

@@ -17,6 +17,7 @@ from typing import Final
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.server.entry_log.block_file import BlockFile
+from magnetar.bookie.server.log_directories import LogDirectories
 from magnetar.bookie.server.small_files import read_whole, size_of, write_whole
 from magnetar.core.ports.disk import Creation, Directory
 
@@ -33,6 +34,7 @@ class EntryLogWriter:
 
     def __init__(self, directory: Directory, size_max: int) -> None:
         self.directory = directory
+        self._spread = directory if isinstance(directory, LogDirectories) else None
         self.log_id = -1
         """The log that is being written, -1 if there is none."""
         self._size_max = size_max
@@ -79,6 +81,13 @@ class EntryLogWriter:
             self._file.append(run.apart)
         self._ledgers[run.ledger_id] = self._ledgers.get(run.ledger_id, 0) + size
         return location
+
+    def move_on(self) -> None:
+        """End the log being written if its disk is too full, and another directory's is not."""
+        if self._spread is None or self._file is None:
+            return
+        if self._spread.is_left(log_format.file_name(self.log_id)):
+            self.finish()
 
     def flush(self) -> None:
         """Make all appends readable, which does not make them durable."""

@@ -184,7 +184,7 @@ class Collector:
             unindexed = self._checkpointer.unindexed_from
             return [
                 i
-                for i in log_ids(self._storage.directories.ledgers)
+                for i in log_ids(self._storage.directories.logs)
                 if i != writing and (unindexed is None or i < unindexed)
             ]
 
@@ -234,7 +234,7 @@ class Collector:
         log.info("entry log %x is gone", log_id)
 
     def _unlink_blocking(self, log_id: int) -> None:
-        directory = self._storage.directories.ledgers
+        directory = self._storage.directories.logs
         self._storage.reader.forget(log_id)
         directory.remove(log_format.file_name(log_id))
         directory.sync()
@@ -261,6 +261,7 @@ class Collector:
         placed: list[Placed] = []
         looked_at = copied = 0
         try:
+            storage.entry_log.move_on()
             for location, run in runs:
                 for part in self._live_records(location, run):
                     placed.append((part, storage.entry_log.append(part)))

@@ -44,14 +44,31 @@ def test_the_mark_is_read_as_it_was_written_or_refused(place):
 def test_directories_on_other_disks_are_locked_too(tmp_path):
     disk = SystemDisk()
     journal, ledgers = str(tmp_path / "j"), str(tmp_path / "l")
-    with claim(disk, str(tmp_path / "a"), journal, ledgers) as directories:
+    with claim(disk, str(tmp_path / "a"), journal, [ledgers]) as directories:
         assert directories.journal.path == f"{journal}/current"
-        assert directories.names == (journal, ledgers)
+        assert directories.names == (journal, (ledgers,))
         with (
             pytest.raises(StorageFailed, match="j is in use"),
-            claim(disk, str(tmp_path / "b"), journal, str(tmp_path / "m")),
+            claim(disk, str(tmp_path / "b"), journal, [str(tmp_path / "m")]),
         ):
             pass
     same = str(tmp_path / "same")
-    with claim(disk, str(tmp_path / "c"), same, same):
+    with claim(disk, str(tmp_path / "c"), same, [same]):
+        pass
+
+
+def test_several_ledger_directories(place):
+    disk, path = place
+    others = [f"{path}/ledgers", f"{path}-b", f"{path}-c"]
+    with claim(disk, path, "", others) as directories:
+        assert directories.ledgers.path == f"{path}/ledgers/current"
+        found = [each.path for each in directories.all_ledgers]
+        assert found == [f"{one}/current" for one in others]
+        assert directories.names == ("journal", ("ledgers", f"{path}-b", f"{path}-c"))
+        with (
+            pytest.raises(StorageFailed, match="-b is in use"),
+            claim(disk, f"{path}-other", "", [f"{path}-b"]),
+        ):
+            pass
+    with pytest.raises(StorageFailed, match="named twice"), claim(disk, path, "", ["/b", "/b"]):
         pass

@@ -4,8 +4,9 @@ import pytest
 
 from magnetar.bookie.machine.disk import SystemDisk
 from magnetar.bookie.server import disk_usage
+from magnetar.bookie.server.log_directories import LogDirectories
 from magnetar.bookie.tests.real_disk import directory_at
-from magnetar.core.ports.disk import DiskUsage
+from magnetar.core.ports.disk import Creation, DiskUsage
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 
@@ -56,3 +57,48 @@ def test_readiness_does_not_flap_while_writes_find_no_room(disk):
     disk.usage_now = DiskUsage(0.5, 1_000_000 + disk_usage.ROOM_BYTES)
     assert watch.check()
     assert watch.writable, "at once, when there is room"
+
+
+@pytest.fixture
+def several(disk):
+    """Three directories with disks of their own, and the part of each that is used."""
+    used = {"/a": 0.5, "/b": 0.5, "/c": 0.5}
+
+    def usage(directory):
+        place = list(used).index(directory.path)
+        return DiskUsage(used[directory.path], 1000 - place, 1000, place)
+
+    disk.usage = usage
+    logs = LogDirectories([disk.directory(path) for path in used])
+    return used, logs, disk_usage.DiskWatch(disk, logs, 0.95, 0.90)
+
+
+def test_of_several_disks_the_full_ones_are_passed_over(several):
+    used, logs, watch = several
+    assert watch.usage == DiskUsage(0.5, 2997, 3000)
+    used["/a"] = 0.97
+    assert not watch.check(), "others have room"
+    assert logs.full == {0}
+    used["/b"] = used["/c"] = 0.99
+    assert watch.check()
+    assert not watch.writable
+    used["/b"] = 0.5
+    assert watch.check()
+    assert logs.full == {0, 2}
+
+
+def test_a_log_without_room_goes_on_elsewhere_and_an_index_without_room_does_not(several):
+    _, logs, watch = several
+    logs.open_for_writing("0.log", Creation.NEW).close()
+    logs.open_for_writing("1.log", Creation.NEW).close()
+    watch.ran_out_for("1.log")
+    assert logs.full == {1}
+    assert watch.writable
+    watch.ran_out()
+    assert not watch.writable, "the indexes are in the first directory only"
+
+
+def test_directories_that_share_a_disk_do_not_count_twice(disk):
+    disk.usage_now = DiskUsage(0.25, 750, 1000, 7)
+    logs = LogDirectories([disk.directory("/a"), disk.directory("/b")])
+    assert disk_usage.DiskWatch(disk, logs, 0.95, 0.90).usage == DiskUsage(0.25, 750, 1000)

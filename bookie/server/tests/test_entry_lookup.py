@@ -93,3 +93,34 @@ async def test_the_ids_of_a_ledger_are_gathered_from_everywhere(store):
     assert await lookup.entry_ids(1) == [0, 1, 2, 5, 6]
     assert await lookup.last_id(1) == 6
     assert await lookup.last_id(2) == -1
+
+
+@pytest.mark.parametrize("digest", [True, False])
+async def test_entries_with_gaps_between_their_ids_are_read_together(store, digest):
+    """A ledger that is striped over more bookies than have each of its entries."""
+    lookup, ids = store._bookie.lookup, [i for i in range(3000) if i % 3 != 1]
+    for entry_id in ids:
+        await add(store, run(entry_id, 1, digest=digest))
+    await on_the_disk(store)
+    for entry_id in ids:
+        found = lookup.entry_at_once(1, entry_id)
+        if found is None:
+            found = await lookup.entry(1, entry_id)
+        assert found == entries.entry_of(run(entry_id, 1, digest=digest), entry_id)
+    assert lookup.counters.from_disk <= 3
+    with pytest.raises(EntryNotFound):
+        await lookup.entry(1, 4)
+
+
+async def test_a_striped_neighbour_that_was_written_again_elsewhere_is_not_taken(store):
+    lookup = store._bookie.lookup
+    for entry_id in (0, 2, 4, 6):
+        await add(store, run(entry_id, 1, digest=False))
+    await store.checkpoint()
+    newer = entries.seal(1, 4, 3, 0, [b"newer"])
+    await add(store, newer)
+    await on_the_disk(store)
+    await lookup.entry(1, 0)
+    assert lookup.entry_at_once(1, 2) is not None
+    assert lookup.entry_at_once(1, 4) is None
+    assert await lookup.entry(1, 4) == entries.entry_of(newer, 4)

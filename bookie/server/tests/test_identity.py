@@ -4,11 +4,12 @@ import pytest
 
 from magnetar.bookie.format import cookie
 from magnetar.bookie.server import identity
+from magnetar.bookie.server.directories import make_directories
 from magnetar.bookie.server.small_files import read_whole, write_whole
-from magnetar.bookie.tests.real_disk import directories_at
+from magnetar.bookie.tests.real_disk import directories_at, directory_at
 from magnetar.core.kernel.errors import StorageFailed
 
-OURS = cookie.of_directories("embedded", "journal", "ledgers", "0b2c")
+OURS = cookie.of_directories("embedded", "journal", ["ledgers"], "0b2c")
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_a_new_directory_gets_the_cookie_in_both_places(directories):
 
 
 def test_another_bookies_directory_is_refused(directories):
-    identity.check(directories, cookie.of_directories("embedded", "journal", "ledgers", "other"))
+    identity.check(directories, cookie.of_directories("embedded", "journal", ["ledgers"], "other"))
     with pytest.raises(StorageFailed, match="belongs to another bookie"):
         identity.check(directories, OURS)
 
@@ -45,6 +46,28 @@ def test_half_of_the_cookies_lost_is_a_disk_that_is_missing(directories, place):
     getattr(directories, place).remove(cookie.VERSION_FILE)
     with pytest.raises(StorageFailed, match="lost its cookie"):
         identity.check(directories, OURS)
+
+
+@pytest.mark.parametrize("emptied", [0, 1, 2])
+def test_an_emptied_one_of_several_ledger_directories_is_named(tmp_path, emptied):
+    several = [directory_at(tmp_path / name) for name in "abc"]
+    directories = make_directories(directory_at(tmp_path), None, several)
+    ours = cookie.of_directories("embedded", *directories.names, "0b2c")
+    identity.check(directories, ours)
+    write_whole(directories.journal, "1.txn", b"x")
+    identity.check(directories, ours)
+    directories.all_ledgers[emptied].remove(cookie.VERSION_FILE)
+    with pytest.raises(StorageFailed, match=f"/{'abc'[emptied]}/current has lost its cookie"):
+        identity.check(directories, ours)
+
+
+def test_other_directories_than_before_are_refused(tmp_path):
+    several = [directory_at(tmp_path / name) for name in "ab"]
+    one = make_directories(directory_at(tmp_path), None, several[:1])
+    identity.check(one, cookie.of_directories("embedded", *one.names, "0b2c"))
+    two = make_directories(directory_at(tmp_path), None, several)
+    with pytest.raises(StorageFailed, match="with other directories"):
+        identity.check(two, cookie.of_directories("embedded", *two.names, "0b2c"))
 
 
 def test_a_first_start_that_was_cut_short_between_the_cookies_goes_on(directories):

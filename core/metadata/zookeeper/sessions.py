@@ -39,8 +39,6 @@ from magnetar.core.metadata.zookeeper.watches import Watches
 
 GOOD_PART: Final = 2 / 3
 BEATS: Final = 6
-CLOSE_SECONDS: Final = 2.0
-"""How long a stop waits for ZooKeeper's answer; without it, the session expires."""
 log = logging.getLogger(__name__)
 
 
@@ -195,11 +193,13 @@ class ZooKeeperSessions:
             lost()
         self._nursery.start_soon(_close, old)
 
-    async def close(self) -> None:
-        """End the last session; its leases are given up, and nobody is told."""
+    async def close(self, seconds: float) -> None:
+        """End the last session; its leases are given up, and nobody is told. ZooKeeper has so long
+        to answer.
+        """
         self.leases = {}
         self.current.end()
-        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+        with trio.move_on_after(seconds, shield=True):
             await _close(self.current)
 
 

@@ -129,14 +129,20 @@ class Slots:
             except AnswerLost:
                 await trio.sleep(PAUSE_SECONDS)
             except NoNodeError:
-                await self._make_parent()
+                await self._make(self._parent, b"")
             except NodeExistsError:
                 continue
             else:
                 return Slot(session, path)
 
-    async def _make_parent(self) -> None:
+    async def _make(self, path: str, value: bytes | None) -> None:
+        """Create a node, or what is missing on the way there: then it is tried again.
+
+        From below, for ZooKeeper refuses to create what exists where we may not write.
+        """
         try:
-            await self._sessions.current.create(self._parent, b"")
+            await self._sessions.current.create(path, value)
         except (AnswerLost, NodeExistsError):
             return
+        except NoNodeError:
+            await self._make(path.rpartition("/")[0], None)

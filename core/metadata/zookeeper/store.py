@@ -11,13 +11,14 @@ Each write happens once, however many answers are lost, and says so (`slots.py`)
 ends first, what is there is read back (`nodes.py`). A number whose answer was lost is left out.
 
 Writes are shielded from cancellation, as the port's callers are used to, for `answer_seconds` at
-most; then they raise `StorageFailed`, and whether they happened is not known.
+most; then they raise `StorageFailed`, and whether they happened is not known. When the block of the
+store itself is cancelled, they end after `LAST_SECONDS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 import trio
@@ -42,6 +43,10 @@ from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 TIMEOUT_SECONDS: Final = 10.0
 """Of a session; BookKeeper's `zkTimeout`."""
+LAST_SECONDS: Final = 0.25
+"""For answers, and for the good-bye, when this process has no time left to stop in order."""
+CLOSE_SECONDS: Final = 2.0
+"""How long a stop waits for ZooKeeper's good-bye; without it, the session expires."""
 VALUE_BYTES_MAX: Final = 1_000_000
 """ZooKeeper closes connections that send more than 1 MiB (`jute.maxbuffer`)."""
 SEQUENCE: Final = "ID-"
@@ -59,7 +64,9 @@ class ZooKeeperMetadata:
         self._address = address
         self._root = address.root
         self._answer_seconds = 3 * timeout_seconds
-        self._watches = Watches()
+        self._close_seconds = CLOSE_SECONDS
+        self._calls: set[trio.CancelScope] = set()
+        self._watches = Watches(names.encode(address.root))
         self._sessions = ZooKeeperSessions(address.servers, timeout_seconds, self._watches, nursery)
         self._slots = Slots(self._sessions, names.encode(address.root))
         self._nodes = Nodes(self._sessions, self._slots)
@@ -67,11 +74,11 @@ class ZooKeeperMetadata:
     # -- reading ------------------------------------------------------------------------------
 
     async def get(self, path: str) -> Versioned | None:
-        with self._limit(path, shield=False):
+        async with self._limit(path, shield=False):
             return await self._nodes.get(self._node(path))
 
     async def children(self, path: str) -> list[str]:
-        with self._limit(path, shield=False):
+        async with self._limit(path, shield=False):
             try:
                 found = await self._nodes.insist(ZooKeeperSession.names, self._node(path))
             except NoNodeError:
@@ -81,7 +88,7 @@ class ZooKeeperMetadata:
         return sorted(map(names.decode, found))
 
     async def sync(self) -> None:
-        with self._limit("/", shield=False):
+        async with self._limit("/", shield=False):
             await self._nodes.insist(ZooKeeperSession.commit)
 
     # -- writing ------------------------------------------------------------------------------
@@ -90,14 +97,14 @@ class ZooKeeperMetadata:
         if len(value) > VALUE_BYTES_MAX:
             raise Invalid(f"{path}: ZooKeeper takes {VALUE_BYTES_MAX} bytes, not {len(value)}")
         await trio.lowlevel.checkpoint_if_cancelled()
-        with self._limit(path, shield=True):
+        async with self._limit(path, shield=True):
             if expected == ABSENT:
                 return await self._nodes.create(self._node(path), value)
             return await self._nodes.overwrite(self._node(path), value, expected)
 
     async def delete(self, path: str, expected: int) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
-        with self._limit(path, shield=True):
+        async with self._limit(path, shield=True):
             await self._nodes.delete(self._node(path), expected, names.encode(self._root))
             self._sessions.leases.pop(path, None)
 
@@ -105,7 +112,7 @@ class ZooKeeperMetadata:
 
     async def lease(self, path: str, value: bytes, lost: Callable[[], None]) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
-        with self._limit(path, shield=True):
+        async with self._limit(path, shield=True):
             while True:
                 sent = trio.current_time()
                 try:
@@ -126,7 +133,7 @@ class ZooKeeperMetadata:
     async def next(self, path: str) -> int:
         node = f"{self._node(path)}/{SEQUENCE}"
         await trio.lowlevel.checkpoint_if_cancelled()
-        with self._limit(path, shield=True):
+        async with self._limit(path, shield=True):
             while True:
                 session = self._sessions.current
                 try:
@@ -175,16 +182,20 @@ class ZooKeeperMetadata:
     def _path(self, node: str) -> str:
         return names.decode(node).removeprefix(self._root) or "/"
 
-    @contextmanager
-    def _limit(self, path: str, *, shield: bool) -> Iterator[None]:
+    @asynccontextmanager
+    async def _limit(self, path: str, *, shield: bool) -> AsyncIterator[None]:
         """The time for one call; and no error of kazoo's leaves it."""
         deadline = trio.current_time() + self._answer_seconds
         with trio.CancelScope(deadline=deadline, shield=shield) as scope:
+            self._calls.add(scope)
             try:
                 yield
             except ZookeeperError as error:
                 raise StorageFailed(f"{path}: ZooKeeper says {error!r}") from error
+            finally:
+                self._calls.remove(scope)
             return
+        await trio.lowlevel.checkpoint_if_cancelled()
         assert scope.cancelled_caught
         raise StorageFailed(
             f"{path}: ZooKeeper at {self._address.servers} has not answered for "
@@ -193,27 +204,34 @@ class ZooKeeperMetadata:
 
     async def run(self) -> None:
         """Keep the leases, and end dead sessions, for as long as the store is open."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._sessions.keep)
-            nursery.start_soon(self._sessions.guard)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._sessions.keep)
+                nursery.start_soon(self._sessions.guard)
+        finally:
+            self._hurry()
+
+    def _hurry(self) -> None:
+        """Those who use this store are cancelled: what is shielded must not keep them for long."""
+        self._answer_seconds = self._close_seconds = LAST_SECONDS
+        for call in self._calls:
+            call.deadline = min(call.deadline, trio.current_time() + LAST_SECONDS)
 
     def statistics(self) -> ZooKeeperStatistics:
         return self._sessions.statistics()
 
     async def connected(self) -> None:
-        """Wait for the first connection, and create the root of all paths."""
+        """Wait for the first connection."""
         with trio.move_on_after(self._answer_seconds) as scope:
             await self._sessions.wait_connected()
         if scope.cancelled_caught:
             raise StorageFailed(
                 f"no ZooKeeper answers at {self._address.servers} within {self._answer_seconds:g} s"
             )
-        with self._limit("/", shield=False):
-            await self._nodes.make_parents(f"{names.encode(self._root)}/")
 
     async def close(self) -> None:
         """End the session; what it leased is free at once."""
-        await self._sessions.close()
+        await self._sessions.close(self._close_seconds)
 
 
 @asynccontextmanager

@@ -3,6 +3,8 @@
 ZooKeeper reports changes to a connection as long as it lasts. After a broken one nobody knows what
 has changed meanwhile, so that each watcher is told of its whole prefix then (`missed`): the port
 lets reports be joined, and leaves none out.
+
+The root of all paths is no value: nobody is told when the first write creates its node.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ Changed = Callable[[str], None]
 class Watches:
     """See the module's docstring."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: str = "") -> None:
+        self._root = root
         self._watches: list[tuple[str, Changed]] = []
 
     def prefixes(self) -> Iterable[str]:
@@ -35,6 +38,8 @@ class Watches:
 
     def heard(self, path: str) -> None:
         """Something has happened to this path."""
+        if path == self._root:
+            return
         for watch in list(self._watches):
             prefix, changed = watch
             if watch in self._watches and is_below(path, prefix):

@@ -60,3 +60,20 @@ def test_sizes_are_lost_by_themselves():
     assert len(image.file(number).data) == 10
     image.lose(lambda count: 0)
     assert len(image.file(number).data) == 100
+
+
+def test_one_disk_of_several_loses_power_alone():
+    image = DiskImage()
+    files = {}
+    for path in ("a", "b"):
+        directory = image.make_directory(ROOT, path)
+        files[path] = image.create(image.make_directory(directory, "current"), "x")
+        image.write(files[path], 0, b"bytes", False)
+    gone = image.create(image.find(ROOT, "a"), "gone")
+    image.lose(lambda count: 0, "/a")
+    assert image.file(files["a"]).data == b""
+    assert image.directory(image.find(image.find(ROOT, "a"), "current")).names == {}
+    assert image.file(files["b"]).data == b"bytes"
+    assert image.find(image.find(image.find(ROOT, "b"), "current"), "x") == files["b"]
+    assert image.file(gone).data == b""
+    image.lose(lambda count: 0, "/nowhere")

@@ -71,6 +71,7 @@ def test_too_big(play):
     assert play("publish.too_big") == {"error": "InvalidMessageException", "left": []}
 
 
+@pytest.mark.standalone
 def test_largest_message(play):
     assert play("publish.largest") is True
 

@@ -47,6 +47,7 @@ def test_chunks(client, topic, keys):
     assert consumer.receive(RECEIVE_MS).data() == body
 
 
+@pytest.mark.standalone
 def test_the_server_sees_none_of_it(client, topic, keys, magnetar):
     secret = b"a secret of some length that nobody else may ever read"
     producer = client.create_producer(

@@ -115,6 +115,7 @@ def test_too_big_without_chunks(client, topic):
     producer.send(b"still there")
 
 
+@pytest.mark.standalone
 def test_largest_message(client, topic):
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic, batching_enabled=False)

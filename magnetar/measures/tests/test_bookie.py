@@ -30,4 +30,6 @@ async def test_the_status_and_each_name_once(tmp_path, registered, read_only, st
     assert len(set(names)) == len(names)
     samples = {sample for family in found for sample in family.samples}
     assert f"bookie_SERVER_STATUS {status}" in samples
+    assert 'bookkeeper_server_ADD_ENTRY_REQUEST_count{success="true"} 0' in samples
+    assert "bookie_write_cache_misses 0" in samples
     assert "bookie_MAJOR_COMPACTION_TOTAL 0" in samples

@@ -51,3 +51,11 @@ def test_who_may_connect(address: str, level: str, caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.INFO):
         say_who_may_connect({"pulsar": address})
     assert caplog.records[-1].levelname == level
+
+
+def test_a_process_without_listeners_says_nothing_of_clients(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO):
+        say_who_may_connect({})
+    assert not caplog.records

@@ -27,7 +27,13 @@ async def list_bookies(request: AdminRequest) -> object:
         raise Invalid(f"type is rw or ro, not {kind[:40]!r}")
     found = await (cluster.read_only_bookies() if kind == "ro" else cluster.bookies())
     named = request.flag("print_hostnames")
-    return {bookie: host if named else None for bookie, host in found.items()}
+    return {bookie: _host(address) if named else None for bookie, address in found.items()}
+
+
+def _host(address: str) -> str:
+    """The host of an address, as Apache's bookie names it; what is no address as it is."""
+    host, colon, _ = address.rpartition(":")
+    return host if colon else address
 
 
 async def cluster_info(request: AdminRequest) -> object:

@@ -139,6 +139,9 @@ async def gc_details(request: AdminRequest) -> object:
             "forceCompacting": found.running,
             **_compaction("Major", found.major),
             **_compaction("Minor", found.minor),
+            # of the index, which compacts itself here
+            "lastEntryLocationCompactionTime": 0,
+            "entryLocationCompactionCounter": 0,
         }
     ]
 

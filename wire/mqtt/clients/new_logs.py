@@ -21,6 +21,7 @@ import trio
 from msgspec.structs import replace
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.mqtt import topics
@@ -96,16 +97,29 @@ class NewLogs:
         prefix = f"/managed-ledgers/{self._logs.rules.namespace}/persistent"
 
         def changed(path: str) -> None:
+            if not self._logs.rules.has_each:
+                return
             name = path.removeprefix(f"{prefix}/")
-            if self._logs.rules.has_each and name != path and "/" not in name:
-                ledger = f"{self._logs.rules.namespace}/persistent/{name}"
-                self._notice(TopicName.of_managed_ledger(ledger), broker)
+            if path == prefix:  # anything below may have changed: the port joins reports
+                broker.spawn(self._notice_all, prefix, broker)
+            elif name != path and "/" not in name:
+                self._notice(name, broker)
 
         broker.metadata.watch(prefix, changed)
 
-    def _notice(self, name: TopicName, broker: Broker) -> None:
+    async def _notice_all(self, prefix: str, broker: Broker) -> None:
+        try:
+            found = await broker.metadata.children(prefix)
+        except BrokerError as error:
+            log.warning("new topics are not read by MQTT's subscribers yet: %s", error)
+            return
+        async for name in Cooperative(found):
+            self._notice(name, broker)
+
+    def _notice(self, ledger: str, broker: Broker) -> None:
         """Have subscriptions read a topic that is not open yet, if there are some."""
         rules = self._logs.rules
+        name = TopicName.of_managed_ledger(f"{rules.namespace}/persistent/{ledger}")
         if self._logs.find(name.full) is not None or not rules.is_single(name.base):
             return
         topic = mqtt_topic(name.base, rules.namespace)

@@ -181,13 +181,18 @@ async def test_bytes_that_make_no_sense_end_it():
 
 
 async def test_a_bookie_that_is_silent_is_given_up():
-    async with scene(answer_seconds=0.2) as one:
-        add = one.add(0, b"a")
+    async with scene(answer_seconds=0.5) as one:
+        first = one.ask(Read(1, 0))
         peer = await one.peer()
+        await peer.frame()
+        head = version2.header(version2.READ)
+        await peer.say(version2.pack_response(head, ReadEntry(Status.NO_ENTRY, 1, 0)))
+        await first.result()
         begin = trio.current_time()
+        add = one.add(0, b"a")
         with pytest.raises(StorageFailed, match="has not answered in time"):
             await add.result()
-        assert trio.current_time() - begin >= 0.1
+        assert trio.current_time() - begin >= 0.4
         await peer.frame()
         with pytest.raises(EOFError):
             await peer.frame()
@@ -259,3 +264,21 @@ async def test_what_the_system_does_not_take_at_once_is_sent_later():
             await peer.say(version2.pack_response(head, Added(Status.OK, 1, i)))
         for add in adds:
             assert await add.result() is Status.OK
+
+
+async def test_faults_of_a_bookie_are_counted():
+    """Errors of its own and silence are, a denial is none."""
+    async with scene(answer_seconds=0.2, error_threshold=4) as one:
+        asked = [one.ask(Read(1, i)) for i in range(4)]
+        peer = await one.peer()
+        for i, status in enumerate((Status.NO_ENTRY, Status.IO_ERROR, Status.IO_ERROR)):
+            assert isinstance(await peer.hear(), tuple)
+            head = version2.header(version2.READ)
+            await peer.say(version2.pack_response(head, ReadEntry(status, 1, i)))
+            await asked[i].result()
+        assert not one.connections.is_in_quarantine("b:1")
+        with pytest.raises(StorageFailed):
+            await asked[3].result()
+        with pytest.raises(StorageFailed):
+            await one.ask(Read(1, 9)).result()
+        assert one.connections.is_in_quarantine("b:1")

@@ -5,7 +5,9 @@ import pytest
 from magnetar.bookie.client.quorum.tests.test_recovery import KINDS, made, put
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
-from magnetar.core.kernel.errors import Corrupted, StorageFailed
+from magnetar.bookie.rpc import version2
+from magnetar.bookie.rpc.messages import BatchRead
+from magnetar.core.kernel.errors import Corrupted, StorageFailed, WireError
 from magnetar.core.ports.tests.contract_ledger_store import append
 
 
@@ -95,3 +97,30 @@ async def test_one_bookie_after_the_other_is_killed(cluster):
             assert found == payloads
             await bookie.kill()
         assert (await writer.read(0, 0, 1)) == payloads[:1]
+
+
+async def test_bookies_that_know_no_batches_are_asked_for_single_entries(cluster, monkeypatch):
+    """Those before 4.17 end the connection, which must not be that of the adds."""
+    parse, batches = version2.parse_request, []
+
+    def parse_as_before(frame):
+        header, request = parse(frame)
+        if isinstance(request, BatchRead):
+            batches.append(request)
+            raise WireError("an unknown operation")
+        return header, request
+
+    monkeypatch.setattr(version2, "parse_request", parse_as_before)
+    async with cluster.client() as store:
+        writer = await store.create({})
+        expected = [b"%d" % i for i in range(50)]
+        await append(writer, *expected)
+        for _ in range(3):
+            assert await writer.read(0, 49, 1 << 20) == expected
+        assert len(batches) == 3, "one of each bookie, and no more"
+        await append(writer, b"next")
+        assert len((await cluster.ledgers.read(writer.ledger_id)).segment) == 1
+        connections = store._services.connections
+        for bookie in cluster.bookies:
+            assert connections.refuses_batches(bookie.bookie_id)
+            assert connections.failed_at(bookie.bookie_id) is None

@@ -9,7 +9,7 @@ from magnetar.bookie.format.entries import DigestHeader
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.rpc.messages import Add, Added, Status
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.ports.tests.contract_ledger_store import append
 
 KEY = digests.master_key(b"")
@@ -79,6 +79,19 @@ async def test_the_length_is_that_of_the_last_confirmed_if_there_is_no_more(clus
         assert (info.last_entry_id, info.length) == (1, 5)
 
 
+async def test_a_last_entry_that_nobody_can_read_keeps_no_ledger_open(cluster):
+    """It was confirmed, so the ledger ends there; its length is what a later entry tells."""
+    async with cluster.client() as store:
+        await made(cluster, 7)
+        for bookie in cluster.bookies[:2]:
+            await put(store, bookie, 7, 3, b"", 1)
+        reader = await store.open(7, recover=True)
+        info = await store.info(7)
+        assert (info.closed, info.last_entry_id, info.length) == (True, 1, 400)
+        with pytest.raises(Corrupted, match="confirmed and is lost"):
+            await reader.read(1, 1, 100)
+
+
 async def test_one_bookie_that_is_gone_does_not_stop_it_and_two_do(cluster):
     async with cluster.client() as store:
         first, second = await store.create({}), await store.create({})
@@ -138,7 +151,8 @@ async def test_an_open_ledger_is_read_up_to_what_its_entries_tell(cluster):
         assert reader.last_confirmed == 1, "what the last entry tells"
         assert await reader.read(0, 5, 100) == [b"0", b"1"]
         await append(writer, b"3")
-        assert await ask_for_end(other._services, writer.view, fence=False) == 2
+        end = await ask_for_end(other._services, writer.view, fence=False)
+        assert end.last_confirmed == 2
 
 
 async def test_many_entries_that_nobody_has_confirmed(cluster):

@@ -6,6 +6,8 @@ import trio.testing
 
 from magnetar.bookie.client.quorum.writer import PAYLOAD_BYTES_MAX
 from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.rpc.messages import LAST_ENTRY, Read, Status
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Fenced, Invalid, Overloaded
 from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
 
@@ -108,3 +110,72 @@ async def test_a_group_is_sent_at_its_end(cluster):
         assert outcome.results == []
         store.flush_group()
         assert await outcome.wait() == [None]
+
+
+async def test_what_was_read_before_a_segment_was_made_does_not_undo_it(cluster):
+    await cluster.start()
+    async with cluster.client() as store:
+        writer = await store.create({})
+        await append(writer, b"0")
+        stale = await cluster.ledgers.read(writer.ledger_id)
+        await cluster.bookie(writer.view.last_segment[1][0]).kill()
+        await append(writer, b"1")
+        await cluster.changed(writer.ledger_id)
+        await append(writer, b"2")
+        segment = writer.view.last_segment
+
+        class Stale:
+            async def read(self, ledger_id):
+                return stale
+
+        ledgers, writer._ledgers = writer._ledgers, Stale()
+        assert not await writer._refresh()
+        assert writer.view.last_segment == segment
+        writer._ledgers = ledgers
+        await writer.close()
+
+
+async def heard(store, cluster, ledger_id, previous):
+    """What each bookie knows to be confirmed once that is more than before: long polls."""
+    found = []
+    for bookie in cluster.bookies:
+        completion = Completion()
+        poll = Read(ledger_id, LAST_ENTRY, previous_lac=previous, timeout_ms=20_000, piggyback=True)
+        store._services.connections.to(bookie.bookie_id, 3).ask(poll, completion.done, 20)
+        found.append((await completion.result()).lac)
+    return found
+
+
+async def test_the_last_entry_of_an_idle_ledger_is_told(cluster):
+    async with cluster.client(explicit_lac_seconds=0.01) as store:
+        writer = await store.create({})
+        for previous in (-1, 1):
+            last = await append(writer, b"one", b"two") + 1
+            found = await heard(store, cluster, writer.ledger_id, previous)
+            assert found == [last] * 3
+
+
+async def test_a_lac_that_bookies_did_not_take_is_told_again(cluster, monkeypatch):
+    async with cluster.client() as store:
+        writer = await store.create({})
+        await append(writer, b"0")
+        key, writer.view.master_key = writer.view.master_key, b"w" * 20
+        answers, taken = trio.open_memory_channel(3)
+        told = writer._lac_told
+
+        def noted(lac, response):
+            told(lac, response)
+            answers.send_nowait(response)
+
+        monkeypatch.setattr(writer, "_lac_told", noted)
+        writer.tell_lac()
+        for _ in range(3):
+            assert (await taken.receive()).status is Status.UNAUTHORIZED
+        writer.view.master_key = key
+        writer.tell_lac()
+        assert await heard(store, cluster, writer.ledger_id, -1) == [0] * 3
+        for _ in range(3):
+            assert (await taken.receive()).status is Status.OK
+        writer.tell_lac()
+        await append(writer, b"1")
+        assert taken.statistics().current_buffer_used == 0, "they know it"

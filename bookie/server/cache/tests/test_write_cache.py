@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from magnetar.bookie.format.entries import seal
 from magnetar.bookie.server.cache.write_cache import Half, WriteCache
@@ -65,3 +66,33 @@ def test_entries_written_again_are_found_too(spans):
     assert half.last(1) == max(held)
     firsts = [item.first for item in half.runs[1]]
     assert firsts == sorted(firsts)
+
+
+class Looked(Struct, frozen=True):
+    """As much of a run of one entry as a half knows; counts how often it is asked where it is."""
+
+    first: int
+    ledger_id: int = 1
+    memory_bytes: int = 100
+    count: int = 1
+
+    @property
+    def last(self):
+        looks.append(self)
+        return self.first
+
+
+looks = []
+
+
+def test_what_a_recovery_writes_again_makes_no_search_long():
+    """A ledger that is striped over bookies has runs of one entry, and gaps between them."""
+    half = Half()
+    for first in range(0, 10_000, 2):
+        half.put(Looked(first))
+    half.put(Looked(0))
+    looks.clear()
+    assert half.find(1, 5_001) is None
+    assert half.find(1, 5_000).first == 5_000
+    assert half.last(1) == 9_998
+    assert len(looks) < 10

@@ -68,6 +68,8 @@ async def test_garbage_is_collected_on_demand() -> None:
             "minorCompacting": True,
             "lastMajorCompactionTime": 80,
             "lastMinorCompactionTime": 70,
+            "lastEntryLocationCompactionTime": 0,
+            "entryLocationCompactionCounter": 0,
             "majorCompactionCounter": 8,
             "minorCompactionCounter": 7,
         }

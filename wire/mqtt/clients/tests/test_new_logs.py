@@ -113,6 +113,23 @@ async def test_a_topic_that_pulsars_clients_create_is_read_too() -> None:
         assert not any(map(stage.services.logs.find, unread))
 
 
+async def test_a_topic_whose_creation_nobody_told_of_is_read_too() -> None:
+    """A store over a network may say that anything has changed, after a broken connection."""
+    stores = Stores()
+    async with serving(stores, rules=(MappingRule("#", "{each}"),)) as stage:
+        reader = await stage.subscribed("r", ("t/+", 1))
+        watches, stores.metadata._watches = stores.metadata._watches, []
+        for local in ("t%2F1", "u%2F1"):
+            topic = (await stage.broker.topic(TopicName.parse(f"public/default/{local}"))).stored
+            assert topic is not None
+            await stored(topic.ledger, entry(b"x"))
+        assert await reader.receive() == []
+        stores.metadata._watches = watches
+        stores.metadata._tell("/managed-ledgers/public/default/persistent")
+        (found,) = await reader.receive()
+        assert (found.topic, found.payload) == ("t/1", b"x")
+
+
 async def test_a_session_with_qos_0_holds_nothing(stage: Stage) -> None:
     await begin(stage)
     await (await stage.subscribed("s", ("t/#", 0), clean=False)).leaves()

@@ -1,5 +1,6 @@
 package magnetar.interop.bookkeeper;
 
+import io.netty.buffer.Unpooled;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -18,6 +19,8 @@ import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.client.LedgerEntry;
 import org.apache.bookkeeper.client.LedgerHandle;
 import org.apache.bookkeeper.client.api.LastConfirmedAndEntry;
+import org.apache.bookkeeper.client.api.LedgerEntries;
+import org.apache.bookkeeper.client.api.WriteAdvHandle;
 import org.apache.bookkeeper.client.api.WriteFlag;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.net.BookieId;
@@ -25,17 +28,19 @@ import org.apache.bookkeeper.util.AvailabilityOfEntriesOfLedger;
 
 /** Ledgers as users of BookKeeper write, read, recover and tail them. */
 final class Ledgers {
-    static final Map<String, Stage.Family<Scene>> FAMILIES = Map.of(
-            "ledgers.write", Ledgers::write,
-            "ledgers.append", Ledgers::append,
-            "ledgers.close", Ledgers::close,
-            "ledgers.delete", Ledgers::delete,
-            "ledgers.read", Ledgers::read,
-            "ledgers.batch", Ledgers::batch,
-            "ledgers.tail", Ledgers::tail,
-            "ledgers.explicit", Ledgers::explicit,
-            "ledgers.force", Ledgers::force,
-            "ledgers.list", Ledgers::list);
+    static final Map<String, Stage.Family<Scene>> FAMILIES = Map.ofEntries(
+            Map.entry("ledgers.write", Ledgers::write),
+            Map.entry("ledgers.append", Ledgers::append),
+            Map.entry("ledgers.advanced", Ledgers::advanced),
+            Map.entry("ledgers.close", Ledgers::close),
+            Map.entry("ledgers.delete", Ledgers::delete),
+            Map.entry("ledgers.read", Ledgers::read),
+            Map.entry("ledgers.batch", Ledgers::batch),
+            Map.entry("ledgers.tail", Ledgers::tail),
+            Map.entry("ledgers.explicit", Ledgers::explicit),
+            Map.entry("ledgers.force", Ledgers::force),
+            Map.entry("ledgers.list", Ledgers::list),
+            Map.entry("ledgers.unconfirmed", Ledgers::unconfirmed));
 
     private static final Map<Long, LedgerHandle> WRITERS = new ConcurrentHashMap<>();
 
@@ -66,6 +71,27 @@ final class Ledgers {
             added.add(writer.appendAsync(payload(i, scene.number("size", 0))));
         }
         CompletableFuture.allOf(added.toArray(new CompletableFuture[0])).get(60, TimeUnit.SECONDS);
+    }
+
+    /** A ledger whose entries' ids the caller chooses, backwards here; an id that was used is refused. */
+    private static Object advanced(Scene scene) throws Exception {
+        int count = scene.number("count", 10);
+        try (WriteAdvHandle writer = scene.client().newCreateLedgerOp().withEnsembleSize(3).withWriteQuorumSize(3)
+                .withAckQuorumSize(2).withPassword(scene.password()).makeAdv()
+                .withLedgerId(Long.parseLong(scene.text("id", "0"))).execute().get(30, TimeUnit.SECONDS)) {
+            List<CompletableFuture<?>> added = new ArrayList<>();
+            for (int i = count - 1; i >= 0; i--) {
+                added.add(writer.writeAsync(i, Unpooled.wrappedBuffer(payload(i, 0))));
+            }
+            CompletableFuture.allOf(added.toArray(new CompletableFuture[0])).get(60, TimeUnit.SECONDS);
+            String refused = null;
+            try {
+                writer.write(0, payload(0, 0));
+            } catch (BKException error) {
+                refused = error.getClass().getSimpleName();
+            }
+            return Dialogue.map("last", writer.getLastAddConfirmed(), "refused", refused);
+        }
     }
 
     private static byte[] payload(int number, int size) {
@@ -164,6 +190,18 @@ final class Ledgers {
             long before = writer.getLastAddConfirmed();
             writer.force().get(30, TimeUnit.SECONDS);
             return new long[] {before, writer.getLastAddConfirmed()};
+        }
+    }
+
+    /** Entries that a reader asks for by itself, beyond what it knows to be confirmed. */
+    private static Object unconfirmed(Scene scene) throws Exception {
+        try (LedgerHandle reader = open(scene); LedgerEntries found = reader
+                .readUnconfirmed(0, scene.number("last", 0))) {
+            List<String> seen = new ArrayList<>();
+            for (org.apache.bookkeeper.client.api.LedgerEntry entry : found) {
+                seen.add(new String(entry.getEntryBytes(), StandardCharsets.UTF_8));
+            }
+            return Dialogue.map("entries", seen, "last", reader.getLastAddConfirmed());
         }
     }
 

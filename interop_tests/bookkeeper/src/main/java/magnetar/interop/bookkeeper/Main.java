@@ -13,6 +13,7 @@ public final class Main {
         Map<String, Stage.Family<Scene>> families = new HashMap<>();
         families.putAll(Cluster.FAMILIES);
         families.putAll(Ledgers.FAMILIES);
+        families.putAll(Recovery.FAMILIES);
         new Stage<>(Scene::new, families).run();
         System.exit(0);
     }

@@ -56,8 +56,18 @@ final class Transactions {
             heir.beginTransaction();
             get(heir.send(new ProducerRecord<>(scene.topic, bytes("heir"))));
             heir.commitTransaction();
-            return List.of(error, values(scene.everything(scene.topic, 0, "isolation.level", "read_committed")));
+            return List.of(error, committed(scene));
         }
+    }
+
+    /** What is committed, once something is: a commit is answered before its markers are written. */
+    private static List<String> committed(Scene scene) throws Exception {
+        long deadline = System.nanoTime() + DEADLINE.toNanos();
+        List<String> seen = List.of();
+        while (seen.isEmpty() && System.nanoTime() < deadline) {
+            seen = values(scene.everything(scene.topic, 0, "isolation.level", "read_committed"));
+        }
+        return seen;
     }
 
     /** A group's offsets after a commit, and after an abort. */

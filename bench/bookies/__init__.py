@@ -1,0 +1,1 @@
+"""Bookies and gateways to be measured, and loads for them."""

@@ -1,0 +1,1 @@
+"""Finds ledgers that lack replicas, and restores them: Apache's AutoRecovery."""

@@ -1,0 +1,134 @@
+"""`magnetar bookie sanity` and `gc`: a test of one bookie, and a request to it."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from magnetar.cli.cluster_metadata import in_cluster, uri_option
+from magnetar.cli.printing import json_option, print_json, progress
+from magnetar.operator_error import OperatorError
+
+if TYPE_CHECKING:
+    from magnetar.bookie.cluster.cluster import BookKeeperCluster
+    from magnetar.core.kernel.errors import BrokerError
+    from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
+
+HTTP_SECONDS = 10
+GARBAGE = "/api/v1/bookie/gc"
+OK = 200
+
+
+def _sanity(bookie_id: str, metadata_uri: str, entries: int, as_json: bool) -> None:
+    import random  # noqa: TID251  # this composes the ledger client
+
+    from magnetar.bookie.client.quorum.sanity import ledgers_of_one, write_and_read
+    from magnetar.bookie.client.quorum.settings import QuorumSettings
+    from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_client
+    from magnetar.bookie.cluster.ledger_id_generator import LedgerIdGenerator
+    from magnetar.bookie.machine.network import SystemNetwork
+    from magnetar.core.kernel.clock import SystemClock
+    from magnetar.core.kernel.errors import BrokerError
+
+    async def test(
+        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
+    ) -> "BrokerError | None":
+        machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
+        async with open_cluster_client(store, cluster, machine, QuorumSettings()) as client:
+            ids = LedgerIdGenerator(store, cluster)
+            ledgers = ledgers_of_one(client, ids, machine, bookie_id)
+            with progress(entries, "writing", output=False) as bar:
+                try:
+                    await write_and_read(ledgers, entries, bar.update)
+                except BrokerError as error:  # by itself, and not in a group
+                    return error
+        return None
+
+    if (error := in_cluster(metadata_uri, test)) is not None:
+        raise OperatorError(f"the bookie {bookie_id} is not well: {error}")
+    if as_json:
+        print_json({"bookie": bookie_id, "entries": entries})
+    else:
+        click.echo(f"the bookie {bookie_id} has stored and returned {entries} entries")
+
+
+def _collect(bookie_id: str, metadata_uri: str, minor: bool, major: bool, as_json: bool) -> None:
+    # Not `urllib`, which would ask a proxy of the environment for it.
+    from http.client import HTTPConnection, HTTPException
+
+    where = _http_address(bookie_id, metadata_uri)
+    asked = {
+        name: True for name, chosen in (("forceMinor", minor), ("forceMajor", major)) if chosen
+    }
+    connection = HTTPConnection(where, timeout=HTTP_SECONDS)
+    try:
+        connection.request("PUT", GARBAGE, json.dumps(asked))
+        status = connection.getresponse().status
+    except (OSError, HTTPException) as error:
+        raise OperatorError(f"the bookie {bookie_id}, at {where}: {error}") from error
+    finally:
+        connection.close()
+    if status != OK:
+        raise OperatorError(
+            f"the bookie {bookie_id}, at {where}, answers with HTTP status {status}"
+        )
+    if as_json:
+        print_json({"bookie": bookie_id, "http": where})
+    else:
+        click.echo(f"the bookie {bookie_id} collects garbage")
+
+
+def _http_address(bookie_id: str, metadata_uri: str) -> str:
+    """As the bookie publishes it in the metadata."""
+
+    async def find(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> str:
+        from magnetar.bookie.format import service_info
+        from magnetar.bookie.format.service_info import READ_ONLY
+        from magnetar.core.kernel.errors import NotFound
+
+        for steps in (("available",), ("available", READ_ONLY)):
+            found = await store.get(cluster.path(*steps, bookie_id))
+            if found is None:
+                continue
+            for one in service_info.decode(bookie_id, found.value).endpoints:
+                if one.protocol == service_info.HTTP:
+                    host = f"[{one.host}]" if ":" in one.host else one.host
+                    return f"{host}:{one.port}"
+            raise NotFound(f"the bookie {bookie_id} has no HTTP: it runs without --http-port")
+        raise NotFound(f"no bookie {bookie_id} is running")
+
+    return in_cluster(metadata_uri, find)
+
+
+def commands() -> list[click.Command]:
+    def one() -> click.Argument:
+        return click.Argument(["bookie_id"], metavar="BOOKIE")
+
+    return [
+        click.Command(
+            "sanity",
+            callback=_sanity,
+            params=[
+                one(),
+                uri_option(),
+                click.Option(["--entries"], type=click.IntRange(min=1), default=10,
+                             show_default=True, metavar="N", help="How many are written."),
+                json_option(),
+            ],
+            help="Test one bookie: write a ledger that is on it alone, close it, read it, and "
+            "delete it.",
+        ),
+        click.Command(
+            "gc",
+            callback=_collect,
+            params=[
+                one(),
+                uri_option(),
+                click.Option(["--minor"], is_flag=True, help="With no compaction but a minor one."),
+                click.Option(["--major"], is_flag=True, help="With no compaction but a major one."),
+                json_option(),
+            ],
+            help="Have a running bookie collect garbage now, with both compactions, through its "
+            "HTTP.",
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,301 @@
+"""`magnetar bookie decommission`, `recover`, `autorecovery`, `who-is-auditor`, `trigger-audit`,
+`lost-bookie-recovery-delay`: what Apache's shell has by such names, in the same metadata.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from magnetar.cli.bookie_cluster import forget
+from magnetar.cli.cluster_metadata import in_cluster, uri_option
+from magnetar.cli.printing import FOUND_DAMAGE, json_option, print_json, progress, sentences
+from magnetar.operator_error import OperatorError
+
+if TYPE_CHECKING:
+    from magnetar.bookie.client.quorum.store import ClusterClient
+    from magnetar.bookie.cluster.cluster import BookKeeperCluster
+    from magnetar.bookie.cluster.under_replication import UnderReplication
+    from magnetar.bookie.replication.bookie_recovery import PlannedFragment
+    from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
+    from magnetar.core.ports.bookie_administration import ReplicationDetails
+
+NAME = "magnetar-cli:0"
+"""In the locks of ledgers that a command repairs."""
+
+
+class Tools(NamedTuple):
+    """What a command repairs ledgers with."""
+
+    client: "ClusterClient"
+    marks: "UnderReplication"
+
+
+@asynccontextmanager
+async def _tools(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> AsyncIterator[Tools]:
+    import random  # noqa: TID251  # this composes the ledger client
+
+    from magnetar.bookie.client.quorum.settings import QuorumSettings
+    from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_client
+    from magnetar.bookie.cluster.under_replication import UnderReplication
+    from magnetar.bookie.machine.network import SystemNetwork
+    from magnetar.core.kernel.clock import SystemClock
+    from magnetar.core.kernel.errors import BrokerError
+
+    marks = UnderReplication(store, cluster)
+    await marks.prepare()
+    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
+    failure: BrokerError | None = None
+    async with open_cluster_client(store, cluster, machine, QuorumSettings()) as client:
+        try:
+            yield Tools(client, marks)
+        except BrokerError as error:  # by itself, and not in a group
+            failure = error
+    if failure is not None:
+        raise failure
+
+
+def _decommission(bookie_id: str, metadata_uri: str, as_json: bool) -> None:
+    from magnetar.bookie.replication.audits import Audits
+    from magnetar.bookie.replication.decommission import Decommission
+    from magnetar.bookie.replication.settings import RecoverySettings
+    from magnetar.bookie.replication.statistics import ReplicationCounters
+    from magnetar.core.kernel.clock import SystemClock
+
+    async def wait(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> int:
+        at_once = RecoverySettings().ledgers_at_once
+        async with _tools(store, cluster) as (client, marks):
+            audits = Audits(client, marks, SystemClock(), ReplicationCounters(), at_once)
+            with progress(1, "ledgers that are replicated", output=False) as bar:
+
+                def left(count: int) -> None:
+                    bar.length = max(bar.length or 1, count)
+                    bar.update(bar.length - count - bar.pos)
+
+                return await Decommission(client, marks, audits).run(bookie_id, left)
+
+    found = in_cluster(metadata_uri, wait)
+    with sentences():
+        forget(metadata_uri, bookie_id)
+    if as_json:
+        print_json({"bookie": bookie_id, "ledgers": found})
+    else:
+        click.echo(f"no ledger needs the bookie {bookie_id} any more; {found} did")
+
+
+def _recover(
+    bookies: tuple[str, ...],
+    metadata_uri: str,
+    ledger: int | None,
+    dry_run: bool,
+    skip_open: bool,
+    as_json: bool,
+) -> None:
+    """Each fragment, or ledger, is a line; what could not be repaired is named."""
+    import random  # noqa: TID251  # this composes the ledger client
+
+    from magnetar.bookie.replication.bookie_recovery import BookieRecovery
+    from magnetar.bookie.replication.ledger_repair import LedgerRepair
+    from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
+    from magnetar.bookie.replication.settings import RecoverySettings
+    from magnetar.bookie.replication.statistics import ReplicationCounters
+    from magnetar.core.kernel.errors import BrokerError
+
+    async def recover(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> int:
+        failures = 0
+        async with _tools(store, cluster) as (client, marks):
+            repair = LedgerRepair(client, RecoverySettings(), ReplicationCounters())
+            locks = MarkedLedgers(marks, NAME, random.Random())
+            recovery = BookieRecovery(client, repair, locks, bookies)
+            ids = [ledger] if ledger is not None else await client.ledgers.ids()
+            with progress(len(ids), "recovering ledgers") as bar:
+                for one in ids:
+                    try:
+                        if dry_run:
+                            for fragment in await recovery.plan(one):
+                                _say_plan(fragment, as_json)
+                        elif count := await recovery.recover(one, skip_open=skip_open):
+                            _say_done(one, count, as_json)
+                    except BrokerError as error:
+                        failures += 1
+                        click.echo(f"magnetar: ledger {one}: {error}", err=True)
+                    bar.update(1)
+        return failures
+
+    if in_cluster(metadata_uri, recover):
+        click.get_current_context().exit(FOUND_DAMAGE)
+
+
+def _say_plan(fragment: "PlannedFragment", as_json: bool) -> None:
+    if as_json:
+        print_json(fragment)
+        return
+    new = ", ".join(
+        f"{old} -> {fragment.replacements.get(old, 'nobody')}"
+        for old in fragment.ensemble
+        if old in fragment.replacements
+    )
+    state = ", which is recovered first" if fragment.open else ""
+    click.echo(
+        f"ledger {fragment.ledger_id} from entry {fragment.first} on{state}: "
+        f"{new or 'no bookie can take the place'}"
+    )
+
+
+def _say_done(ledger_id: int, count: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"ledger": ledger_id, "fragments": count})
+    else:
+        click.echo(f"ledger {ledger_id}: {count} fragments copied")
+
+
+def _autorecovery(metadata_uri: str, switch: str | None, as_json: bool) -> None:
+    """Print the state, after changing it if that is asked for."""
+    from magnetar.bookie.cluster.overview import ClusterOverview
+    from magnetar.bookie.cluster.under_replication import UnderReplication
+    from magnetar.core.kernel.errors import AlreadyExists, NotFound
+
+    async def change(
+        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
+    ) -> "tuple[ReplicationDetails, tuple[int, int] | None]":
+        marks = UnderReplication(store, cluster)
+        try:
+            if switch == "enable":
+                await marks.enable()
+            elif switch == "disable":
+                await marks.prepare()
+                await marks.disable()
+        except AlreadyExists:
+            raise NotFound("autorecovery is disabled already") from None
+        except NotFound:
+            raise NotFound("autorecovery is enabled already") from None
+        return await ClusterOverview(store, cluster).replication(), await marks.delay()
+
+    found, delay = in_cluster(metadata_uri, change)
+    seconds = None if delay is None else delay[0]
+    if as_json:
+        print_json(
+            {
+                "enabled": found.enabled,
+                "auditor": found.auditor,
+                "under_replicated": found.under_replicated,
+                "lost_bookie_recovery_delay": seconds,
+            }
+        )
+        return
+    click.echo(f"autorecovery is {'enabled' if found.enabled else 'disabled'}")
+    click.echo(f"auditor: {found.auditor or 'nobody'}")
+    click.echo(f"lost bookie recovery delay: {'not set' if seconds is None else f'{seconds} s'}")
+    waiting = "there are" if found.under_replicated else "there are no"
+    click.echo(f"{waiting} ledgers that wait for repair")
+
+
+def _who_is_auditor(metadata_uri: str, as_json: bool) -> None:
+    from magnetar.bookie.cluster.overview import ClusterOverview
+
+    async def ask(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> str | None:
+        return (await ClusterOverview(store, cluster).replication()).auditor
+
+    found = in_cluster(metadata_uri, ask)
+    if as_json:
+        print_json({"auditor": found})
+    else:
+        click.echo(found or "nobody is the auditor")
+
+
+def _trigger_audit(metadata_uri: str, as_json: bool) -> None:
+    """As Apache's tool does it: writing the delay that is set already asks for an audit."""
+    from magnetar.bookie.cluster.overview import ClusterOverview
+    from magnetar.bookie.cluster.under_replication import UnderReplication
+    from magnetar.core.kernel.errors import NotAllowed
+
+    async def trigger(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> str:
+        found = await ClusterOverview(store, cluster).replication()
+        if not found.enabled:
+            raise NotAllowed("autorecovery is disabled")
+        if found.auditor is None:
+            raise NotAllowed("nobody is the auditor")
+        marks = UnderReplication(store, cluster)
+        delay = await marks.delay()
+        await marks.set_delay(0 if delay is None else delay[0])
+        return found.auditor
+
+    found = in_cluster(metadata_uri, trigger)
+    if as_json:
+        print_json({"auditor": found})
+    else:
+        click.echo(f"asked {found} for an audit")
+
+
+def _delay(seconds: int | None, metadata_uri: str, as_json: bool) -> None:
+    from magnetar.bookie.cluster.under_replication import UnderReplication
+
+    async def change(
+        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
+    ) -> tuple[int, int] | None:
+        marks = UnderReplication(store, cluster)
+        if seconds is not None:
+            await marks.prepare()
+            await marks.set_delay(seconds)
+        return await marks.delay()
+
+    found = in_cluster(metadata_uri, change)
+    if found is None:
+        raise OperatorError("no delay is set; the first auditor will set one")
+    if as_json:
+        print_json({"lost_bookie_recovery_delay": found[0]})
+    else:
+        click.echo(f"{found[0]} s")
+
+
+def commands() -> list[click.Command]:
+    def command(name: str, callback: Any, text: str, *params: click.Parameter) -> click.Command:
+        shared = [uri_option(), json_option()]
+        return click.Command(name, callback=callback, params=[*params, *shared], help=text)
+
+    return [
+        command(
+            "decommission",
+            _decommission,
+            "Retire a stopped bookie: have its ledgers replicated elsewhere, wait until none needs "
+            "it, and make the cluster forget its cookie. A recovery must be running.",
+            click.Argument(["bookie_id"], metavar="BOOKIE"),
+        ),
+        command(
+            "recover",
+            _recover,
+            "Copy what bookies have, or had, to others, in all ledgers, and without them. Open "
+            "ledgers that they are taking entries of are closed, and their writers refused. The "
+            "exit code is 1 if a ledger could not be repaired.",
+            click.Argument(["bookies"], nargs=-1, required=True, metavar="BOOKIE..."),
+            click.Option(["--ledger"], type=click.IntRange(min=0), metavar="N",
+                         help="Only in one ledger."),
+            click.Option(["--dry-run"], is_flag=True,
+                         help="Print what would be copied where, and change nothing."),
+            click.Option(["--skip-open-ledgers", "skip_open"], is_flag=True,
+                         help="Leave open ledgers to their writers."),
+        ),
+        command(
+            "autorecovery",
+            _autorecovery,
+            "Print whether lost bookies are looked for, and by whom; switch that on or off.",
+            click.Option(["--enable", "switch"], flag_value="enable", default=None,
+                         help="Let auditors and replication workers go on."),
+            click.Option(["--disable", "switch"], flag_value="disable",
+                         help="Suspend them, as for maintenance."),
+        ),
+        command("who-is-auditor", _who_is_auditor, "Print who looks for lost bookies."),
+        command(
+            "trigger-audit",
+            _trigger_audit,
+            "Have the auditor look at all bookies now, also with a delay.",
+        ),
+        command(
+            "lost-bookie-recovery-delay",
+            _delay,
+            "Print how long one bookie may be away before its ledgers are repaired, or set that.",
+            click.Argument(["seconds"], type=click.IntRange(min=0), required=False,
+                           metavar="[SECONDS]"),
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,116 @@
+"""The composition root of AutoRecovery: alone (`magnetar recovery`), or in a bookie's process.
+
+Either way it has a session with ZooKeeper of its own: when that ends, it gives up what it was
+elected for or had locked, and begins anew, and the bookie beside it does not notice.
+"""
+
+from __future__ import annotations
+
+import platform
+import random  # noqa: TID251  # this composes the ledger client
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.bookie.client.quorum.store import ClientMachine
+from magnetar.bookie.cluster import cluster as clusters
+from magnetar.bookie.cluster.under_replication import UnderReplication
+from magnetar.bookie.format import service_info
+from magnetar.bookie.machine.network import SystemNetwork
+from magnetar.bookie.replication.auto_recovery import AutoRecovery, open_auto_recovery
+from magnetar.bookie.replication.settings import RecoverySettings
+from magnetar.bookie_identity import explained
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.link.front import Door
+from magnetar.doors.sockets import DoorPlan, address, open_doors
+from magnetar.process.ready import ReadyReport
+from magnetar.settings import Settings
+
+HTTP: Final = "http"
+"""Of the door, in the ready file."""
+PORT: Final = 3181
+"""That of the bookie which Apache's AutoRecovery is named after, whether it runs or not."""
+
+
+class RecoveryOptions(Struct, frozen=True):
+    """What the command line says."""
+
+    metadata_uri: str
+    """Where the cluster's metadata are, `zk+hierarchical://HOST:PORT/ledgers`."""
+    recovery: RecoverySettings
+    zk_timeout_seconds: float = 10.0
+    bookie_id: str = ""
+    """Our name in votes and locks; the host's, with a bookie's port, by default."""
+    http_port: int | None = None
+    """Of figures; None for no HTTP."""
+
+
+@asynccontextmanager
+async def opened(options: RecoveryOptions) -> AsyncIterator[AutoRecovery]:
+    """AutoRecovery, for as long as the block lasts."""
+    # Imported here: a bookie that is alone needs no client of ZooKeeper.
+    from magnetar.core.metadata.zookeeper.addresses import parse
+    from magnetar.core.metadata.zookeeper.store import open_zookeeper
+
+    bookie_id = options.bookie_id or f"{platform.node()}:{PORT}"
+    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
+    repairing = f"cannot repair the cluster at {options.metadata_uri}"
+    with explained(repairing):
+        service_info.check_id(bookie_id)
+        address = parse(options.metadata_uri)
+        async with open_zookeeper(address, options.zk_timeout_seconds) as store:
+            with explained(repairing):  # once more, since the store has a nursery
+                cluster = await clusters.find(store, address.ledgers, address.layout)
+                await UnderReplication(store, cluster).prepare()
+            async with open_auto_recovery(
+                store, cluster, machine, bookie_id, options.recovery
+            ) as found:
+                yield found
+
+
+async def run(
+    options: RecoveryOptions,
+    *,
+    task_status: trio.TaskStatus[AutoRecovery] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Audit and repair until it is cancelled."""
+    async with opened(options) as recovery:
+        task_status.started(recovery)
+        await trio.sleep_forever()
+
+
+async def serve(
+    options: RecoveryOptions,
+    settings: Settings,
+    ready: Callable[[ReadyReport], None],
+    stop: trio.Event,
+) -> None:
+    """Audit and repair until `stop` is set."""
+    port = options.http_port
+    plans = [] if port is None else [DoorPlan(HTTP, lambda _: port)]
+    with ExitStack() as closed:
+        doors = open_doors(plans, settings, {})
+        for door in doors.values():
+            closed.callback(door.socket.close)
+        async with opened(options) as recovery, trio.open_nursery() as nursery:
+            if doors:
+                nursery.start_soon(_serve_http, recovery, settings, doors[HTTP])
+            ready(ReadyReport({name: address(door.socket) for name, door in doors.items()}))
+            await stop.wait()
+            nursery.cancel_scope.cancel()
+
+
+async def _serve_http(recovery: AutoRecovery, settings: Settings, door: Door) -> None:
+    # Imported here: few are asked for it.
+    from magnetar.bookie_http import http_options
+    from magnetar.core.kernel.spare_files import SpareFiles
+    from magnetar.measures.recovery import families
+    from magnetar.wire.http.app import RECOVERY, serve_http
+    from magnetar.wire.http.services import HttpServices
+
+    options = http_options(settings, door.socket)
+    services = HttpServices(None, options, lambda: families(recovery))
+    await serve_http(services, [door], SpareFiles().lend, RECOVERY)
