@@ -1,10 +1,13 @@
 """Simulated clients: the real ledger client of a cluster, each on a host of its own.
 
-writer      creates a ledger and appends; then closes it, or dies, or goes on although others
-            recover it: a zombie
-recoverer   opens a ledger with recovery, again and again until that succeeds, and reads all of
-            it; it may die in between
-reader      opens without recovery, and reads what is confirmed
+    writer      creates a ledger and appends; then closes it, or dies, or goes on although others
+                recover it: a zombie
+    recoverer   opens a ledger with recovery, again and again until that succeeds, and reads all of
+                it; it may die in between
+    reader      opens without recovery, and reads what is confirmed
+    repairer    audits the cluster, and restores what lost bookies had
+
+A client that dies does so in the middle of whatever it does; what it has sent goes on its way.
 """
 
 from contextlib import asynccontextmanager
@@ -15,6 +18,8 @@ from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
 from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.replication.auto_recovery import open_auto_recovery
+from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.tests.simulation.histories import PASSWORD
 from magnetar.core.kernel.errors import BrokerError, Fenced, LedgerNotFound, StorageFailed
 from magnetar.core.testing.simulation.virtual_network import HostNetwork
@@ -56,10 +61,10 @@ async def running_client(world, name):
     client = SimulatedClient(world, name)
     world.clients[name] = client
     climate = world.climate
-    machine = ClientMachine(
+    machine = client.machine = ClientMachine(
         HostNetwork(world.network, name, client.host), world.run.clock, client.chance
     )
-    settings = QuorumSettings(
+    settings = client.settings = QuorumSettings(
         striping=climate.striping,
         password=PASSWORD,
         speculative_read_seconds=0.5,
@@ -216,6 +221,23 @@ async def read_all(client, history, reader):
             continue
         history.check_payloads(first, found)
         first += len(found)
+
+
+async def repair(world, name):
+    """Audit the cluster and restore what lost bookies had, as `magnetar recovery` does."""
+    async with running_client(world, name) as client:
+        settings = RecoverySettings(
+            open_ledger_grace_seconds=0.3,
+            failed_ledger_pause_seconds=1.0,
+            error_pause_seconds=0.2,
+            check_bookies_seconds=2.0,
+        )
+        opened = open_auto_recovery(
+            client.session, world.cluster, client.machine, name, settings, client.settings
+        )
+        async with opened:
+            client.note("repairs")
+            await trio.sleep_forever()
 
 
 async def look(world, name, ledger_id):

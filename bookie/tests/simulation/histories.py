@@ -106,11 +106,15 @@ class LedgerHistory:
         if before is None:
             return
         name = f"ledger {self.ledger_id}"
-        self.require(before.state != ledger_metadata.CLOSED, f"{name} changes after its end")
+        if before.state == ledger_metadata.CLOSED:
+            same = (ledger.state, ledger.lastEntryId, ledger.length) == (
+                before.state, before.lastEntryId, before.length
+            )  # fmt: skip
+            self.require(same, f"{name} changes after its end")
         self.require(ORDER.index(before.state) <= ORDER.index(ledger.state), f"{name} goes back")
         was, now = segments(before), segments(ledger)
-        self.require(now[: len(was) - 1] == was[:-1], f"{name} has other old segments")
         self.require(len(now) >= len(was), f"{name} has fewer segments")
+        self._check_replicated(name, was, now, closed=before.state == ledger_metadata.CLOSED)
         self.require(
             now[len(was) - 1][0] == was[-1][0], f"{name} has its last segment somewhere else"
         )
@@ -127,6 +131,22 @@ class LedgerHistory:
             self.check_end()
             for entry in range(ledger.lastEntryId + 1):
                 self.check_quorum(entry)
+
+    def _check_replicated(self, name, was, now, *, closed):
+        """Whoever replaces a bookie of a segment that has ended has copied all of its entries."""
+        view = self.view()
+        for place, (first, members) in enumerate(was if closed else was[:-1]):
+            self.require(now[place][0] == first, f"{name} has old segments somewhere else")
+            _, end = view.segment_of(first)
+            last = self.metadata.lastEntryId if end is None else end
+            for position, (old, new) in enumerate(zip(members, now[place][1], strict=True)):
+                if old == new:
+                    continue
+                self._trace.note(f"{name} has {new} in the place of {old} from {first} on")
+                for entry in range(first, last + 1):
+                    if view.striping.has(position, entry):
+                        held = self._promises.holders(self.ledger_id, entry, [new])
+                        self.require(held, f"{name} is said to have {entry} at {new}")
 
     @property
     def confirmed(self):

@@ -17,6 +17,7 @@ from magnetar.bookie.client.quorum.writer import QuorumWriter
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.replication.fragment_replicator import FragmentReplicator
 from magnetar.bookie.rpc.messages import Read
 from magnetar.bookie.server import replay
 from magnetar.bookie.server.checkpoint import Checkpointer
@@ -277,6 +278,19 @@ def metadata_are_written_over_what_others_wrote():
                 return ledger
 
     return ClusterLedgers, "change", change
+
+
+# -- re-replication --------------------------------------------------------------------------
+
+
+@mutant
+def a_repair_drops_its_last_copy():
+    store = FragmentReplicator._store
+
+    async def store_all_but_one(self, view, bookies, runs):
+        await store(self, view, bookies, runs[:-1])
+
+    return FragmentReplicator, "_store", store_all_but_one
 
 
 # -- the bookie ------------------------------------------------------------------------------

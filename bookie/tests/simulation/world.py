@@ -16,12 +16,19 @@ from msgspec import Struct
 
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster.formatting import initialize_cluster
+from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.format import digests, ledger_metadata
 from magnetar.bookie.format.entries import DigestHeader
 from magnetar.bookie.requests.session import run_of
 from magnetar.bookie.rpc.messages import Add
 from magnetar.bookie.tests.simulation.bookies import SimulatedBookie, leaves
-from magnetar.bookie.tests.simulation.clients import Writing, look, recover, running_client
+from magnetar.bookie.tests.simulation.clients import (
+    Writing,
+    look,
+    recover,
+    repair,
+    running_client,
+)
 from magnetar.bookie.tests.simulation.faults import Faults
 from magnetar.bookie.tests.simulation.histories import PASSWORD, Histories
 from magnetar.bookie.tests.simulation.promises import Promises
@@ -67,6 +74,8 @@ class Climate(Struct):
     reads_ahead: int
     down_max: int
     damage: bool
+    repair: bool
+    """Whether AutoRecovery runs."""
 
 
 def climate_of(chance):
@@ -85,6 +94,7 @@ def climate_of(chance):
         reads_ahead=chance.choice((2, 4, 8, 64)),
         down_max=chance.choice((1, 2, 3)),
         damage=damage,
+        repair=chance.random() < 0.5,
     )
 
 
@@ -133,6 +143,9 @@ class World:
         for bookie in self.bookies:
             bookie.start()
         self.nursery.start_soon(self._restart)
+        if self.climate.repair:
+            await UnderReplication(self.metadata.truth, self.cluster).prepare()
+            self.nursery.start_soon(self._repair)
         self.faults = faults = Faults(self)
         async with trio.open_nursery() as nursery:
             for number in range(STORIES):
@@ -167,6 +180,16 @@ class World:
             down = [b for b in self.bookies if b.incarnation is None and not b.lost]
             if down:
                 chance.choice(down).start()
+
+    async def _repair(self):
+        """Have an auditor and a replication worker, one after the other."""
+        while True:
+            name = self.name("repairer")
+            try:
+                await repair(self, name)
+            except* StorageFailed as group:
+                self.run.trace.note(f"{name} ends: {next(leaves(group))}")
+            await trio.sleep(0.2)
 
     # -- stories ------------------------------------------------------------------------------
 
