@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: dev native check format test test-heavy explore interop bench wheel serve docs
+.PHONY: dev native check format test test-heavy explore sim soak interop bench wheel serve docs
 
 dev:            ## make .venv, with all that tests and checks need
 	scripts/test --version
@@ -47,3 +47,9 @@ serve:          ## run the server with ./data
 docs:           ## write the generated pages, and parts of pages, in docs
 	$(BIN)/python -m magnetar.settings.reference docs
 	$(BIN)/python -m interop_tests.mqtt.statements.page docs
+
+sim:            ## replay one seed of the simulator with its trace: make sim SEED=7 [MUTANT=name]
+	$(BIN)/python -m magnetar.bookie.tests.simulation $(SEED) $(if $(MUTANT),--mutant $(MUTANT))
+
+soak:           ## run new seeds of the simulator for hours, and print those that fail: make soak SECONDS=3600
+	$(BIN)/python -m magnetar.bookie.tests.simulation --soak $(or $(SECONDS),3600)

@@ -156,6 +156,13 @@ class DiskImage:
         else:
             node.pending.append((offset, data))
 
+    def finish_write(self, number: int, offset: int, data: bytes) -> None:
+        """Make a write durable that was not when it began."""
+        node = self.file(number)
+        if (offset, data) in node.pending:
+            node.pending.remove((offset, data))
+        _put(node.durable, offset, data)
+
     def resize(self, number: int, size: int) -> None:
         node = self.file(number)
         _resize(node.data, size)

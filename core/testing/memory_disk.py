@@ -20,6 +20,8 @@ import trio
 from magnetar.core.ports.disk import Creation, Directory, DiskUsage, WriteMode
 from magnetar.core.testing.disk_image import ROOT, SECTOR_BYTES, Choose, DiskImage
 
+PlainCall = Callable[[], object]
+
 
 class MemoryDisk:
     """See the module's docstring. Thread-safe."""
@@ -37,6 +39,11 @@ class MemoryDisk:
         self._first = self._image.copy()
         self.history: list[tuple[str, tuple[Any, ...]]] = []
         """Every step and its arguments."""
+        self.later: Callable[[PlainCall], None] | None = None
+        """Makes a call when the disk has done a submitted write; without it, that is done at once.
+        """
+        self._begun: tuple[str, tuple[Any, ...]] | None = None
+        """The step that `before` is asked about."""
         self._locked: set[str] = set()
         self._mutex = threading.Lock()
         self._watchers: dict[int, Callable[[], None]] = {}
@@ -52,7 +59,11 @@ class MemoryDisk:
 
     def change(self, step: str, path: str, *arguments: Any) -> Any:
         """Carry out and record one step."""
-        self.before(step, path)
+        self._begun = step, arguments
+        try:
+            self.before(step, path)
+        finally:
+            self._begun = None
         with self._mutex:
             self.history.append((step, arguments))
             return getattr(self._image, step)(*arguments)
@@ -72,6 +83,17 @@ class MemoryDisk:
             if count < len(self.history):
                 step, arguments = self.history[count]
                 getattr(image, step)(*arguments)
+
+    def left(self, choose: Choose | None) -> MemoryDisk:
+        """The disk that the next start finds if the process ends now; with `choose`, by a loss of
+        power. Within `before` that is during the step that begins.
+        """
+        image = self._image.copy()
+        if choose is not None:
+            if self._begun is not None:
+                _begin(image, *self._begun)
+            image.lose(choose)
+        return MemoryDisk(direct=self.direct, image=image)
 
     def rot(self, path: str, offset: int, mask: int = 0x40) -> None:
         """Flip bits of a durable byte."""
@@ -123,7 +145,7 @@ def _begin(image: DiskImage, step: str, arguments: tuple[Any, ...]) -> None:
     if step == "write":
         number, offset, data, _ = arguments
         image.write(number, offset, data, False)
-    elif step not in ("sync", "make_directory"):
+    elif step not in ("sync", "make_directory", "finish_write"):
         getattr(image, step)(*arguments)
 
 
@@ -256,6 +278,15 @@ class MemoryWriteFile:
         self._change("write", offset, data, self._mode is WriteMode.DIRECT_SYNC)
         return len(data)
 
+    def begin_write(self, data: bytes, offset: int) -> int:
+        """Begin a write that is durable with `finish_write`."""
+        self._change("write", offset, data, False)
+        return len(data)
+
+    def finish_write(self, data: bytes, offset: int) -> int:
+        self._change("finish_write", offset, data)
+        return len(data)
+
     def pwritev(self, pieces: Sequence[bytes], offset: int, /) -> int:
         return self.pwrite(b"".join(pieces), offset)
 
@@ -277,7 +308,9 @@ class MemoryWriteFile:
 
 
 class MemorySubmittedWrites:
-    """`SubmittedWrites`: each is done at once, and reported in the next turn of the loop."""
+    """`SubmittedWrites`: each is done at once, and reported in the next turn of the loop. If the
+    disk takes its time (`later`), it is visible at once, and durable when it is reported.
+    """
 
     def __init__(self, disk: MemoryDisk, buffer: memoryview) -> None:
         self.descriptor = next(disk.numbers)
@@ -285,15 +318,34 @@ class MemorySubmittedWrites:
         self._disk = disk
         self._buffer = buffer
         self._result: int | OSError = 0
+        self._finish: Callable[[], int] | None = None
+        """What makes the write durable that is on its way."""
 
     def begin(self, fd: int, offset: int, start: int, size: int) -> None:
         assert not self.busy, "one write at a time"
         self.busy = True
+        file, data = self._disk.files[fd], self._buffer[start : start + size]
+        if self._disk.later is None:
+            self._note(lambda: file.pwrite(data, offset))
+            _call_later(self._disk.ended, self.descriptor)
+            return
+        whole = bytes(data)
+        self._note(lambda: file.begin_write(whole, offset))
+        self._finish = lambda: file.finish_write(whole, offset)
+        self._disk.later(self._done)
+
+    def _note(self, step: Callable[[], int]) -> None:
         try:
-            self._result = self._disk.files[fd].pwrite(self._buffer[start : start + size], offset)
+            self._result = step()
         except OSError as error:
             self._result = error
-        _call_later(self._disk.ended, self.descriptor)
+
+    def _done(self) -> None:
+        if self._finish is not None:
+            finish, self._finish = self._finish, None
+            if not isinstance(self._result, OSError):
+                self._note(finish)
+            self._disk.ended(self.descriptor)
 
     def ended(self) -> int | None:
         if not self.busy:
@@ -304,7 +356,9 @@ class MemorySubmittedWrites:
         return self._result
 
     def wait(self) -> None:
-        return
+        if self._finish is not None:
+            finish, self._finish = self._finish, None
+            self._note(finish)
 
     def close(self) -> None:
         return

@@ -150,3 +150,46 @@ async def test_submitted_writes_are_durable_and_their_end_shows_later():
     with pytest.raises(OSError, match="Invalid argument"):
         writes.ended()
     assert MemoryDisk(direct=False).submitted_writes(buffer) is None
+
+
+def test_what_a_crash_leaves():
+    disk = MemoryDisk()
+    directory = disk.directory("/data")
+    file = directory.open_for_writing("a", Creation.NEW)
+    directory.sync()
+    file.pwrite(b"synced", 0)
+    file.sync()
+    file.pwrite(b"not", 6)
+    assert get(disk.left(None).directory("/data"), "a") == b"syncednot", "a process, not power"
+    assert get(disk.left(nothing).directory("/data"), "a") == b"synced"
+    assert get(directory, "a") == b"syncednot", "the disk itself goes on"
+
+
+def test_what_a_crash_within_a_step_leaves():
+    disk, left = MemoryDisk(), []
+    directory = disk.directory("/data")
+    file = directory.open_for_writing("a", Creation.NEW, WriteMode.DIRECT_SYNC)
+    directory.sync()
+    disk.before = lambda step, path: left.extend((disk.left(nothing), disk.left(lambda n: n - 1)))
+    file.pwrite(bytes(512), 0)
+    assert [len(get(one.directory("/data"), "a")) for one in left] == [0, 512]
+
+
+async def test_a_submitted_write_is_durable_when_it_is_reported():
+    disk, later, ended = MemoryDisk(), [], []
+    disk.later = later.append
+    directory = disk.directory("/data")
+    file = directory.open_for_writing("a", Creation.NEW, WriteMode.DIRECT_SYNC)
+    directory.sync()
+    writes = disk.submitted_writes(memoryview(b"x" * 512))
+    disk.watch(writes.descriptor, lambda: ended.append(writes.ended()), lambda: True)
+    writes.begin(file.fileno(), 0, 0, 512)
+    assert (ended, get(disk.left(nothing).directory("/data"), "a")) == ([], b"")
+    later.pop()()
+    assert ended == [512]
+    assert get(disk.left(nothing).directory("/data"), "a") == b"x" * 512
+    writes.begin(file.fileno(), 512, 0, 512)
+    writes.wait()
+    assert len(get(disk.left(nothing).directory("/data"), "a")) == 1024
+    later.pop()()
+    assert ended == [512], "it was waited for"

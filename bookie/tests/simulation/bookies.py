@@ -1,0 +1,267 @@
+"""Simulated bookies: the real bookie on a disk in memory, crash after crash.
+
+    state      leaves for
+    down       starting, when the faults start it again; never, if its disk is lost
+    starting   serving; down, by a crash, or if the start fails (it is tried again)
+    serving    down, by a crash (of the process, or of power, at once or at a step of the disk),
+               or by an orderly stop
+
+Each start is an `Incarnation`. When it crashes, its disk is copied as the crash leaves it; from
+then on its own disk, its network and its session do nothing any more, so the tasks of the dead
+process may end in their own time, and change nothing.
+"""
+
+from contextlib import suppress
+
+import msgspec
+import trio
+
+from magnetar.bookie.format.service_info import BookieEndpoint, ServiceInfo
+from magnetar.bookie.membership import Membership
+from magnetar.bookie.requests.front import BookieFront
+from magnetar.bookie.requests.limits import RequestLimits
+from magnetar.bookie.requests.services import BookieServices
+from magnetar.bookie.running import open_bookie
+from magnetar.bookie.server.directories import claim
+from magnetar.bookie.server.ledgers.served import ServedLedgers
+from magnetar.bookie.tests.memory_machine import QUIET
+from magnetar.bookie.tests.simulation.served import ServedConnection, SimulatedLoop
+from magnetar.core.kernel.errors import AlreadyExists, BrokerError, Corrupted, StorageFailed
+from magnetar.core.ports.machine import Machine
+from magnetar.core.testing.memory_database import MemoryDatabases
+from magnetar.core.testing.memory_disk import MemoryDisk
+from magnetar.core.testing.simulation.virtual_threads import VirtualThreads
+
+PORT = 3181
+SETTINGS = msgspec.structs.replace(
+    QUIET,
+    journal_size_max_bytes=16 * 1024,
+    journal_spares_max=1,
+    entry_log_size_max_bytes=16 * 1024,
+    write_cache_bytes=16 * 1024,
+    journal_seals=True,
+)
+"""Small, so that journals and logs roll, and halves of the cache fill."""
+
+
+class Incarnation:
+    """One process of a bookie; see the module's docstring."""
+
+    def __init__(self, bookie, disk, number):
+        world = bookie.world
+        self.bookie = bookie
+        self.number = number
+        self.disk = disk
+        self.host = world.timeline.host()
+        self.over = False
+        self.serving = False
+        self.crash_in_steps = None
+        """Power fails during that step of the disk, counted from now."""
+        self.loop = None
+        self.ledgers = None
+        self.scope = trio.CancelScope()
+        self.stopped = trio.Event()
+        self.session = world.metadata.session(f"{bookie.bookie_id}#{number}", self.host)
+        self._chance = world.run.chance(f"{bookie.bookie_id} {number}")
+        disk.before = self._before_step
+        disk.later = lambda call: self.host.call_in(self._disk_seconds(), call)
+
+    def _disk_seconds(self):
+        return self._chance.expovariate(1 / self.bookie.world.disk_seconds)
+
+    def _before_step(self, step, path):
+        if self.over:
+            raise OSError(5, "this process is gone", path)
+        if self.crash_in_steps is not None:
+            self.crash_in_steps -= 1
+            if self.crash_in_steps < 0:
+                self.bookie.crash(power=True, silent=self._chance.random() < 0.5)
+                raise OSError(5, "power is gone", path)
+
+    async def run(self):
+        world, bookie = self.bookie.world, self.bookie
+        machine = Machine(
+            self.disk,
+            MemoryDatabases,
+            world.run.clock,
+            VirtualThreads(self.host, self._disk_seconds),
+            self._chance.getrandbits,
+        )
+        settings = msgspec.structs.replace(
+            SETTINGS,
+            bookie_id=bookie.bookie_id,
+            checkpoint_interval_seconds=self._chance.choice((0.3, 1.0, 3.0)),
+        )
+        membership = Membership(self.session, world.cluster, bookie.bookie_id)
+        with claim(self.disk, "/bookie") as directories:
+            await membership.check(machine.threads, directories)
+            async with trio.open_nursery() as nursery:
+                loop = SimulatedLoop(self.host, nursery)
+                self.disk.ended = loop.ended
+                async with open_bookie(
+                    machine, directories, None, settings, self._failed, loop
+                ) as running:
+                    loop.running = running
+                    running.flusher.leave_to_loop()
+                    await self._serve(loop, running, membership)
+                nursery.cancel_scope.cancel()
+
+    async def _serve(self, loop, running, membership):
+        world, bookie = self.bookie.world, self.bookie
+        self.ledgers = ServedLedgers(running.bookie, world.run.clock, 1 << 30)
+        services = BookieServices(self.ledgers, lambda: running.disk.usage, RequestLimits(), None)
+        front = BookieFront(services)
+
+        def accept(end):
+            ServedConnection(loop, end, services, world.promises, bookie.bookie_id)
+
+        if self.over:
+            return
+        self.loop = loop
+        world.network.listen(bookie.name, self.host, accept)
+        info = ServiceInfo((BookieEndpoint("bookie", bookie.name, PORT),))
+        registration = membership.registration(info, 2.0)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(front.run)
+                await nursery.start(registration.run)
+                self.serving = True
+                world.run.trace.note(f"{bookie.name} serves")
+                world.check_fences(bookie)
+                await self.stopped.wait()
+                self.serving = False
+                await registration.end()
+                nursery.cancel_scope.cancel()
+        finally:
+            self.serving = False
+            if not self.over:
+                world.network.cut(bookie.name)
+                loop.stop()
+
+    def _failed(self, reason):
+        """Storage has failed: the process ends."""
+        if not self.over:
+            self.bookie.world.run.trace.note(f"{self.bookie.name} fails: {reason}")
+            self.bookie.crash(power=False)
+
+    def end(self):
+        """The process is gone; its tasks end in their own time."""
+        self.over = True
+        self.serving = False
+        self.host.thaw()
+        self.session.end()
+        if self.loop is not None:
+            self.loop.stop()
+        self.scope.cancel()
+
+
+class SimulatedBookie:
+    """See the module's docstring."""
+
+    def __init__(self, world, number):
+        self.world = world
+        self.name = f"bookie-{number}"
+        self.bookie_id = f"{self.name}:{PORT}"
+        self.disk = MemoryDisk()
+        """The one that the next start finds."""
+        self.lost = False
+        """Whether its disk is gone for ever."""
+        self.incarnation = None
+        self._number = 0
+        self._chance = world.run.chance(self.name)
+
+    @property
+    def serving(self):
+        return self.incarnation is not None and self.incarnation.serving
+
+    def start(self):
+        """Start it, unless it runs or cannot."""
+        if self.incarnation is None and not self.lost:
+            self._number += 1
+            self.incarnation = Incarnation(self, self.disk, self._number)
+            self.world.network.revive(self.name)
+            self.world.nursery.start_soon(self._run, self.incarnation)
+
+    async def _run(self, incarnation):
+        trace = self.world.run.trace
+        trace.note(f"{self.name} starts")
+        try:
+            with incarnation.scope:
+                await incarnation.run()
+        except* (BrokerError, OSError) as group:
+            if not incarnation.over:
+                errors = [str(error) for error in leaves(group)]
+                trace.note(f"{self.name} cannot run: {errors}")
+                self._check_start(group)
+        if incarnation.over:
+            return
+        trace.note(f"{self.name} has stopped")
+        self.disk = incarnation.disk.left(None)
+        incarnation.end()
+        self.incarnation = None
+
+    def _check_start(self, group):
+        """A bookie may fail to start because of its metadata store, or because of damage."""
+        for error in leaves(group):
+            expected = isinstance(error, AlreadyExists | StorageFailed) and not isinstance(
+                error, Corrupted
+            )
+            if not expected and self.bookie_id not in self.world.promises.damaged:
+                self.world.verdict.broken(f"{self.name} does not start again: {error!r}")
+
+    def crash(self, *, power, silent=False):
+        """End the process; with `power`, what is not synced may be lost."""
+        incarnation, self.incarnation = self.incarnation, None
+        if incarnation is None:
+            return
+        self.world.run.trace.note(
+            f"{self.name} {'loses power' if power else 'is killed'}{' silently' if silent else ''}"
+        )
+        self.disk = incarnation.disk.left(self._chance.randrange if power else None)
+        incarnation.end()
+        self.world.network.cut(self.name, silent=silent)
+
+    def crash_at_a_step(self, steps):
+        if self.incarnation is not None:
+            self.incarnation.crash_in_steps = steps
+
+    def stop(self):
+        """End it in order."""
+        if self.incarnation is not None:
+            self.incarnation.stopped.set()
+
+    def lose(self):
+        """Lose the disk, for ever."""
+        self.crash(power=True, silent=self._chance.random() < 0.5)
+        self.lost = True
+        self.world.promises.lost(self.bookie_id)
+        self.world.run.trace.note(f"{self.name} has lost its disk")
+
+    def rot(self):
+        """Damage durable bytes of an entry log."""
+        disk = self.incarnation.disk if self.incarnation is not None else self.disk
+        with suppress(OSError):
+            directory = disk.directory("/bookie/ledgers/current")
+            logs = sorted(name for name in directory.names() if name.endswith(".log"))
+            if not logs:
+                return
+            name = self._chance.choice(logs)
+            size = directory.open(name).size()
+            if size > 1024:
+                path = f"{directory.path}/{name}"
+                durable = len(disk.image.file(disk._number(path)).durable)
+                self.world.promises.lost(self.bookie_id)
+                self.world.run.trace.note(f"{self.name} has rot in {name}")
+                for _ in range(self._chance.choice((1, 5, 20))):
+                    offset = self._chance.randrange(1024, size)
+                    if offset < durable:
+                        disk.rot(path, offset)
+
+
+def leaves(group):
+    """All errors that are in a group."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error

@@ -1,0 +1,12 @@
+"""The second half of the fixed seeds."""
+
+import pytest
+
+from magnetar.bookie.tests.simulation.seeds import CHUNK, SEEDS, check
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("first", range(SEEDS // 2 + 1, SEEDS + 1, CHUNK))
+def test_the_invariants_hold(first):
+    check(first)

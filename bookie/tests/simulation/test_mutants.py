@@ -1,0 +1,24 @@
+"""Each mistake that is put into the code is found, by the seeds that are run without it."""
+
+import pytest
+
+from magnetar.bookie.tests.simulation.mutants import HISTORIC, MUTANTS, mutated
+from magnetar.bookie.tests.simulation.world import simulated
+
+SEEDS_MAX = 60
+"""Of the 300 of CI; most mistakes are found by one of the first five."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mistake_is_found(name):
+    with mutated(name):
+        for seed in range(1, SEEDS_MAX + 1):
+            if simulated(seed).violation is not None:
+                return
+    pytest.fail(f"{SEEDS_MAX} seeds do not find that {name.replace('_', ' ')}")
+
+
+def test_the_historic_ones_are_there_and_ten_of_our_own():
+    assert set(HISTORIC) < set(MUTANTS)
+    assert len(MUTANTS) >= len(HISTORIC) + 10

@@ -1,0 +1,1 @@
+"""Runs that a seed repeats exactly: scheduling, time, network, threads, a metadata store."""
