@@ -135,7 +135,7 @@ async def in_cluster(
                 cluster = await clusters.join(store, address.ledgers, address.layout)
                 member = Membership(store, cluster, bookie_id)
                 await member.check(machine.threads, directories, may_grow=options.may_grow)
-            registration = member.registration(info, options.zk_timeout_seconds)
+            registration = member.registration(info, store.session_seconds)
             yield Identity(member.ledgers, registration, member.overview)
 
 

@@ -18,7 +18,7 @@ from kazoo.security import READ_ACL_UNSAFE
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
 from interop_tests.bookkeeper.test_cluster_garbage import wait_until as eventually
-from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port
+from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port, running
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
@@ -144,6 +144,24 @@ def test_a_gateway_that_waits_listens_nowhere_and_ends_at_once(
             assert third.url("pulsar") == f"127.0.0.1:{port}"
             third.process.terminate()
             assert third.process.wait(END_SECONDS) == 0
+
+
+def test_a_gateway_waits_for_a_session_that_is_longer_than_it_asked_for(tmp_path: Path) -> None:
+    """Its predecessor was killed, and this ZooKeeper keeps no session for less than 9 seconds."""
+    with running(tmp_path / "zookeeper", session_seconds_min=9) as zookeeper:
+
+        async def begin() -> float:
+            at = parse(f"zk+hierarchical://{zookeeper.address}/ledgers")
+            async with open_zookeeper(at, 2) as store:
+                await initialize_cluster(store, "6a1f0f3e-0000-4000-8000-000000000003")
+                return store.session_seconds
+
+        assert trio.run(begin) == 9
+        with Gateway(tmp_path / "one", zookeeper) as first:
+            first.serve()
+        with Gateway(tmp_path / "two", zookeeper, "--zk-timeout", "2") as second:
+            second.serve()
+            assert "waiting for the end of another gateway" in second.log()
 
 
 @pytest.mark.parametrize("free", [(), ("magnetar", "magnetar-writers")])

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 START_SECONDS = 60
 CONFIGURATION = """\
 tickTime=200
-minSessionTimeout=400
+minSessionTimeout={session_ms_min}
 maxSessionTimeout=60000
 dataDir={directory}
 clientPort={port}
@@ -42,14 +42,23 @@ appender.out.layout.pattern = %d %p %c{1} %m %throwable%n
 class ZooKeeper:
     """One server; `address` is what clients connect to."""
 
-    def __init__(self, directory: Path, number: int = 0, peers: Sequence[str] = ()) -> None:
-        """`peers` are the lines of all servers of an ensemble, of which this is one."""
+    def __init__(
+        self,
+        directory: Path,
+        number: int = 0,
+        peers: Sequence[str] = (),
+        session_seconds_min: float = 0.4,
+    ) -> None:
+        """`peers` are the lines of all servers of an ensemble, of which this is one. No session is
+        shorter than the last one.
+        """
         (directory / "data").mkdir(parents=True, exist_ok=True)
         if peers:
             (directory / "data/myid").write_text(str(number))
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self._peers = peers
+        self._session_ms_min = int(1000 * session_seconds_min)
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -57,7 +66,11 @@ class ZooKeeper:
         """Start it, and wait until it answers."""
         configuration = self._directory / "zoo.cfg"
         configuration.write_text(
-            CONFIGURATION.format(directory=self._directory / "data", port=self.port)
+            CONFIGURATION.format(
+                directory=self._directory / "data",
+                port=self.port,
+                session_ms_min=self._session_ms_min,
+            )
             + "".join(self._peers)
         )
         (self._directory / "log4j2.properties").write_text(LOGGING)
@@ -150,9 +163,9 @@ def ensemble(directory: Path, count: int = 3) -> Iterator[list[ZooKeeper]]:
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[ZooKeeper]:
+def running(directory: Path, session_seconds_min: float = 0.4) -> Iterator[ZooKeeper]:
     """A server that has been started, and ends with the block."""
-    server = ZooKeeper(directory)
+    server = ZooKeeper(directory, session_seconds_min=session_seconds_min)
     server.start()
     try:
         yield server

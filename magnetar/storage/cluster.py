@@ -36,7 +36,7 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.zookeeper.addresses import parse
-from magnetar.core.metadata.zookeeper.store import open_zookeeper
+from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
 from magnetar.operator_error import OperatorError
@@ -107,14 +107,13 @@ async def joined(
             if (at.servers, at.root) != (ledgers_at.servers, ledgers_at.root):
                 ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
             cluster = await clusters.join(ledgers, ledgers_at.ledgers, ledgers_at.layout)
-            await _become_the_gateway(metadata, SESSIONS_WAITED * timeout, fail)
+            await _become_the_gateway(metadata, fail)
         yield JoinedCluster(metadata, ledgers, cluster, options)
 
 
-async def _become_the_gateway(
-    metadata: MetadataStore, seconds: float, fail: Callable[[str], None]
-) -> None:
+async def _become_the_gateway(metadata: ZooKeeperMetadata, fail: Callable[[str], None]) -> None:
     """Take the lease, once nobody has it."""
+    seconds = SESSIONS_WAITED * metadata.session_seconds
     us = f"{platform.node()}, process {os.getpid()}".encode()
 
     def lost() -> None:

@@ -97,6 +97,11 @@ class ZooKeeperSessions:
             requests_waiting=self.current.waiting,
         )
 
+    @property
+    def timeout_seconds(self) -> float:
+        """That of sessions: what was asked for, or what ZooKeeper granted if that is longer."""
+        return max(self._timeout_seconds, self.current.timeout_seconds)
+
     async def wait_connected(self) -> None:
         """Until a connection was there once."""
         await self._connected.wait()

@@ -217,6 +217,13 @@ class ZooKeeperMetadata:
         for call in self._calls:
             call.deadline = min(call.deadline, trio.current_time() + LAST_SECONDS)
 
+    @property
+    def session_seconds(self) -> float:
+        """How long ZooKeeper keeps what a session leased after its last word: what was asked for,
+        or more if this ZooKeeper grants no less (`minSessionTimeout`).
+        """
+        return self._sessions.timeout_seconds
+
     def statistics(self) -> ZooKeeperStatistics:
         return self._sessions.statistics()
 
