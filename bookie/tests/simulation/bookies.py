@@ -67,7 +67,8 @@ class Incarnation:
         disk.later = lambda call: self.host.call_in(self._disk_seconds(), call)
 
     def _disk_seconds(self):
-        return self._chance.expovariate(1 / self.bookie.world.disk_seconds)
+        seconds = self._chance.expovariate(1 / self.bookie.world.disk_seconds)
+        return seconds + self.bookie.slow_seconds
 
     def _before_step(self, step, path):
         if self.over:
@@ -164,6 +165,8 @@ class SimulatedBookie:
         self.bookie_id = f"{self.name}:{PORT}"
         self.disk = MemoryDisk()
         """The one that the next start finds."""
+        self.slow_seconds = 0.0
+        """How much longer each access of its disk takes now."""
         self.lost = False
         """Whether its disk is gone for ever."""
         self.incarnation = None

@@ -2,9 +2,9 @@
 
 The budget: disks of at most `ack - 1` bookies are lost or damaged, for ever. Everything else may
 happen to anybody at any moment, and ends: crashes, with or without power, also at a step of the
-disk; orderly stops; frozen hosts; partitions in one direction or in both; connections that are
-reset, or half-open; messages that take long; a metadata store that stalls, loses answers, lags, or
-ends sessions.
+disk; orderly stops; frozen hosts; slow disks; partitions in one direction or in both; connections
+that are reset, or half-open; messages that take long; a metadata store that stalls, loses answers,
+lags, or ends sessions.
 """
 
 import trio
@@ -93,6 +93,30 @@ class Faults:
             self._damages_left -= 1
             bookie = self._bookie()
             bookie.lose() if self._chance.random() < 0.3 else bookie.rot()
+
+    async def slow_disks(self):
+        """Have disks take about as long as clients wait for an answer, several at a time."""
+        chance, bookies = self._world.run.chance("slow disks"), self._world.bookies
+        patience = self._world.climate.answer_seconds
+        while True:
+            await trio.sleep(chance.expovariate(4.0))
+            slow = chance.sample(bookies, chance.randrange(len(bookies)) + 1)
+            self._note(f"{[bookie.name for bookie in slow]} have slow disks")
+            for bookie in slow:
+                bookie.slow_seconds = patience * chance.choice((0.1, 0.3, 0.6, 0.9))
+                for _ in range(3):
+                    self._later(chance.random(), self._refuse_adds, bookie, 0.02)
+            await trio.sleep(chance.choice((0.5, 2.0)))
+            for bookie in slow:
+                bookie.slow_seconds = 0.0
+
+    def _refuse_adds(self, bookie, seconds):
+        """A bookie is read-only for a moment: what it took before is acknowledged all the same."""
+        if bookie.serving:
+            ledgers = bookie.incarnation.ledgers
+            self._note(f"{bookie.name} is read-only")
+            ledgers.read_only = True
+            self._later(seconds, setattr, ledgers, "read_only", False)
 
     # -- the network --------------------------------------------------------------------------
 
@@ -200,6 +224,8 @@ class Faults:
         world.network.weather = Weather()
         world.metadata.weather = MetadataWeather()
         world.metadata.go_on()
+        for bookie in world.bookies:
+            bookie.slow_seconds = 0.0
         for sender, receiver in world.network.partitions:
             world.network.heal(sender, receiver)
         for who in [bookie.incarnation for bookie in world.bookies] + list(world.clients.values()):

@@ -5,7 +5,7 @@ import pytest
 from magnetar.bookie.tests.simulation.mutants import HISTORIC, MUTANTS, mutated
 from magnetar.bookie.tests.simulation.world import simulated
 
-SEEDS_MAX = 60
+SEEDS_MAX = 100
 """Of the 300 of CI; most mistakes are found by one of the first five."""
 
 

@@ -76,6 +76,8 @@ class Climate(Struct):
     damage: bool
     repair: bool
     """Whether AutoRecovery runs."""
+    slow_disks: bool
+    """Whether disks are slow for a while, so that answers come when nobody waits for them."""
 
 
 def climate_of(chance):
@@ -95,6 +97,7 @@ def climate_of(chance):
         down_max=chance.choice((1, 2, 3)),
         damage=damage,
         repair=chance.random() < 0.5,
+        slow_disks=chance.random() < 0.2,
     )
 
 
@@ -150,6 +153,8 @@ class World:
         async with trio.open_nursery() as nursery:
             for number in range(STORIES):
                 nursery.start_soon(self._stories, number)
+            if self.climate.slow_disks:
+                nursery.start_soon(faults.slow_disks)
             await faults.run(CALM_AT)
             nursery.cancel_scope.cancel()
         self.calm = True
