@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 import trio
@@ -112,16 +111,25 @@ class Registration:
         """Hold the node of the mode that is wanted, and no other."""
         self._changed = trio.Event()
         while self._held != (wanted := self._wanted()):
-            await self._take(wanted)
+            if not await self._take(wanted):
+                continue
             before, self._held = self._held, wanted
             log.info("bookie %s is registered at %s", self._bookie_id, wanted)
             if before is not None:
                 await self._give_up(before)
 
-    async def _take(self, path: str) -> None:
+    async def _take(self, path: str) -> bool:
+        """Whether the node is ours still: its session may have ended before we heard of it."""
+        ended = False
+
+        def lost() -> None:
+            nonlocal ended
+            ended = True
+            self._lost(path)
+
         try:
             await take_lease(
-                self._store, path, self._value, partial(self._lost, path),
+                self._store, path, self._value, lost,
                 wait_seconds=self._wait_seconds, held=self._say_that_it_waits,
             )  # fmt: skip
         except AlreadyExists:
@@ -129,6 +137,7 @@ class Registration:
                 f"another process is registered as bookie {self._bookie_id}, at {path}: "
                 "stop it, or give this one its own id and directories"
             ) from None
+        return not ended
 
     async def _say_that_it_waits(self) -> None:
         log.info("bookie %s waits for the end of a former session", self._bookie_id)

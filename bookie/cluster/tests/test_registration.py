@@ -142,3 +142,23 @@ async def test_a_store_without_an_answer_keeps_no_bookie_from_stopping(
 async def test_no_bookie_is_called_readonly(store) -> None:
     with pytest.raises(Invalid):
         Registration(store, await cluster.find(store), "readonly", INFO)
+
+
+class Expiring(MemoryMetadata):
+    """A store whose session ends as soon as it has granted its first lease, before the answer."""
+
+    expires = True
+
+    async def lease(self, path, value, lost) -> None:
+        await super().lease(path, value, lost)
+        if self.expires:
+            self.expires = False
+            self.expire()
+
+
+async def test_a_session_that_ends_before_its_answer_is_heard(nursery) -> None:
+    store = Expiring()
+    await initialize_cluster(store, "one")
+    made = await registered(store, nursery)
+    assert made.is_held
+    assert (await store.get(WRITABLE)).value == INFO.encode()
