@@ -1,18 +1,28 @@
-"""The network on this system: TCP, without a task or a lock for each send."""
+"""The network on this system: TCP, without a task or a lock for each send.
+
+In a server its loop receives, with all other sockets: in trio alone nothing would be received while
+the loop waits a moment for its clients (`core/link/loop.py`), and each answer would cost a turn.
+"""
 
 from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 
 import trio
+
+from magnetar.core.ports.network import ReadableLoop
 
 
 class SystemConnection:
     """One TCP connection."""
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket, loop: ReadableLoop | None) -> None:
         self._socket = connected
+        self._loop = loop
+        self._end: Callable[[], None] = _nothing
+        """Has the loop receive no more."""
 
     def send_at_once(self, data: bytes | memoryview) -> int:
         try:
@@ -26,7 +36,14 @@ class SystemConnection:
         except (trio.ClosedResourceError, ValueError) as error:
             raise OSError(errno.EBADF, "the connection was closed") from error
 
-    async def receive(self, size_max: int) -> bytes:
+    async def deliver(self, size_max: int, take: Callable[[bytes], None]) -> None:
+        if self._loop is not None:
+            await self._deliver_in_sweeps(self._loop, size_max, take)
+            return
+        while data := await self._receive(size_max):
+            take(data)
+
+    async def _receive(self, size_max: int) -> bytes:
         while True:
             try:
                 return self._socket.recv(size_max)
@@ -37,18 +54,62 @@ class SystemConnection:
             except (trio.ClosedResourceError, ValueError) as error:
                 raise OSError(errno.EBADF, "the connection was closed") from error
 
+    async def _deliver_in_sweeps(
+        self, loop: ReadableLoop, size_max: int, take: Callable[[bytes], None]
+    ) -> None:
+        fd = self._socket.fileno()
+        ended = trio.Event()
+        failure: Exception | None = None
+
+        def end() -> None:
+            if not ended.is_set():
+                ended.set()
+                loop.unwatch(fd)
+
+        def receive() -> None:
+            nonlocal failure
+            try:
+                if data := self._socket.recv(size_max):
+                    take(data)
+                else:
+                    end()
+            except BlockingIOError:
+                return
+            except Exception as error:  # noqa: BLE001  # raised to who awaits this
+                failure = error
+                end()
+
+        self._end = end
+        loop.watch(fd, receive, None)
+        try:
+            await ended.wait()
+        finally:
+            end()
+        if failure is not None:
+            raise failure
+        if self._socket.fileno() < 0:
+            raise OSError(errno.EBADF, "the connection was closed")
+
     def close(self) -> None:
         if self._socket.fileno() >= 0:
+            self._end()
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
 
 
+def _nothing() -> None:
+    """Nothing is received by the loop."""
+
+
 class SystemNetwork:
-    """A `Network` of TCP connections."""
+    """A `Network` of TCP connections; `loop` receives if there is one."""
+
+    def __init__(self, loop: ReadableLoop | None = None) -> None:
+        self._loop = loop
 
     async def connect(self, host: str, port: int) -> SystemConnection:
         async with await trio.open_tcp_stream(host, port) as stream:
             connected = socket.socket(fileno=socket.dup(stream.socket.fileno()))
         connected.setblocking(False)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return SystemConnection(connected)
+        return SystemConnection(connected, self._loop)

@@ -126,7 +126,7 @@ class Link:
         self._all_gone: trio.Event | None = None
         """Set when no connection is left; None unless a task waits for that."""
         self._token: trio.lowlevel.TrioToken | None = None
-        self._active = self._scheduled = self._wanted = False
+        self._active = self._scheduled = self._wanted = self._closed = False
         self._sweeping = self._settling = self._again = False
         self._others = OtherTasks()
         self._was_due = False
@@ -153,13 +153,21 @@ class Link:
         assert self._backend is NO_BACKEND, "a link has one backend"
         self._storage, self._backend = storage, backend
 
-    def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
+    def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool] | None) -> None:
         """Make a call in a sweep whenever `fd` is readable, as long as it is open. `due` tells
         whether that is expected within a moment.
         """
+        if self._closed:
+            return
         self._watched[fd] = call
-        self._due.append(due)
+        if due is not None:
+            self._due.append(due)
         self.poller.watch(fd, READ)
+
+    def unwatch(self, fd: int) -> None:
+        """Make no more calls for a descriptor without `due`, which is still open."""
+        if self._watched.pop(fd, None) is not None:
+            self.poller.forget(fd)
 
     def stop_listening(self) -> None:
         """Accept no new connections; existing ones go on."""
@@ -202,6 +210,8 @@ class Link:
                 for connection in list(self._connections.values()):
                     self.drop(connection, "the server stops")
                 self._lingering.close()
+                self._watched.clear()
+                self._closed = True
                 self.poller.close()
 
     def statistics(self) -> LinkStatistics:

@@ -1,12 +1,25 @@
 """The network, as a port: connections to servers, so that a simulator can replace it.
 
-A connection ends with `OSError` from any of its calls, or with an empty receive: then its peer has
-closed it. One task at most receives, and one waits for room.
+A connection ends with `OSError` from any of its calls, or when `deliver` returns: then its peer has
+closed it. One task at most has things delivered, and one waits for room.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
+
+
+class ReadableLoop(Protocol):
+    """A server's loop, which makes calls when descriptors are readable."""
+
+    def watch(self, fd: int, call: Callable[[], None], due: None) -> None:
+        """Make a call in a sweep whenever `fd` is readable."""
+        ...
+
+    def unwatch(self, fd: int) -> None:
+        """Make it no more; `fd` is still open."""
+        ...
 
 
 class NetworkConnection(Protocol):
@@ -20,8 +33,10 @@ class NetworkConnection(Protocol):
         """Wait until the system takes more."""
         ...
 
-    async def receive(self, size_max: int) -> bytes:
-        """What has come, `size_max` bytes at most; nothing after the end."""
+    async def deliver(self, size_max: int, take: Callable[[bytes], None]) -> None:
+        """Call `take` with what comes, `size_max` bytes at most at a time, until the end. What it
+        raises ends that.
+        """
         ...
 
     def close(self) -> None:

@@ -137,7 +137,7 @@ async def open_cluster_storage(
     joined: JoinedCluster, _settings: Settings, link: Link
 ) -> AsyncIterator[OpenedStorage]:
     """See `opened.py`."""
-    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random(), link)
+    machine = ClientMachine(SystemNetwork(link), SystemClock(), random.Random(), link)
     options = joined.options
     settings = QuorumSettings(
         striping=options.striping, explicit_lac_seconds=options.explicit_lac_seconds

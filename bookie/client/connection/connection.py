@@ -255,11 +255,8 @@ class BookieConnection:
 
     async def _receive(self, connection: NetworkConnection) -> None:
         wire = ClientWire(self._version)
-        while True:
-            data = await connection.receive(RECEIVE_BYTES)
-            if not data:
-                self._refused("it has closed the connection")
-                return
+
+        def take(data: bytes) -> None:
             self._received_at = trio.current_time()
             self._has_answered, self.refused_at = True, None
             self._pause, self.failed_at = self._settings.retry_seconds_min, None
@@ -269,6 +266,9 @@ class BookieConnection:
                 for event in events:
                     self._take(event)
                 self._surroundings.settle()
+
+        await connection.deliver(RECEIVE_BYTES, take)
+        self._refused("it has closed the connection")
 
     def _take(self, event: AddsAnswered | MatchedResponse) -> None:
         if isinstance(event, AddsAnswered):

@@ -171,6 +171,10 @@ class ConnectionEnd:
             await self._news.wait()
         self._check()
 
+    async def deliver(self, size_max: int, take: Callable[[bytes], None]) -> None:
+        while data := await self.receive(size_max):
+            take(data)
+
     async def receive(self, size_max: int) -> bytes:
         while not self._buffer:
             self._check()

@@ -22,7 +22,7 @@ class Noted:
         self.sends.append(bytes(data))
         return len(data)
 
-    async def receive(self, size_max):
+    async def deliver(self, size_max, take):
         await trio.sleep_forever()
 
     async def wait_sendable(self):
