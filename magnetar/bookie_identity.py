@@ -156,3 +156,19 @@ def explained_damage(folder: Path, part: str) -> Iterator[None]:
             yield
         except Corrupted as error:
             raise OperatorError(damaged(folder, part, error)) from error
+
+
+@contextmanager
+def explained_damage_of_one(folder: Path) -> Iterator[None]:
+    """The same for a bookie that is not a whole server's, which no command repairs: what others
+    have of it is worth more than what is left here.
+    """
+    with explained(f"cannot use the data in {folder}"):
+        try:
+            yield
+        except Corrupted as error:
+            raise OperatorError(
+                f"cannot use the data in {folder}: {error}. Restore its directories from a backup; "
+                "or, in a cluster, have other bookies take its place (`magnetar bookie recover`), "
+                "and begin anew (`magnetar bookie format`)"
+            ) from error

@@ -36,7 +36,7 @@ from magnetar.bookie_identity import (
     Registrar,
     alone,
     explained,
-    explained_damage,
+    explained_damage_of_one,
     in_cluster,
 )
 from magnetar.core.kernel.clock import SystemClock
@@ -227,7 +227,7 @@ async def _storage(
         else:
             found = alone(options, folder, bookie, machine, directories, fail)
         identity = await opened.enter_async_context(found)
-        with explained_damage(folder, BOOKIE):
+        with explained_damage_of_one(folder):
             running = await opened.enter_async_context(
                 open_bookie(machine, directories, identity.catalog, bookie, fail, link)
             )

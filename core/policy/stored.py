@@ -40,7 +40,7 @@ STORED: Final = (
     ),
     stored(
         "persistence",
-        "storage is inside this server and has one copy, so there are no quorums",
+        "a server of its own has one copy, and a gateway's quorums are its flags",
         dict[str, Any],
         topic=Scope("persistence"), namespace=Scope("persistence"),
         shape=Persistence, default=Persistence(1, 1, 1, 1.0),

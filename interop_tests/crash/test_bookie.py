@@ -246,6 +246,7 @@ def test_a_piece_without_which_it_does_not_start(tmp_path, used, damage) -> None
         said = bookie.refusal()
         assert str(tmp_path / "data") in said
         assert "Traceback" not in said
+        assert "magnetar bookie repair" not in said, "it is for whole servers"
 
 
 @pytest.mark.parametrize("damage", TOLD, ids=lambda name: name.replace(" ", "-"))

@@ -17,8 +17,10 @@ from magnetar.wire.http.server import stack
 from magnetar.wire.http.services import HttpServices
 
 ELSEWHERE: Final = NotHere("this bookie does not ask others: `bookkeeper shell bookieinfo` does")
-READING: Final = NotHere("entries are read by a client: `bookkeeper shell readledger` is one")
-EXPANSION: Final = NotHere("a bookie has one ledger directory")
+READING: Final = NotHere("entries are read by a client: `magnetar ledger read` is one")
+EXPANSION: Final = NotHere(
+    "directories are added at a start: --ledger-dirs with --allow-storage-expansion"
+)
 RECOVERY: Final = NotHere(
     "there are commands for that: `magnetar bookie autorecovery`, `decommission`"
 )

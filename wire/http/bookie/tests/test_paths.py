@@ -5,8 +5,8 @@ async def test_what_is_not_here_says_where_it_is() -> None:
     async with visiting() as visitor:
         for method, path, said in (
             ("GET", "/api/v1/bookie/list_bookie_info", "bookieinfo"),
-            ("PUT", "/api/v1/bookie/expand_storage", "one ledger directory"),
-            ("GET", "/api/v1/ledger/read?ledger_id=1", "readledger"),
+            ("PUT", "/api/v1/bookie/expand_storage", "--allow-storage-expansion"),
+            ("GET", "/api/v1/ledger/read?ledger_id=1", "magnetar ledger read"),
             ("GET", "/api/v1/autorecovery/status", "magnetar bookie autorecovery"),
             ("PUT", "/api/v1/autorecovery/decommission", "magnetar bookie autorecovery"),
         ):
