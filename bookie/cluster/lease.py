@@ -4,6 +4,7 @@ times out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -22,24 +23,30 @@ async def take_lease(
     wait_seconds: float,
     held: Callable[[], Awaitable[None]],
 ) -> None:
-    """Take it as soon as nobody has it; `AlreadyExists` if somebody still has after that time.
+    """Take it as soon as nobody has it; `AlreadyExists` if somebody still has `wait_seconds` after
+    that was seen first. A store that does not answer is its own error: it says nothing of others,
+    and sessions last longer by the time in which it was away.
 
     `held` is called each time before it waits for a change. It waits by a watch that is older than
     the attempt, so that no end of the former lease is missed.
     """
-    with trio.move_on_after(wait_seconds):
-        while True:
-            changed = trio.Event()
-            end = store.watch(path, partial(_set, changed))
+    deadline = math.inf
+    while True:
+        changed = trio.Event()
+        end = store.watch(path, partial(_set, changed))
+        try:
             try:
                 await store.lease(path, value, lost)
                 return
             except AlreadyExists:
-                await held()
+                deadline = min(deadline, trio.current_time() + wait_seconds)
+                if trio.current_time() >= deadline:
+                    raise
+            await held()
+            with trio.move_on_at(deadline):
                 await changed.wait()
-            finally:
-                end()
-    raise AlreadyExists(f"{path} is held")
+        finally:
+            end()
 
 
 def _set(event: trio.Event, _path: str) -> None:

@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from magnetar.bookie.cluster.lease import take_lease
-from magnetar.core.kernel.errors import AlreadyExists
+from magnetar.core.kernel.errors import AlreadyExists, StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.metadata import ignore_loss, overwrite, remove
 
@@ -61,3 +61,38 @@ async def test_the_wait_has_an_end(autojump_clock) -> None:
         await take(store, waits, 5)
     assert trio.current_time() == 5
     assert (await store.get("/l")).value == b"they"
+
+
+class Away(MemoryMetadata):
+    """A store that answers nothing for a while, and then says so, as ours of ZooKeeper does."""
+
+    seconds = 30.0
+
+    async def lease(self, path, value, lost) -> None:
+        if self.seconds:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(self.seconds)
+            raise StorageFailed("it has not answered")
+        await super().lease(path, value, lost)
+
+
+async def test_a_store_that_is_away_says_nothing_of_others(autojump_clock) -> None:
+    with pytest.raises(StorageFailed, match="not answered"):
+        await take(Away(), Waits(), 30)
+
+
+async def test_the_wait_begins_when_the_other_one_is_seen(nursery, autojump_clock) -> None:
+    store, waits = Away(), Waits()
+    await MemoryMetadata.lease(store, "/l", b"they", ignore_loss)
+
+    async def come_back() -> None:
+        await trio.sleep(28)
+        store.seconds = 0
+        await trio.sleep(30)
+        await remove(store, "/l")
+
+    nursery.start_soon(come_back)
+    with pytest.raises(StorageFailed):
+        await take(store, waits, 29)
+    await take(store, waits, 29)
+    assert (trio.current_time(), (await store.get("/l")).value) == (58, b"us")
