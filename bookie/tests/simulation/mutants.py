@@ -5,6 +5,7 @@ itself has no switches. The names say what the mutated code does.
 """
 
 from contextlib import contextmanager
+from inspect import signature
 from unittest.mock import patch
 
 from magnetar.bookie.client.quorum import recovery
@@ -40,6 +41,8 @@ def mutant(function):
 def mutated(name):
     """Have the code contain one mistake, until the end of the block."""
     target, attribute, replacement = MUTANTS[name]()
+    now, then = signature(getattr(target, attribute)), signature(replacement)
+    assert len(now.parameters) == len(then.parameters), f"{name} is behind the code: {now}"
     with patch.object(target, attribute, replacement):
         yield
 
@@ -51,9 +54,9 @@ def mutated(name):
 def recovery_reads_do_not_fence():
     """BookKeeper #2614: a bookie says "no such entry", and then takes it from the writer."""
 
-    def begin_read(self, entry_id):
+    def begin_read(self, entry_id, held):
         read = RecoveryRead(self._view.striping, entry_id)
-        answers = Answers(self._services.connections)
+        answers = Answers(self._services.connections, held)
         request = Read(self._view.ledger_id, entry_id, high_priority=True)
         for position in read.write_set:
             answers.ask(position, self._read_from[position], request)
@@ -145,13 +148,14 @@ def no_answer_is_taken_for_a_denial():
 def a_recovery_does_not_wait_for_what_it_stores():
     async def read_and_store(self, entry_id):
         while True:
-            read, answers = self._begin_read(entry_id)
+            read, answers = self._begin_read(entry_id, lambda _: None)
             entry = await self._decide(entry_id, read, answers)
             if entry is None:
                 return
             self._store_again(entry)
             self._pending.last_confirmed = entry_id
-            self._pending.length_confirmed = recovery._header(entry).length
+            run = recovery._run_of(entry)
+            self._pending.length_confirmed = recovery.header_of(run, entry_id).length
             entry_id += 1
 
     return Recovery, "_read_and_store", read_and_store
@@ -161,9 +165,9 @@ def a_recovery_does_not_wait_for_what_it_stores():
 def a_recovery_reads_from_the_ensemble_it_has_made():
     begin_read = Recovery._begin_read
 
-    def begin_read_there(self, entry_id):
+    def begin_read_there(self, entry_id, held):
         self._read_from = self._pending.ensemble
-        return begin_read(self, entry_id)
+        return begin_read(self, entry_id, held)
 
     return Recovery, "_begin_read", begin_read_there
 
