@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
@@ -47,6 +48,8 @@ from magnetar.core.kernel.errors import (
     Unauthorized,
 )
 
+LENGTH_TRIES: Final = 5
+LENGTH_PAUSE_SECONDS: Final = 0.5
 log = logging.getLogger(__name__)
 
 
@@ -145,9 +148,10 @@ class Recovery:
     async def _length_up_to(self, end: Fencing) -> int:
         """The length of a ledger of which nothing was stored again: its last entry tells.
 
-        A ledger is not left open because nobody can read that now: it is confirmed, and the length
+        A ledger is not left open because nobody can read that: it is confirmed, and the length
         is for information. Then it is what a later entry has told, as in Apache's recovery
-        (`LedgerRecoveryOp.java` of 4.18 asks no further).
+        (`LedgerRecoveryOp.java` of 4.18 asks no further). Bookies that do not answer are asked
+        again before.
         """
         entry_id = end.last_confirmed
         if entry_id < 0:
@@ -155,12 +159,22 @@ class Recovery:
         reader = QuorumReader(
             self._view, self._services, self._settings, lambda: entry_id, _nothing_new
         )
-        try:
-            entry = await reader.read_entry(entry_id)
-        except BrokerError as error:
-            log.warning("the length of ledger %d is a guess: %s", self._view.ledger_id, error)
-            return end.length_told
+        for tries_left in reversed(range(LENGTH_TRIES)):
+            try:
+                entry = await reader.read_entry(entry_id)
+            except StorageFailed as error:
+                if not tries_left:
+                    return self._guess(end, error)
+                await trio.sleep(LENGTH_PAUSE_SECONDS)
+            except BrokerError as error:
+                return self._guess(end, error)
+            else:
+                break
         return header_of(_run_of(entry), entry_id).length
+
+    def _guess(self, end: Fencing, error: BrokerError) -> int:
+        log.warning("the length of ledger %d is a guess: %s", self._view.ledger_id, error)
+        return end.length_told
 
     # -- reading ------------------------------------------------------------------------------
 
