@@ -9,10 +9,14 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
 from magnetar.core.ports.network import ReadableLoop
+
+RECEIVES_PER_SWEEP: Final = 8
+"""Of 256 KiB each: half a millisecond for what a bookie sends."""
 
 
 class SystemConnection:
@@ -54,6 +58,20 @@ class SystemConnection:
             except (trio.ClosedResourceError, ValueError) as error:
                 raise OSError(errno.EBADF, "the connection was closed") from error
 
+    def _take_some(self, size_max: int, take: Callable[[bytes], None]) -> bool:
+        """Receive what is there, in a sweep; whether the peer has closed the connection."""
+        for _ in range(RECEIVES_PER_SWEEP):
+            try:
+                data = self._socket.recv(size_max)
+            except BlockingIOError:
+                return False
+            if not data:
+                return True
+            take(data)
+            if len(data) < size_max:
+                return False
+        return False
+
     async def _deliver_in_sweeps(
         self, loop: ReadableLoop, size_max: int, take: Callable[[bytes], None]
     ) -> None:
@@ -69,12 +87,8 @@ class SystemConnection:
         def receive() -> None:
             nonlocal failure
             try:
-                if data := self._socket.recv(size_max):
-                    take(data)
-                else:
+                if self._take_some(size_max, take):
                     end()
-            except BlockingIOError:
-                return
             except Exception as error:  # noqa: BLE001  # raised to who awaits this
                 failure = error
                 end()

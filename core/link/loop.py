@@ -112,6 +112,8 @@ class Link:
         self.complaints = Complaints(clock)
         self._accepting = Acceptor(self.poller, limits, self.complaints)
         self._watched: dict[int, Callable[[], None]] = {}
+        self._servers: dict[int, Callable[[], None]] = {}
+        """Those of them that are connections to servers of ours."""
         self._due: list[Callable[[], bool]] = []
         self._touched: list[Connection] = []
         self.incoming = InboundMemory(limits.partial_bytes_max, limits.storing_bytes_max)
@@ -154,19 +156,23 @@ class Link:
         self._storage, self._backend = storage, backend
 
     def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool] | None) -> None:
-        """Make a call in a sweep whenever `fd` is readable, as long as it is open. `due` tells
-        whether that is expected within a moment.
+        """Make a call in a sweep whenever `fd` is readable, as long as it is open, and for a
+        connection to a server (`due` is None) perhaps when it is not. `due` tells whether it is
+        expected within a moment.
         """
         if self._closed:
             return
         self._watched[fd] = call
         if due is not None:
             self._due.append(due)
+        else:
+            self._servers[fd] = call
         self.poller.watch(fd, READ)
 
     def unwatch(self, fd: int) -> None:
         """Make no more calls for a descriptor without `due`, which is still open."""
         if self._watched.pop(fd, None) is not None:
+            del self._servers[fd]
             self.poller.forget(fd)
 
     def stop_listening(self) -> None:
@@ -268,6 +274,8 @@ class Link:
         size = self._share(len(ready))
         self._requests_high = self.incoming.requests_high
         self._closings = 0
+        if len(ready) == SWEEP_CONNECTIONS_MAX:
+            self._serve_servers()
         for fd, readiness in ready:
             connection = self._connections.get(fd)
             if connection is None:
@@ -285,6 +293,13 @@ class Link:
         if seconds > self._longest_pause:
             self._longest_pause = seconds
         return True
+
+    def _serve_servers(self) -> None:
+        """Of thousands of ready clients each has its turn after many sweeps; what they wait for
+        does not wait for that.
+        """
+        for call in list(self._servers.values()):
+            call()
 
     def _share(self, ready: int) -> int:
         """The bytes to receive from each of so many ready connections."""

@@ -14,7 +14,7 @@ class ReadableLoop(Protocol):
     """A server's loop, which makes calls when descriptors are readable."""
 
     def watch(self, fd: int, call: Callable[[], None], due: None) -> None:
-        """Make a call in a sweep whenever `fd` is readable."""
+        """Make a call in a sweep whenever `fd` is readable, and perhaps when it is not."""
         ...
 
     def unwatch(self, fd: int) -> None:
