@@ -25,6 +25,7 @@ from magnetar.core.kernel.errors import AlreadyExists, NotAllowed
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
 from magnetar.core.ports.metadata_store import ABSENT
+from magnetar.core.testing.metadata import overwrite, remove
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 ROOTS = itertools.count()
@@ -159,6 +160,9 @@ async def test_other_layouts(zookeeper, tmp_path, name) -> None:
 async def test_clusters_that_each_formats_for_the_other(uri, tmp_path) -> None:
     apache = ApacheBookie(uri, tmp_path / "apache")
     async with opened(uri) as store:
+        # Apache's shell makes no root, and ours is made with the first write.
+        await overwrite(store, "/first", b"")
+        await remove(store, "/first")
         await in_thread(apache.shell, "initnewcluster")
         theirs = await clusters.find(store, layout="hierarchical")
         assert theirs.layout is LAYOUTS["hierarchical"]

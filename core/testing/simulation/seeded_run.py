@@ -66,7 +66,6 @@ class VirtualClock:
 def _jumping_clock(timeline: Timeline) -> trio.testing.MockClock:
     """Trio's clock, which also makes the calls of a timeline. (Trio lets no other class jump.)"""
     clock: Any = trio.testing.MockClock(autojump_threshold=0)
-    clock._real_clock = lambda: 0.0
 
     def autojump() -> None:
         """All tasks wait."""
@@ -76,7 +75,7 @@ def _jumping_clock(timeline: Timeline) -> trio.testing.MockClock:
             clock._virtual_base = max(clock._virtual_base, at)
             timeline.make_calls(clock._virtual_base)
 
-    clock._autojump = autojump
+    vars(clock).update(_real_clock=lambda: 0.0, _autojump=autojump)
     found: trio.testing.MockClock = clock
     return found
 
