@@ -8,12 +8,15 @@ from magnetar.bookie.tests.simulation.world import simulated
 SEEDS_MAX = 300
 """Those of CI. Most mistakes are found by one of the first five, the rarest by one of 150."""
 
+SOONER = {"an_ack_of_a_replaced_bookie_counts": 122}
+"""A seed that finds a rare one, and is run first."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mistake_is_found(name):
     with mutated(name):
-        for seed in range(1, SEEDS_MAX + 1):
+        for seed in (SOONER.get(name, 1), *range(1, SEEDS_MAX + 1)):
             violation = simulated(seed).violation
             if violation is not None:
                 # An exception would be found whatever the mistake is: it must be an invariant.
