@@ -208,7 +208,7 @@ def test_who_may_not_start_is_told_what_to_do(cluster, zookeeper, tmp_path) -> N
     assert "this one is second" in said
 
 
-@pytest.mark.parametrize("failure", ["restart", "silence", "expiry"])
+@pytest.mark.parametrize("failure", ["restart", "outage", "silence", "expiry"])
 def test_after_its_session_a_bookie_registers_again(own, tmp_path, failure) -> None:
     """It serves meanwhile: whoever knows it reads and writes."""
     with own.bookie(tmp_path / "one") as bookie:
@@ -216,6 +216,10 @@ def test_after_its_session_a_bookie_registers_again(own, tmp_path, failure) -> N
         path = f"/ledgers/available/{bookie.address}"
         if failure == "restart":
             own.zookeeper.kill()
+            own.zookeeper.start()
+        elif failure == "outage":
+            own.zookeeper.kill()
+            time.sleep(8)  # longer than anything waits for an answer
             own.zookeeper.start()
         elif failure == "silence":
             own.zookeeper.freeze()
