@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, Protocol
 
@@ -66,6 +66,8 @@ class MarkedLedgers:
         self.marks = marks
         self._value = f'bookieId: "{owner}"\n'.encode()
         self._order = order
+        self._unsure: set[int] = set()
+        """Ledgers whose locks may be ours: the store has not said."""
 
     async def take(self) -> LockedLedger:
         """Wait for a marked ledger that nobody repairs, and lock it."""
@@ -85,6 +87,7 @@ class MarkedLedgers:
         try:
             while True:
                 changed = trio.Event()
+                await self._release_unsure()
                 found = await find()
                 if found is not None:
                     return found
@@ -135,7 +138,22 @@ class MarkedLedgers:
             await self.marks.store.lease(self.marks.lock_of(ledger_id), self._value, ledger.lose)
         except AlreadyExists:
             return None
+        except StorageFailed:
+            self._unsure.add(ledger_id)
+            raise
         return ledger
+
+    async def _release_unsure(self) -> None:
+        """A lock that nobody knows of would keep its ledger from being repaired as long as this
+        process runs.
+        """
+        for ledger_id in list(self._unsure):
+            path = self.marks.lock_of(ledger_id)
+            found = await self.marks.store.get(path)
+            if found is not None and found.value == self._value:
+                with suppress(BadVersion, NotFound):
+                    await self.marks.store.delete(path, found.version)
+            self._unsure.discard(ledger_id)
 
     async def release(self, ledger: LockedLedger) -> None:
         """Let others take it. Tried until it is done, or the session ends: a lock that is forgotten

@@ -31,6 +31,10 @@ class Brittle(MemoryMetadata):
         self._break(f"delete {path}")
         await super().delete(path, expected)
 
+    async def lease(self, path, value, lost):
+        await super().lease(path, value, lost)
+        self._break(f"lease {path}")
+
     def _break(self, what):
         if self.failing and self.failing in what:
             self.failing = ""
@@ -134,3 +138,12 @@ async def test_a_mark_that_is_gone_under_the_lock_is_of_no_interest(autojump_clo
     assert await marked._lock("urL0000000008") is None
     assert await marked._lock("other") is None
     assert await locks(marked) == []
+
+
+async def test_a_lock_whose_answer_was_lost_is_not_kept(autojump_clock, marked):
+    await marked.marks.mark(7, ["a"], 1)
+    marked.marks.store.failing = "lease"
+    with pytest.raises(StorageFailed):
+        await marked.take()
+    assert await locks(marked) == ["urL0000000007"]
+    assert (await marked.take()).ledger_id == 7
