@@ -58,6 +58,8 @@ class Registration:
         self._wait_seconds = wait_seconds
         self._read_only = False
         self._held: str | None = None
+        self._former: str | None = None
+        """The node of the mode before, which has to go."""
         self._scope = trio.CancelScope()
         self._changed = trio.Event()
 
@@ -110,13 +112,19 @@ class Registration:
     async def _follow(self) -> None:
         """Hold the node of the mode that is wanted, and no other."""
         self._changed = trio.Event()
+        await self._end_former()
         while self._held != (wanted := self._wanted()):
             if not await self._take(wanted):
                 continue
-            before, self._held = self._held, wanted
+            self._former, self._held = self._held, wanted
             log.info("bookie %s is registered at %s", self._bookie_id, wanted)
-            if before is not None:
-                await self._give_up(before)
+            await self._end_former()
+
+    async def _end_former(self) -> None:
+        """Also one that could not be deleted when the mode changed: the mode may change back."""
+        if self._former is not None:
+            await self._give_up(self._former)
+            self._former = None
 
     async def _take(self, path: str) -> bool:
         """Whether the node is ours still: its session may have ended before we heard of it."""
@@ -151,6 +159,8 @@ class Registration:
                 return
 
     def _lost(self, path: str) -> None:
+        if self._former == path:
+            self._former = None
         if self._held == path:
             self._held = None
             self._changed.set()

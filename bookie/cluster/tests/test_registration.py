@@ -162,3 +162,24 @@ async def test_a_session_that_ends_before_its_answer_is_heard(nursery) -> None:
     made = await registered(store, nursery)
     assert made.is_held
     assert (await store.get(WRITABLE)).value == INFO.encode()
+
+
+async def test_a_node_of_the_mode_before_that_could_not_be_deleted(
+    store, nursery, monkeypatch
+) -> None:
+    made = await registered(store, nursery)
+    delete, failures = store.delete, iter([1])
+
+    async def fail_once(path, expected) -> None:
+        if next(failures, None):
+            raise StorageFailed("no answer")
+        await delete(path, expected)
+
+    monkeypatch.setattr(store, "delete", fail_once)
+    made.set_read_only(True)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (await store.get(WRITABLE), made.is_held) == (None, True)
+    made.set_read_only(False)
+    await trio.testing.wait_all_tasks_blocked()
+    assert await store.get(READ_ONLY) is None
+    assert await store.get(WRITABLE) is not None
