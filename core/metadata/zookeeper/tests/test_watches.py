@@ -17,12 +17,12 @@ def test_each_watcher_hears_of_its_prefix() -> None:
 
 
 def test_the_root_of_all_paths_is_no_value() -> None:
-    watches, received = Watches("/root"), []
-    watches.add("/root", received.append)
-    watches.heard("/root")
-    watches.heard("/root/a")
-    watches.missed("/root")
-    assert received == ["/root/a", "/root"]
+    watches, received = Watches("/top"), []
+    watches.add("/top", received.append)
+    watches.heard("/top")
+    watches.heard("/top/a")
+    watches.missed("/top")
+    assert received == ["/top/a", "/top"]
 
 
 def test_after_a_gap_each_watcher_hears_of_its_whole_prefix() -> None:
