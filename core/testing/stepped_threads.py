@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from queue import Empty
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack
 
 import trio
 import trio.testing
@@ -103,10 +103,21 @@ class SteppedQueue:
         return not self._items
 
 
-class SteppedWorkers:
-    """`Workers`."""
+class Working(Protocol):
+    """Threads of a fake, which make one call."""
 
-    def __init__(self, threads: SteppedThreads, count: int, *, abandon: bool) -> None:
+    async def work(
+        self,
+        call: Callable[[Unpack[Arguments]], Result],
+        *arguments: *Arguments,
+        abandon: bool,
+    ) -> Result: ...
+
+
+class FakeWorkers:
+    """`Workers` over the threads of a fake."""
+
+    def __init__(self, threads: Working, count: int, *, abandon: bool) -> None:
         self._threads = threads
         self._limiter = trio.CapacityLimiter(count)
         self._abandon = abandon
@@ -163,8 +174,8 @@ class SteppedThreads:
         self.wake()
         return thread
 
-    def workers(self, count: int, *, abandon: bool = False) -> SteppedWorkers:
-        return SteppedWorkers(self, count, abandon=abandon)
+    def workers(self, count: int, *, abandon: bool = False) -> FakeWorkers:
+        return FakeWorkers(self, count, abandon=abandon)
 
     async def run(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments

@@ -15,6 +15,7 @@ from typing import NoReturn, TypeVar, TypeVarTuple, Unpack
 import trio
 
 from magnetar.core.testing.simulation.timeline import HostTimeline
+from magnetar.core.testing.stepped_threads import FakeWorkers
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -32,21 +33,6 @@ class VirtualThread:
         if not self._over:
             self._over = True
             self._call()
-
-
-class VirtualWorkers:
-    """`Workers`."""
-
-    def __init__(self, threads: VirtualThreads, count: int, *, abandon: bool) -> None:
-        self._threads = threads
-        self._limiter = trio.CapacityLimiter(count)
-        self._abandon = abandon
-
-    async def run(
-        self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
-    ) -> Result:
-        async with self._limiter:
-            return await self._threads.work(call, *arguments, abandon=self._abandon)
 
 
 class VirtualLock:
@@ -84,8 +70,8 @@ class VirtualThreads:
         self._host.call_in(self._seconds(), thread.join)
         return thread
 
-    def workers(self, count: int, *, abandon: bool = False) -> VirtualWorkers:
-        return VirtualWorkers(self, count, abandon=abandon)
+    def workers(self, count: int, *, abandon: bool = False) -> FakeWorkers:
+        return FakeWorkers(self, count, abandon=abandon)
 
     async def run(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
