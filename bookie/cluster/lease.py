@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 import trio
 
+from magnetar.bookie.cluster.changes import Changes
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.ports.metadata_store import MetadataStore
 
@@ -27,14 +27,12 @@ async def take_lease(
     that was seen first. A store that does not answer is its own error: it says nothing of others,
     and sessions last longer by the time in which it was away.
 
-    `held` is called each time before it waits for a change. It waits by a watch that is older than
-    the attempt, so that no end of the former lease is missed.
+    `held` is called each time before it waits for a change.
     """
     deadline = math.inf
-    while True:
-        changed = trio.Event()
-        end = store.watch(path, partial(_set, changed))
-        try:
+    with Changes(store, path) as changes:
+        while True:
+            changes.begin()
             try:
                 await store.lease(path, value, lost)
                 return
@@ -44,10 +42,4 @@ async def take_lease(
                     raise
             await held()
             with trio.move_on_at(deadline):
-                await changed.wait()
-        finally:
-            end()
-
-
-def _set(event: trio.Event, _path: str) -> None:
-    event.set()
+                await changes.wait()

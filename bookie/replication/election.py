@@ -29,6 +29,7 @@ from typing import Final
 
 import trio
 
+from magnetar.bookie.cluster.changes import Changes
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.under_replication import ROOT
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound, StorageFailed
@@ -108,20 +109,12 @@ class AuditorElection:
         return [int(match[1]) for match in matches if match is not None]
 
     async def _wait_until(self, holds: Callable[[list[int]], bool]) -> None:
-        changed = trio.Event()
-
-        def heard(_: str) -> None:
-            changed.set()
-
-        end = self._store.watch(self._votes, heard)
-        try:
+        with Changes(self._store, self._votes) as changes:
             while True:
-                changed = trio.Event()
+                changes.begin()
                 if holds(await self._numbers()):
                     return
-                await changed.wait()
-        finally:
-            end()
+                await changes.wait()
 
     async def _say_so(self) -> None:
         """Apache's auditor writes its name here as well, for people."""

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 import trio
 
+from magnetar.bookie.cluster.changes import Changes
 from magnetar.bookie.cluster.under_replication import LEVELS, UnderReplication, id_of
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound, StorageFailed
 
@@ -78,23 +79,15 @@ class MarkedLedgers:
         return await self._until_found(partial(self._try, ledger_id))
 
     async def _until_found(self, find: Find) -> LockedLedger:
-        changed = trio.Event()
-
-        def heard(_: str) -> None:
-            changed.set()
-
-        end = self.marks.watch(heard)
-        try:
+        with Changes(self.marks.store, self.marks.root) as changes:
             while True:
-                changed = trio.Event()
+                changes.begin()
                 await self._release_unsure()
                 found = await find()
                 if found is not None:
                     return found
-                await changed.wait()
+                await changes.wait()
                 await trio.sleep(PAUSE_SECONDS)
-        finally:
-            end()
 
     async def _find(self) -> LockedLedger | None:
         if not await self.marks.is_enabled():
