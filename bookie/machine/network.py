@@ -82,7 +82,7 @@ class SystemConnection:
         def end() -> None:
             if not ended.is_set():
                 ended.set()
-                loop.unwatch(fd)
+                loop.unwatch_server(fd)
 
         def receive() -> None:
             nonlocal failure
@@ -94,7 +94,7 @@ class SystemConnection:
                 end()
 
         self._end = end
-        loop.watch(fd, receive, None)
+        loop.watch_server(fd, receive)
         try:
             await ended.wait()
         finally:

@@ -113,7 +113,7 @@ class Link:
         self._accepting = Acceptor(self.poller, limits, self.complaints)
         self._watched: dict[int, Callable[[], None]] = {}
         self._servers: dict[int, Callable[[], None]] = {}
-        """Those of them that are connections to servers of ours."""
+        """The same for connections to servers of ours."""
         self._due: list[Callable[[], bool]] = []
         self._touched: list[Connection] = []
         self.incoming = InboundMemory(limits.partial_bytes_max, limits.storing_bytes_max)
@@ -155,24 +155,25 @@ class Link:
         assert self._backend is NO_BACKEND, "a link has one backend"
         self._storage, self._backend = storage, backend
 
-    def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool] | None) -> None:
-        """Make a call in a sweep whenever `fd` is readable, as long as it is open, and for a
-        connection to a server (`due` is None) perhaps when it is not. `due` tells whether it is
-        expected within a moment.
+    def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
+        """Make a call in a sweep whenever `fd` is readable, as long as it is open. `due` tells
+        whether that is expected within a moment.
         """
-        if self._closed:
-            return
         self._watched[fd] = call
-        if due is not None:
-            self._due.append(due)
-        else:
-            self._servers[fd] = call
+        self._due.append(due)
         self.poller.watch(fd, READ)
 
-    def unwatch(self, fd: int) -> None:
-        """Make no more calls for a descriptor without `due`, which is still open."""
-        if self._watched.pop(fd, None) is not None:
-            del self._servers[fd]
+    def watch_server(self, fd: int, call: Callable[[], None]) -> None:
+        """Make a call in a sweep whenever `fd` is readable, and perhaps when it is not: a
+        connection to a server of ours.
+        """
+        if not self._closed:
+            self._servers[fd] = call
+            self.poller.watch(fd, READ)
+
+    def unwatch_server(self, fd: int) -> None:
+        """Make no more calls for it; it is still open."""
+        if self._servers.pop(fd, None) is not None:
             self.poller.forget(fd)
 
     def stop_listening(self) -> None:
@@ -216,7 +217,7 @@ class Link:
                 for connection in list(self._connections.values()):
                     self.drop(connection, "the server stops")
                 self._lingering.close()
-                self._watched.clear()
+                self._servers.clear()
                 self._closed = True
                 self.poller.close()
 
@@ -327,6 +328,8 @@ class Link:
         """Serve a ready descriptor that is no connection."""
         if fd in self._watched:
             self._watched[fd]()
+        elif fd in self._servers:
+            self._servers[fd]()
         elif fd in self._accepting:
             for one in self._accepting.accept(fd):
                 self._begin(one)

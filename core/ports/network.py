@@ -13,11 +13,11 @@ from typing import Protocol
 class ReadableLoop(Protocol):
     """A server's loop, which makes calls when descriptors are readable."""
 
-    def watch(self, fd: int, call: Callable[[], None], due: None) -> None:
+    def watch_server(self, fd: int, call: Callable[[], None]) -> None:
         """Make a call in a sweep whenever `fd` is readable, and perhaps when it is not."""
         ...
 
-    def unwatch(self, fd: int) -> None:
+    def unwatch_server(self, fd: int) -> None:
         """Make it no more; `fd` is still open."""
         ...
 
