@@ -188,15 +188,19 @@ class QuorumReader:
         return await self._ask_for_batch(able, first, last, bytes_max, check)
 
     def _intact_run(self, records: bytes, first: int, last: int) -> Run:
-        run = run_in(records)
-        if run is None or (run.ledger_id, run.first) != (self.ledger_id, first):
-            raise Corrupted(f"entry {self.ledger_id}:{first} is another one")
+        run = self._run_from(records, first)
         if run.last > last:
             run = cut(run, last - first + 1)
         intact = count_intact(run) if self._view.has_crc32c else self._count_opened(run)
         if not intact:
             raise Corrupted(f"entry {self.ledger_id}:{first} does not have its digest")
         return run if intact == run.count else cut(run, intact)
+
+    def _run_from(self, records: bytes, first: int) -> Run:
+        run = run_in(records)
+        if run is None or (run.ledger_id, run.first) != (self.ledger_id, first):
+            raise Corrupted(f"entry {self.ledger_id}:{first} is another one")
+        return run
 
     def _count_opened(self, run: Run) -> int:
         for place, entry_id in enumerate(range(run.first, run.last + 1)):
@@ -237,10 +241,7 @@ class QuorumReader:
     def _open_batch(self, records: bytes, first: int, last: int, bytes_max: int) -> list[bytes]:
         """The payloads of a batch: `Corrupted` if the first is not intact, which others end."""
         if self._view.has_crc32c:
-            run = run_in(records)
-            if run is None or (run.ledger_id, run.first) != (self.ledger_id, first):
-                raise Corrupted(f"entry {self.ledger_id}:{first} is another one")
-            return run.checked_payloads(first, last, bytes_max)
+            return self._run_from(records, first).checked_payloads(first, last, bytes_max)
         payloads: list[bytes] = []
         at = total = 0
         while at < len(records) and first + len(payloads) <= last:
