@@ -7,7 +7,7 @@ Invariant: nothing in the directories is read or written before they are known t
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -148,27 +148,29 @@ def explained(what: str) -> Iterator[None]:
         raise OperatorError(f"{what}: {error}") from error
 
 
-@contextmanager
-def explained_damage(folder: Path, part: str) -> Iterator[None]:
+def explained_damage(folder: Path, part: str) -> AbstractContextManager[None]:
     """The same for a part of the data directory, which may be damaged."""
-    with explained(f"cannot use the data in {folder}"):
-        try:
-            yield
-        except Corrupted as error:
-            raise OperatorError(damaged(folder, part, error)) from error
+    return _explained_damage(folder, lambda error: damaged(folder, part, error))
 
 
-@contextmanager
-def explained_damage_of_one(folder: Path) -> Iterator[None]:
+def explained_damage_of_one(folder: Path) -> AbstractContextManager[None]:
     """The same for a bookie that is not a whole server's, which no command repairs: what others
     have of it is worth more than what is left here.
     """
+    return _explained_damage(
+        folder,
+        lambda error: (
+            f"cannot use the data in {folder}: {error}. Restore its directories from a backup; "
+            "or, in a cluster, have other bookies take its place (`magnetar bookie recover`), "
+            "and begin anew (`magnetar bookie format`)"
+        ),
+    )
+
+
+@contextmanager
+def _explained_damage(folder: Path, advice: Callable[[Exception], str]) -> Iterator[None]:
     with explained(f"cannot use the data in {folder}"):
         try:
             yield
         except Corrupted as error:
-            raise OperatorError(
-                f"cannot use the data in {folder}: {error}. Restore its directories from a backup; "
-                "or, in a cluster, have other bookies take its place (`magnetar bookie recover`), "
-                "and begin anew (`magnetar bookie format`)"
-            ) from error
+            raise OperatorError(advice(error)) from error
