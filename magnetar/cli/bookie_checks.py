@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from magnetar.cli.cluster_metadata import in_cluster, uri_option
+from magnetar.cli.cluster_metadata import cluster_client, in_cluster, uri_option
 from magnetar.cli.printing import json_option, print_json, progress
 from magnetar.operator_error import OperatorError
 
@@ -20,21 +20,14 @@ OK = 200
 
 
 def _sanity(bookie_id: str, metadata_uri: str, entries: int, as_json: bool) -> None:
-    import random  # noqa: TID251  # this composes the ledger client
-
     from magnetar.bookie.client.quorum.sanity import ledgers_of_one, write_and_read
-    from magnetar.bookie.client.quorum.settings import QuorumSettings
-    from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_client
     from magnetar.bookie.cluster.ledger_id_generator import LedgerIdGenerator
-    from magnetar.bookie.machine.network import SystemNetwork
-    from magnetar.core.kernel.clock import SystemClock
     from magnetar.core.kernel.errors import BrokerError
 
     async def test(
         store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
     ) -> "BrokerError | None":
-        machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
-        async with open_cluster_client(store, cluster, machine, QuorumSettings()) as client:
+        async with cluster_client(store, cluster) as (client, machine):
             ids = LedgerIdGenerator(store, cluster)
             ledgers = ledgers_of_one(client, ids, machine, bookie_id)
             with progress(entries, "writing", output=False) as bar:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from magnetar.cli.bookie_cluster import forget
-from magnetar.cli.cluster_metadata import in_cluster, uri_option
+from magnetar.cli.cluster_metadata import cluster_client, in_cluster, uri_option
 from magnetar.cli.printing import FOUND_DAMAGE, json_option, print_json, progress, sentences
 from magnetar.operator_error import OperatorError
 
@@ -34,26 +34,12 @@ class Tools(NamedTuple):
 
 @asynccontextmanager
 async def _tools(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> AsyncIterator[Tools]:
-    import random  # noqa: TID251  # this composes the ledger client
-
-    from magnetar.bookie.client.quorum.settings import QuorumSettings
-    from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_client
     from magnetar.bookie.cluster.under_replication import UnderReplication
-    from magnetar.bookie.machine.network import SystemNetwork
-    from magnetar.core.kernel.clock import SystemClock
-    from magnetar.core.kernel.errors import BrokerError
 
     marks = UnderReplication(store, cluster)
     await marks.prepare()
-    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
-    failure: BrokerError | None = None
-    async with open_cluster_client(store, cluster, machine, QuorumSettings()) as client:
-        try:
-            yield Tools(client, marks)
-        except BrokerError as error:  # by itself, and not in a group
-            failure = error
-    if failure is not None:
-        raise failure
+    async with cluster_client(store, cluster) as (client, _):
+        yield Tools(client, marks)
 
 
 def _decommission(bookie_id: str, metadata_uri: str, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """Commands that work on the metadata of a cluster: how they say which, and how they open it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -8,6 +9,7 @@ import click
 from magnetar.cli.printing import sentences
 
 if TYPE_CHECKING:
+    from magnetar.bookie.client.quorum.store import ClientMachine, ClusterClient
     from magnetar.bookie.cluster.cluster import BookKeeperCluster
     from magnetar.core.metadata.zookeeper.addresses import ZooKeeperAddress
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
@@ -63,3 +65,27 @@ def in_zookeeper(
     with sentences():
         found: Result = trio.run(run)
     return found
+
+
+@asynccontextmanager
+async def cluster_client(
+    store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
+) -> AsyncIterator[tuple["ClusterClient", "ClientMachine"]]:
+    """A client of the bookies, and what it runs on, for as long as the block lasts."""
+    import random  # noqa: TID251  # this composes the ledger client
+
+    from magnetar.bookie.client.quorum.settings import QuorumSettings
+    from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_client
+    from magnetar.bookie.machine.network import SystemNetwork
+    from magnetar.core.kernel.clock import SystemClock
+    from magnetar.core.kernel.errors import BrokerError
+
+    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
+    failure: BrokerError | None = None
+    async with open_cluster_client(store, cluster, machine, QuorumSettings()) as client:
+        try:
+            yield client, machine
+        except BrokerError as error:  # by itself, and not in a group
+            failure = error
+    if failure is not None:
+        raise failure
