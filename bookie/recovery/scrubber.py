@@ -55,6 +55,8 @@ _FAR: Final = 1 << 63
 
 Hole = tuple[int, int]
 """Locations: the first, and the one behind the last."""
+Matches = Callable[[int], bool]
+"""Whether a location is looked for."""
 
 
 class ScrubberStatistics(Struct, frozen=True):
@@ -111,7 +113,9 @@ class Scrubber:
 
     async def round(self) -> None:
         """Read each log once, going on where the round before a restart stopped."""
-        await self._report(await self._select(self._is_missing))
+        await self._report(
+            await self._select(_once_for_each_log(self._is_missing), self._is_missing)
+        )
         logs = await self._finished()
         behind = [log_id for log_id in logs if log_id > self._place()]
         for log_id in behind or logs:
@@ -132,7 +136,7 @@ class Scrubber:
             while await self._run(walk.step):
                 await self._pace(file)
         if walk.holes:
-            await self._report(await self._select(walk.is_in_a_hole))
+            await self._report(await self._select(walk.is_in_a_hole, walk.is_in_a_hole))
 
     def _is_unjudged(self, run: Run) -> bool:
         row = self._storage.ledgers.find(run.ledger_id)
@@ -156,32 +160,20 @@ class Scrubber:
     # -- what is in a hole --------------------------------------------------------------------
 
     def _is_missing(self, location: int) -> bool:
-        if location == LOST:
-            return False  # reported when the index was rebuilt
         name = log_format.file_name(location >> 32)
-        return name not in self._storage.directories.logs.names()
+        return location != LOST and name not in self._storage.directories.logs.names()
 
-    async def _select(self, matches: Callable[[int], bool]) -> list[tuple[int, int, int]]:
-        return await self._run(self._select_blocking, matches)
+    async def _select(self, may_match: Matches, matches: Matches) -> list[tuple[int, int, int]]:
+        return await self._run(self._select_blocking, may_match, matches)
 
-    def _select_blocking(self, matches: Callable[[int], bool]) -> list[tuple[int, int, int]]:
+    def _select_blocking(self, may_match: Matches, matches: Matches) -> list[tuple[int, int, int]]:
         """Ranges (ledger, first, last) of entries that the index has at matching locations.
 
         A location is looked up again before it counts: the first pass over the index is slow.
         """
-        known: dict[int, bool] = {}
-
-        def in_such_a_log(location: int) -> bool:
-            if matches is not self._is_missing:
-                return matches(location)
-            log_id = location >> 32
-            if log_id not in known:
-                known[log_id] = matches(location)
-            return known[log_id]
-
         locations = self._storage.locations
         ranges: list[tuple[int, int, int]] = []
-        for ledger_id, entry_id in locations.entries_at(in_such_a_log, self._pause):
+        for ledger_id, entry_id in locations.entries_at(may_match, self._pause):
             now = locations.find(ledger_id, entry_id)
             if now is None or not matches(now):
                 continue
@@ -230,6 +222,21 @@ class Scrubber:
             write_whole(self._storage.directories.ledgers, PLACE, b"%d" % log_id)
         except OSError as error:
             log.info("where the scrubber is cannot be noted: %s", error)
+
+
+def _once_for_each_log(is_missing: Matches) -> Matches:
+    """Asks once for each log, of whose entries the index has many thousands."""
+    known: dict[int, bool] = {}
+
+    def asked(location: int) -> bool:
+        if location == LOST:
+            return False  # reported when the index was rebuilt
+        log_id = location >> 32
+        if log_id not in known:
+            known[log_id] = is_missing(location)
+        return known[log_id]
+
+    return asked
 
 
 class _Walk:

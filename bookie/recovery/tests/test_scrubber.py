@@ -10,6 +10,7 @@ import pytest
 
 from magnetar.bookie.client.catalog import ServerCatalog
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
+from magnetar.bookie.machine.disk import SystemDirectory
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.recovery.scrubber import Scrubber, ScrubberStatistics, StoppedError
@@ -133,6 +134,20 @@ async def test_a_log_that_is_gone_is_told(tmp_path, caplog) -> None:
     seen = await scrub(tmp_path, metadata, rounds=2)
     assert seen.damaged_ranges == len(results(caplog)) == 2, "one of each ledger"
     assert all("cannot be read" in line for line in results(caplog))
+
+
+async def test_each_log_is_looked_for_once(tmp_path, monkeypatch) -> None:
+    metadata = DictMetadata()
+    await filled(tmp_path, metadata, count=20, size=1000)
+    names, listed = SystemDirectory.names, []
+
+    def counted(directory: SystemDirectory) -> list[str]:
+        listed.append(directory)
+        return names(directory)
+
+    monkeypatch.setattr(SystemDirectory, "names", counted)
+    await scrub(tmp_path, metadata)
+    assert 0 < len(listed) < 20, "the index has 40 entries"
 
 
 async def test_what_nobody_needs_may_rot(tmp_path, caplog) -> None:
