@@ -101,6 +101,7 @@ HOT = [
     "wire.mqtt.delivery.matcher",
     "wire.mqtt.delivery.packet_ids",
     "wire.mqtt.delivery.sent_messages",
+    "wire.mqtt.delivery.session_subscriptions",
     "wire.mqtt.delivery.shared_group",
     "wire.mqtt.delivery.stored_messages",
     "wire.mqtt.delivery.subscriber",

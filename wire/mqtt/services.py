@@ -221,7 +221,7 @@ class MqttServices:
         self, subscriber: Subscriber, feeds: Mapping[str, Sequence[MqttLog]]
     ) -> None:
         """The subscriber's connection is closed."""
-        for filter in subscriber.subscriptions:
+        for filter in subscriber.subscriptions.by_filter:
             if not filter.startswith(SHARE):
                 self.matcher.remove(subscriber, filter)
         for log in {log for each in feeds.values() for log in each}:

@@ -1,7 +1,8 @@
 """Pages of long lists of names, in their order.
 
 Names come in any order, and nothing is kept between two pages. So each page looks at all names, and
-keeps the first of those after the last page's end; a name costs 0.2 us.
+keeps the first of those after the last page's end; a name costs 0.2 us. A page has fewer names than
+requested if they are long: clients choose names of up to 64 KiB.
 
 Invariant: a name that is there all the time is on exactly one page.
 """
@@ -16,6 +17,8 @@ import trio
 
 NAMES_PER_TURN: Final = 2_000
 """Names that are looked at before other tasks run: a millisecond."""
+PAGE_CHARACTERS_MAX: Final = 1_000_000
+"""Of all names of a page; one is always on it."""
 
 
 class PageSelection:
@@ -25,20 +28,37 @@ class PageSelection:
         self._after = after
         self._limit = limit
         self._kept: list[str] = []
+        self._characters = 0
         self._bound: str | None = None
-        """Names from here on are on later pages."""
+        """Names behind it are on later pages; it is the first of those, or was."""
 
     def offer(self, name: str) -> None:
         if name > self._after and (self._bound is None or name < self._bound):
             self._kept.append(name)
-            if len(self._kept) > 2 * self._limit + 1:
-                self._kept = sorted(self._kept)[: self._limit + 1]
-                self._bound = self._kept[-1]
+            self._characters += len(name)
+            many = len(self._kept) > 2 * self._limit + 1
+            if many or self._characters > 2 * PAGE_CHARACTERS_MAX:
+                self._cut()
+
+    def _cut(self) -> None:
+        """Keep the names of the page, and the one behind it."""
+        kept, size = self._kept, 0
+        kept.sort()
+        for place, name in enumerate(kept):
+            size += len(name)
+            if place == self._limit or (place and size > PAGE_CHARACTERS_MAX):
+                del kept[place + 1 :]
+                self._bound = name
+                break
+        self._characters = size
 
     def page(self) -> tuple[list[str], str | None]:
         """The names, and the one after which the list goes on; None at its end."""
-        kept, limit = sorted(self._kept), self._limit
-        return kept[:limit], kept[limit - 1] if len(kept) > limit else None
+        self._cut()
+        if self._bound is None:
+            return self._kept, None
+        page = self._kept[:-1]
+        return page, page[-1]
 
 
 async def page_of(

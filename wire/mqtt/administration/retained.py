@@ -5,9 +5,11 @@ A deletion is stored like that by a client, but no subscriber is sent anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import trio
+from msgspec.structs import replace
 
 from magnetar.core.entry.mqtt import properties as stored_properties
 from magnetar.core.entry.mqtt.properties import MessageProperty, expires_at, fields
@@ -62,7 +64,16 @@ class MqttRetainedAdministration:
             raise NotFound(f"no message is retained for {topic!r}")
 
     async def delete_matching(self, query: RetainedQuery) -> int:
-        found = (await self.topics(query)).items
+        deleted, following = 0, query
+        while True:
+            page = await self.topics(following)
+            deleted += await self._delete_all(page.items)
+            left = following.limit - len(page.items)
+            if page.next is None or not left:
+                return deleted
+            following = replace(following, after=page.next, limit=left)
+
+    async def _delete_all(self, found: Sequence[str]) -> int:
         deleted = 0
         for start in range(0, len(found), DELETED_AT_ONCE):
             deleted += await self._retained.delete(found[start : start + DELETED_AT_ONCE])

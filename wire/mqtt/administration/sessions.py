@@ -83,7 +83,7 @@ class MqttSessionAdministration:
                 CONNECTED,
                 client.connection.peer,
                 VERSIONS[client.version],
-                len(client.subscriber.subscriptions),
+                len(client.subscriber.subscriptions.by_filter),
                 len(client.subscriber.ids),
                 None,
             )

@@ -2,11 +2,12 @@
 
     u8 1 | msgpack array of the fields, in the order of the class
 
-A record is stored whole when subscriptions change, and when a connection begins or ends. In between
-only places and packet identifiers do, at each acknowledgement: then they alone are stored, as the
-session's *progress*, under a key of its own. It replaces those of the record before it in the log,
-and is void once there is a record behind it. Each of the two is one entry, so after a crash at any
-moment the session is as it was at one moment.
+A record is stored whole when a connection begins or ends. In between, places and packet identifiers
+change at each acknowledgement, and some subscriptions: then they alone are stored, as the session's
+*progress*, under a key of its own. It replaces those of the record before it in the log, and is
+void once there is a record behind it. When many subscriptions have changed, the record is stored
+whole again (`delivery/session_subscriptions.py`). Each of the two is one entry, so after a crash at
+any moment the session is as it was at one moment.
 
 The record has what 4.1 calls the state of a session: subscriptions, messages in flight in both
 directions, and the will with the expiry, which belong to the connection. Messages that wait to be
@@ -101,13 +102,15 @@ class SessionRecord(Struct, frozen=True, array_like=True):
 
 
 class SessionProgress(Struct, frozen=True, array_like=True):
-    """The fields of a record that acknowledgements change."""
+    """What has changed since the record: its fields that acknowledgements change, and filters."""
 
     places: tuple[StoredPlace, ...]
     in_flight: tuple[StoredInFlight, ...]
     received: tuple[int, ...]
     marks: tuple[StoredPlace, ...]
     doubts: tuple[StoredPlace, ...]
+    changed: tuple[tuple[str, StoredSubscription | None], ...] = ()
+    """Filters with their subscriptions; None for those that have ended."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -128,10 +131,34 @@ def decode(data: bytes, progress: bytes = b"") -> SessionRecord:
     record = _decoded(data, _decoder)
     if progress:
         later = _decoded(progress, _progress_decoder)
-        record = replace(record, **{name: getattr(later, name) for name in later.__struct_fields__})
+        record = replace(
+            record,
+            subscriptions=_changed(record.subscriptions, later.changed),
+            places=later.places,
+            in_flight=later.in_flight,
+            received=later.received,
+            marks=later.marks,
+            doubts=later.doubts,
+        )
     if any(not 0 <= one.log < len(record.places) for one in record.in_flight):
         raise Corrupted("a session record names a log that it does not have")
     return record
+
+
+def _changed(
+    before: tuple[StoredSubscription, ...],
+    changes: tuple[tuple[str, StoredSubscription | None], ...],
+) -> tuple[StoredSubscription, ...]:
+    """Subscriptions with what has changed since."""
+    if not changes:
+        return before
+    found = {one.filter: one for one in before}
+    for filter, one in changes:
+        if one is None:
+            found.pop(filter, None)
+        else:
+            found[filter] = one
+    return tuple(found.values())
 
 
 def _decoded(data: bytes, decoder: Decoder[Decoded]) -> Decoded:

@@ -127,7 +127,8 @@ class SessionRecords:
 
     async def open(self, replayed: Callable[[str, SessionRecord | None], None]) -> None:
         """Index the stored records, if there are any. `replayed` is called with each, also with
-        those that later ones replace, and with None for a removed one.
+        those that later ones replace, and with None for a removed one; at last with those that have
+        progress.
         """
         if not await self._stored.exists():
             return
@@ -146,7 +147,7 @@ class SessionRecords:
             replayed(client_id, record)
 
         await self._stored.replay(apply)
-        await self._look_at_progress()
+        await self._look_at_progress(replayed)
 
     def _replay_progress(self, client_id: str, data: bytes) -> None:
         self._void_progress(client_id)
@@ -156,12 +157,16 @@ class SessionRecords:
         else:
             self._with_progress.discard(client_id)
 
-    async def _look_at_progress(self) -> None:
+    async def _look_at_progress(
+        self, replayed: Callable[[str, SessionRecord | None], None]
+    ) -> None:
         """Delete what counts no more, and have the logs keep what the rest needs."""
         for client_id in list(self._with_progress):
             if client_id in self._index and client_id in self._progress:
                 record = await self.read(client_id)
                 lower(self._lowest, positions(record) if record is not None else ())
+                self._woken = True  # a scan finds out what it needs no more
+                replayed(client_id, record)
             else:
                 self._void_progress(client_id)
                 self._delete_progress(client_id)

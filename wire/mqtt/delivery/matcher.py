@@ -151,10 +151,12 @@ def _both(one: Grant, other: Grant) -> Grant:
     )
 
 
-def target(subscriber: Subscriber, matching: Sequence[TopicSubscription]) -> Match[Subscriber]:
-    """The options of a session for a message that all these subscriptions match."""
+def granted(matching: Sequence[TopicSubscription]) -> tuple[Grant, Grant | None]:
+    """The options of a session for a message that all these subscriptions match: for messages of
+    other clients, and for its own; None if it does not get these.
+    """
     for_own = [one for one in matching if not one.no_local]
-    return Match(subscriber, _grant(matching), _grant(for_own) if for_own else None)
+    return _grant(matching), _grant(for_own) if for_own else None
 
 
 def _grant(matching: Sequence[TopicSubscription]) -> Grant:

@@ -44,7 +44,7 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.mqtt.codec.fields import u16
 from magnetar.wire.mqtt.delivery.feed import RETRY_SECONDS, Feed, MessagePlace
 from magnetar.wire.mqtt.delivery.lagging_reader import NOWHERE, LaggingReader
-from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription, stored_size, target
+from magnetar.wire.mqtt.delivery.matcher import Grant, TopicSubscription
 from magnetar.wire.mqtt.delivery.outgoing_publish import Addressee, first_byte, packed
 from magnetar.wire.mqtt.delivery.packet_ids import PACKET_ID_MAX, InFlight, PacketIds
 from magnetar.wire.mqtt.delivery.sent_messages import (
@@ -54,8 +54,8 @@ from magnetar.wire.mqtt.delivery.sent_messages import (
     SentTogether,
     SharingGroup,
 )
+from magnetar.wire.mqtt.delivery.session_subscriptions import SessionSubscriptions
 from magnetar.wire.mqtt.delivery.topic_aliases import NO_ALIAS, TopicAliases
-from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, matches
 
 if TYPE_CHECKING:
     from magnetar.core.entry.mqtt.run import PublishRun, StoredPublish
@@ -66,8 +66,6 @@ log = logging.getLogger(__name__)
 
 PUBREL: Final = b"\x62\x02"
 """The fixed header of a PUBREL without reason and properties."""
-GRANTS_MAX: Final = 1024
-"""Topics in a subscriber's cache."""
 NO_LIMIT: Final = 268_435_460
 """The size of the largest possible packet."""
 
@@ -97,7 +95,6 @@ class Subscriber(LaggingReader):
         "_congested",
         "_doubtful",
         "_durable",
-        "_grants",
         "_held",
         "_outlet",
         "_packed",
@@ -109,7 +106,6 @@ class Subscriber(LaggingReader):
         "_window",
         "addressee",
         "aliases",
-        "changes",
         "dropped",
         "gone",
         "groups",
@@ -117,7 +113,6 @@ class Subscriber(LaggingReader):
         "packet_bytes_max",
         "replays",
         "sent",
-        "subscription_bytes",
         "subscriptions",
         "when_saved",
     )
@@ -137,9 +132,7 @@ class Subscriber(LaggingReader):
         self.packet_bytes_max = NO_LIMIT
         self.aliases: TopicAliases | None = None
         """None for a client that accepts none [MQTT-3.1.2-27]."""
-        self.subscriptions: dict[str, TopicSubscription] = {}
-        self.subscription_bytes = self.changes = 0
-        """Their size in the session's record, and how often they have changed."""
+        self.subscriptions = SessionSubscriptions()
         self.ids: PacketIds[Sent] = PacketIds(window)
         self.dropped = 0
         """The number of messages of QoS 0 without room, and of packets that were too large."""
@@ -161,8 +154,6 @@ class Subscriber(LaggingReader):
         first one last."""
         self._resends = False
         """A task does that."""
-        self._grants: dict[bytes, tuple[Grant | None, Grant | None]] = {}
-        """Cached options by topic: for messages of others, and for its own."""
         self._doubtful: dict[Feed, Position] = {}
         """Messages before these positions may have been sent before a crash."""
         self._packed: list[bytes] = []
@@ -175,29 +166,6 @@ class Subscriber(LaggingReader):
         """Retained messages whose identifiers are being recorded; the window is closed then."""
         self._window = window
         """The window that opens again after that."""
-
-    # -- subscriptions ----------------------------------------------------------------------------
-
-    def subscribe(self, subscription: TopicSubscription) -> bool:
-        """Add or replace a subscription; returns whether it is new."""
-        if self.subscriptions.get(subscription.filter) == subscription:
-            return False
-        self._grants.clear()
-        self.changes += 1
-        is_new = subscription.filter not in self.subscriptions
-        if is_new:
-            self.subscription_bytes += stored_size(subscription.filter)
-        self.subscriptions[subscription.filter] = subscription
-        return is_new
-
-    def unsubscribe(self, filter: str) -> bool:
-        """Remove a subscription; returns whether it existed."""
-        if self.subscriptions.pop(filter, None) is None:
-            return False
-        self._grants.clear()
-        self.changes += 1
-        self.subscription_bytes -= stored_size(filter)
-        return True
 
     # -- a session that continues -----------------------------------------------------------------
 
@@ -542,21 +510,7 @@ class Subscriber(LaggingReader):
 
     def grant_of(self, topic: bytes, *, own: bool) -> Grant | None:
         """The options with which it gets the messages of a topic; None if it does not."""
-        found = self._grants.get(topic)
-        if found is None:
-            found = self._found_grants(topic.decode())
-            if len(topic) <= CACHED_BYTES_MAX:
-                if len(self._grants) >= GRANTS_MAX:
-                    self._grants.clear()
-                self._grants[topic] = found
-        return found[own]
-
-    def _found_grants(self, topic: str) -> tuple[Grant | None, Grant | None]:
-        matching = [one for one in self.subscriptions.values() if matches(one.filter, topic)]
-        if not matching:
-            return None, None
-        found = target(self, matching)
-        return found.others, found.own
+        return self.subscriptions.grant_of(topic, own=own)
 
 
 def at_once(call: Callable[[], None]) -> None:

@@ -38,6 +38,7 @@ from magnetar.wire.mqtt.codec.packets import Version
 from magnetar.wire.mqtt.codec.properties import NO_PROPERTIES, Properties, Property
 from magnetar.wire.mqtt.delivery.feed import MessagePlace
 from magnetar.wire.mqtt.delivery.lagging_reader import NOWHERE
+from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.topics import SHARE, matches
@@ -64,7 +65,6 @@ class ConnectedClient:
         "_read",
         "_saver",
         "_services",
-        "_stored_changes",
         "client_id",
         "connected_ms",
         "connection",
@@ -116,8 +116,6 @@ class ConnectedClient:
         self._last: SessionRecord | None = None
         self._read: dict[MqttLog, bool] | None = None
         """See `_logs`; None if that is to be found out again."""
-        self._stored_changes = -1
-        """How often its subscriptions had changed when they were last stored."""
         self._saver = Saver(self._store, self._failed)
 
     def is_here(self, _now: float) -> bool:
@@ -197,20 +195,21 @@ class ConnectedClient:
             self._saver.when_saved(_nothing)
 
     def _store(self, done: Callable[[BrokerError | None], None]) -> None:
-        """Store the session as it is now: whole, if its subscriptions have changed."""
-        stored, changes = self._services.sessions.records, self.subscriber.changes
-        if self._stored_changes == changes:
+        """Store the session as it is now: whole, if much of its subscriptions has changed."""
+        stored, subscriptions = self._services.sessions.records, self.subscriber.subscriptions
+        if subscriptions.changed is not None:
             stored.put_progress(self.client_id, records.encode_progress(self._progress()), done)
             return
-        self._stored_changes = changes
-        stored.put(self.client_id, records.encode(self.record()), partial(self._is_stored, done))
+        encoded = records.encode(self.record())
+        subscriptions.stored_whole()
+        stored.put(self.client_id, encoded, partial(self._is_stored, done))
 
     def _is_stored(
         self, done: Callable[[BrokerError | None], None], error: BrokerError | None
     ) -> None:
         """The whole session is stored, or is to be stored again."""
         if error is not None:
-            self._stored_changes = -1
+            self.subscriber.subscriptions.not_stored()
         done(error)
 
     def _failed(self, error: BrokerError) -> None:
@@ -221,12 +220,7 @@ class ConnectedClient:
         progress = self._progress()
         return SessionRecord(
             expiry_seconds=self.expiry_seconds,
-            subscriptions=tuple(
-                StoredSubscription(
-                    one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
-                )
-                for one in self.subscriber.subscriptions.values()
-            ),
+            subscriptions=tuple(map(_stored, self.subscriber.subscriptions.by_filter.values())),
             places=progress.places,
             in_flight=progress.in_flight,
             received=progress.received,
@@ -257,6 +251,10 @@ class ConnectedClient:
             doubts=tuple(
                 StoredPlace(feed.full_name, *before, 0) for feed, before in subscriber.doubts()
             ),
+            changed=tuple(
+                (filter, None if one is None else _stored(one))
+                for filter, one in subscriber.subscriptions.changes()
+            ),
         )
 
     def _places(self) -> tuple[Sequence[StoredPlace], dict[str, int]]:
@@ -279,7 +277,7 @@ class ConnectedClient:
         if self._read is not None:
             return self._read
         found: dict[MqttLog, bool] = {}
-        subscriptions = self.subscriber.subscriptions
+        subscriptions = self.subscriber.subscriptions.by_filter
         for filter, logs in self.feeds.items():
             subscription = subscriptions.get(filter)
             for log in logs:
@@ -351,7 +349,7 @@ class ConnectedClient:
         """Read logs that have come since: of new rules, or new partitions of its topics."""
         before = {log for logs in self.feeds.values() for log in logs}
         for filter in list(self.feeds):
-            subscription = self.subscriber.subscriptions.get(filter)
+            subscription = self.subscriber.subscriptions.by_filter.get(filter)
             if subscription is None:
                 continue
             for log in await self._services.logs.sources_of(filter, is_granted=True):
@@ -367,7 +365,7 @@ class ConnectedClient:
     async def read_single(self, log: MqttLog, topic: str) -> None:
         """Read the log of one MQTT topic, which is new, from its beginning."""
         for filter in list(self.feeds):
-            subscription = self.subscriber.subscriptions.get(filter)
+            subscription = self.subscriber.subscriptions.by_filter.get(filter)
             if subscription is None or not matches(filter, topic):
                 continue
             if subscription.qos:
@@ -380,7 +378,8 @@ class ConnectedClient:
         """The client is gone: end its subscriptions, and note its last record."""
         if self.gone:
             return
-        shared = [each for each in self.subscriber.subscriptions if each.startswith(SHARE)]
+        filters = self.subscriber.subscriptions.by_filter
+        shared = [each for each in filters if each.startswith(SHARE)]
         for filter in shared:
             self._services.groups.leave(self.subscriber, filter, lasts=self.lasts)
         if not self.lasts:
@@ -428,6 +427,12 @@ class ConnectedClient:
         record = await self.last_record()
         self.release()
         return record
+
+
+def _stored(one: TopicSubscription) -> StoredSubscription:
+    return StoredSubscription(
+        one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
+    )
 
 
 def _nothing() -> None:

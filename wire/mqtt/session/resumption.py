@@ -88,7 +88,7 @@ class Resumption:
             subscription = TopicSubscription(
                 one.filter, one.qos, one.no_local, one.retain_as_published, one.identifier
             )
-            client.subscriber.subscribe(subscription)
+            client.subscriber.subscriptions.add(subscription)
             if not one.filter.startswith(topics.SHARE):
                 services.matcher.add(client.subscriber, subscription)
 
@@ -107,7 +107,7 @@ class Resumption:
         """
         services, client = self._services, self._client
         logs: dict[str, MqttLog] = {}
-        for filter, subscription in client.subscriber.subscriptions.items():
+        for filter, subscription in client.subscriber.subscriptions.by_filter.items():
             if filter.startswith(topics.SHARE):
                 found = await services.groups.logs_of(filter, is_granted=True)
                 self._shared.append((subscription, found))

@@ -146,13 +146,13 @@ def _refusal(services: MqttServices, client: ConnectedClient, filter: str) -> Re
             return ReasonCode.TOPIC_FILTER_INVALID
     elif not topics.is_filter(filter):
         return ReasonCode.TOPIC_FILTER_INVALID
-    subscriber = client.subscriber
-    if filter in subscriber.subscriptions:
+    subscriptions = client.subscriber.subscriptions
+    if filter in subscriptions.by_filter:
         return None
     options, sessions = services.options, services.sessions
     if (
-        len(subscriber.subscriptions) >= options.subscriptions_max
-        or subscriber.subscription_bytes + stored_size(filter) > options.subscriptions_size_max
+        len(subscriptions.by_filter) >= options.subscriptions_max
+        or subscriptions.size + stored_size(filter) > options.subscriptions_size_max
         or services.matcher.bytes + services.groups.bytes + weight(filter)
         > options.subscriptions_bytes_max
         or (client.lasts and sessions.records.bytes_stored > options.sessions_bytes_max)
@@ -177,10 +177,10 @@ async def _subscribe(
     if shared and client.lasts and not client.gone:
         await services.groups.keep(client.client_id, filter, logs)
     if client.gone:
-        if shared and client.lasts and filter not in client.subscriber.subscriptions:
+        if shared and client.lasts and filter not in client.subscriber.subscriptions.by_filter:
             services.groups.give_up(client.client_id, filter)
         return None
-    is_new = client.subscriber.subscribe(subscription)
+    is_new = client.subscriber.subscriptions.add(subscription)
     if shared:
         services.groups.enter(client.client_id, client.subscriber, subscription, logs)
     else:
@@ -233,7 +233,7 @@ def _unsubscribe(services: MqttServices, client: ConnectedClient, filter: str) -
     """End the subscription to exactly that filter [MQTT-3.10.4-1]. Messages in flight are completed
     [MQTT-3.10.4-3].
     """
-    if not client.subscriber.unsubscribe(filter):
+    if not client.subscriber.subscriptions.remove(filter):
         return ReasonCode.NO_SUBSCRIPTION_EXISTED
     if filter.startswith(topics.SHARE):
         services.groups.unsubscribe(client.client_id, client.subscriber, filter)

@@ -268,7 +268,7 @@ class RetainedMessages:
         while self._ended < begun:
             await self._waiting.park()
         for count, found in enumerate(self._tree.match(subscription.filter)):
-            if subscriber.gone or subscription.filter not in subscriber.subscriptions:
+            if subscriber.gone or subscription.filter not in subscriber.subscriptions.by_filter:
                 return
             if found is None:
                 await trio.lowlevel.checkpoint()

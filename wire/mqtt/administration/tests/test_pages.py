@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magnetar.wire.mqtt.administration import pages
 from magnetar.wire.mqtt.administration.pages import page_of
 
 
 async def _all_pages(names: list[str], limit: int) -> list[list[str]]:
-    pages, after = [], ""
+    found, after = [], ""
     while True:
         page, following = await page_of(names, after, limit)
-        pages.append(page)
+        found.append(page)
         if following is None:
-            return pages
+            return found
         after = following
 
 
@@ -30,9 +33,28 @@ def test_all_names_are_on_one_page_in_order(
     names: set[str], limit: int, data: st.DataObject
 ) -> None:
     shuffled = data.draw(st.permutations(sorted(names)))
-    pages = trio.run(_all_pages, shuffled, limit)
-    assert [name for page in pages for name in page] == sorted(names)
-    assert all(len(page) == limit for page in pages[:-1])
+    found = trio.run(_all_pages, shuffled, limit)
+    assert [name for page in found for name in page] == sorted(names)
+    assert all(len(page) == limit for page in found[:-1])
+
+
+@given(
+    sizes=st.lists(st.integers(1, 40), max_size=40),
+    limit=st.integers(1, 50),
+    data=st.data(),
+)
+def test_a_page_of_long_names_is_short(sizes: list[int], limit: int, data: st.DataObject) -> None:
+    names = [chr(0x4E00 + number) * size for number, size in enumerate(sizes)]
+    shuffled = data.draw(st.permutations(names))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "PAGE_CHARACTERS_MAX", 50)
+        found = trio.run(_all_pages, shuffled, limit)
+    assert [name for page in found for name in page] == names
+    for page, following in pairwise(found):
+        size = sum(map(len, page))
+        assert len(page) <= limit
+        assert size <= 50
+        assert len(page) == limit or size + len(following[0]) > 50
 
 
 async def test_other_tasks_run_while_a_long_list_is_searched() -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.wire.mqtt.clients.record import (
@@ -60,6 +61,21 @@ def test_what_is_written_is_read(
         record.places, record.in_flight, record.received, record.marks, record.doubts
     )
     assert decode(encode(before), encode_progress(progress)) == record
+
+
+@given(before=st.lists(subscriptions), changes=st.lists(st.tuples(text, st.none() | subscriptions)))
+def test_changed_filters_replace_those_of_the_record(
+    before: list[StoredSubscription], changes: list[tuple[str, StoredSubscription | None]]
+) -> None:
+    expected = {one.filter: one for one in before}
+    changed = tuple((filter, one and replace(one, filter=filter)) for filter, one in changes)
+    for filter, one in changed:
+        expected.pop(filter, None)
+        if one is not None:
+            expected[filter] = one
+    progress = encode_progress(SessionProgress((), (), (), (), (), changed))
+    found = decode(encode(SessionRecord(1, subscriptions=tuple(before))), progress)
+    assert {one.filter: one for one in found.subscriptions} == expected
 
 
 @given(st.binary())

@@ -191,8 +191,20 @@ async def test_an_acknowledgement_stores_little_of_a_large_session(stage: Stage)
         await stage.forward(1)
         await client.completes(*await client.says(publish("u", b"x", qos=qos, number=1)))
         assert before < stored_bytes(stage) < before + 2_000, qos
-    await client.says(subscribe(("t", 1)))
-    assert stored_bytes(stage) > 200_000
+
+
+async def test_a_subscription_stores_little_of_a_large_session(stage: Stage) -> None:
+    """Clients that wait for each SUBACK had all of it stored as often."""
+    filters = [("x" * 100 + f"/{number}", 1) for number in range(1_000)]
+    client = await stage.subscribed("c", *filters, clean=False)
+    before = stored_bytes(stage)
+    for number in range(15):
+        await client.says(subscribe((f"t/{number}", 1)))
+        await client.says(unsubscribe(filters[number][0]))
+    assert stored_bytes(stage) < before + 100_000
+    for number in range(100, 200):
+        await client.says(subscribe((f"t/{number}/" + "x" * 100, 1)))
+    assert before + 300_000 < stored_bytes(stage) < before + 900_000, "whole again, three times"
 
 
 async def test_a_subscription_that_the_session_has_stores_little(stage: Stage) -> None:
@@ -262,6 +274,31 @@ async def test_a_crash_leaves_subscriptions_and_progress_of_one_moment() -> None
                 received.append(step)
     async with serving(stores) as stage:
         assert await progress(stage) == [("c", True)]
+
+
+async def test_a_crash_leaves_the_subscriptions_of_one_by_one() -> None:
+    """Whatever was acknowledged, whether the record was stored whole since or not."""
+    stores = Stores()
+    filters: dict[str, int] = {}
+    for number in range(12):
+        async with serving(stores, **NOTHING_CACHED) as stage:
+            assert stage.services.groups.count == bool(number)
+            record = await stage.services.sessions.records.read("c")
+            if number:
+                assert record is not None
+                assert {one.filter: one.qos for one in record.subscriptions} == filters
+                client = await stage.connected("c", clean=False)
+            else:
+                client = await stage.subscribed("c", ("$share/g/s", 1), clean=False)
+                filters["$share/g/s"] = 1
+            for qos in range(3):
+                name = "y" * 100 * number + f"/{qos}"
+                await client.says(subscribe((name, qos)))
+                filters[name] = qos
+            filters.pop(ended := list(filters)[number])
+            await client.says(unsubscribe(ended))
+            await client.says(subscribe((ended, 1)))
+            filters[ended] = 1
 
 
 async def test_progress_is_deleted_with_its_session_and_once_that_sleeps() -> None:

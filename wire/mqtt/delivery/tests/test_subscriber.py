@@ -63,7 +63,7 @@ class Desk:
         made = Subscriber(name.encode(), outlet, window, self.bench.clock, self.bench.env.spawn)
         for filter, qos in filters:
             subscription = TopicSubscription(filter, qos)
-            made.subscribe(subscription)
+            made.subscriptions.add(subscription)
             self.matcher.add(made, subscription)
         self.feed.join(made)
         return made, outlet
