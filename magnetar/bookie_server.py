@@ -180,7 +180,8 @@ def _services(
     tls: ssl.SSLContext | None,
 ) -> BookieServices:
     clock = running.storage.machine.clock
-    ledgers = ServedLedgers(running.bookie, clock, settings.entry_log_size_max_bytes)
+    spare = settings.high_priority_bytes_min or settings.entry_log_size_max_bytes
+    ledgers = ServedLedgers(running.bookie, clock, spare)
     return BookieServices(ledgers, lambda: running.disk.usage, limits, tls)
 
 

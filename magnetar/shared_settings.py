@@ -76,6 +76,10 @@ def bookie_settings(settings: Settings) -> BookieSettings:
         major_compaction_interval_seconds=storage.major_compaction_interval_seconds,
         disk_usage_threshold=storage.disk_usage_threshold,
         disk_usage_low_mark=storage.disk_usage_low_water_mark,
+        disk_usage_warn_threshold=storage.disk_usage_warn_threshold,
+        any_full_is_read_only=storage.read_only_mode_on_any_disk_full_enabled,
+        force_gc_when_no_space=storage.is_force_gc_allow_when_no_space,
+        high_priority_bytes_min=storage.min_usable_size_for_high_priority_writes,
         scrub_bytes_per_second=int(storage.scrub_mb_per_second * MEBIBYTE),
         disk_check_interval_seconds=storage.disk_check_interval_seconds,
     )

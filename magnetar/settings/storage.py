@@ -89,6 +89,34 @@ class Storage(Struct, frozen=True):
     disk_usage_low_water_mark: Annotated[
         float, Meta(description="Accept writes again below this fraction.", gt=0, le=1)
     ] = 0.94
+    disk_usage_warn_threshold: Annotated[
+        float,
+        Meta(
+            description="No major compaction above this fraction, if it is below "
+            "`disk_usage_threshold`; none at all above that.",
+            gt=0,
+            le=1,
+        ),
+    ] = 0.9
+    read_only_mode_on_any_disk_full_enabled: Annotated[
+        bool,
+        Meta(description="Refuse writes when one of several ledger directories is full."),
+    ] = False
+    is_force_gc_allow_when_no_space: Annotated[
+        bool,
+        Meta(
+            description="Compact in spite of these thresholds, at each check above "
+            "`disk_usage_warn_threshold`."
+        ),
+    ] = False
+    min_usable_size_for_high_priority_writes: Annotated[
+        int,
+        Meta(
+            description="Bytes of a full disk that have to be free for the adds of recoveries; "
+            "0 for the size of an entry log.",
+            ge=0,
+        ),
+    ] = 0
     disk_check_interval_seconds: Annotated[
         float, Meta(description="Time between checks of disk usage.", gt=0)
     ] = 10.0

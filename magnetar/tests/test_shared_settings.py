@@ -27,6 +27,18 @@ def test_units() -> None:
     assert (bookie.sync, bookie.write_cache_bytes) == (False, 4_194_304)
 
 
+def test_what_a_full_disk_does() -> None:
+    settings = load(
+        "[storage]\ndisk_usage_warn_threshold = 0.5\nis_force_gc_allow_when_no_space = true\n"
+        "read_only_mode_on_any_disk_full_enabled = true\n"
+        "min_usable_size_for_high_priority_writes = 7"
+    ).settings
+    bookie = bookie_settings(settings)
+    assert (bookie.disk_usage_warn_threshold, bookie.high_priority_bytes_min) == (0.5, 7)
+    assert bookie.force_gc_when_no_space
+    assert bookie.any_full_is_read_only
+
+
 def test_a_bookies_limits_of_requests_are_apaches() -> None:
     """Each setting has its effect, and the defaults are Apache's."""
     assert request_limits(Settings()) == RequestLimits()
