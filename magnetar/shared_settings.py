@@ -47,7 +47,12 @@ def request_limits(settings: Settings) -> RequestLimits:
     return RequestLimits(
         max_adds_in_progress_limit=bookie.max_adds_in_progress_limit,
         max_reads_in_progress_limit=bookie.max_reads_in_progress_limit,
+        max_pending_add_requests_per_thread=bookie.max_pending_add_requests_per_thread,
         max_pending_read_requests_per_thread=bookie.max_pending_read_requests_per_thread,
+        journal_queue_size=bookie.journal_queue_size,
+        db_storage_max_throttle_time_ms=bookie.db_storage_max_throttle_time_ms,
+        wait_timeout_on_response_backpressure_ms=bookie.wait_timeout_on_response_backpressure_ms,
+        close_channel_on_response_timeout=bookie.close_channel_on_response_timeout,
         max_batch_read_size=bookie.max_batch_read_size,
         netty_max_frame_size_bytes=bookie.netty_max_frame_size_bytes,
     )

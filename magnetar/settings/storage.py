@@ -29,8 +29,8 @@ class Storage(Struct, frozen=True):
     journal_queue_bytes: Annotated[
         int,
         Meta(
-            description="Bytes waiting for the journal; beyond this, no connection that "
-            "writes is read.",
+            description="Bytes waiting for the journal (Apache's `journalMaxMemorySizeMb`); beyond "
+            "this, no connection that writes is read.",
             ge=64 * 1024,
         ),
     ] = 16 * 1024 * 1024
@@ -161,23 +161,76 @@ class BookieRequests(Struct, frozen=True):
     max_adds_in_progress_limit: Annotated[
         int,
         Meta(
-            description="Adds in progress, of all connections; beyond this, those that add more "
-            "are not read. 0 for no limit.",
+            description="Apache's `maxAddsInProgressLimit`: adds in progress, of all connections; "
+            "beyond this, those that add more are not read. 0 for no limit.",
             ge=0,
         ),
     ] = 0
     max_reads_in_progress_limit: Annotated[
         int,
-        Meta(description="The same for reads that wait.", ge=0),
+        Meta(
+            description="`maxReadsInProgressLimit`: the same for reads that wait.",
+            ge=0,
+        ),
     ] = 0
+    journal_queue_size: Annotated[
+        int,
+        Meta(
+            description="`journalQueueSize`: adds that wait for their sync; beyond this, no "
+            "connection that adds is read. 0 for no limit but `storage.journal_queue_bytes`.",
+            ge=0,
+        ),
+    ] = 10_000
+    max_pending_add_requests_per_thread: Annotated[
+        int,
+        Meta(
+            description="`maxPendingAddRequestsPerThread`: adds that came beyond "
+            "`journal_queue_size` before that; more are refused, except urgent ones.",
+            ge=1,
+        ),
+    ] = 10_000
     max_pending_read_requests_per_thread: Annotated[
         int,
-        Meta(description="Reads of one connection that wait; more are refused.", ge=1),
+        Meta(
+            description="`maxPendingReadRequestsPerThread`: reads of one connection that wait, and "
+            "an eighth of those of all; more are refused.",
+            ge=1,
+        ),
     ] = 10_000
+    db_storage_max_throttle_time_ms: Annotated[
+        int,
+        Meta(
+            description="`dbStorage_maxThrottleTimeMs`: how long connections that add are not read "
+            "because storage has no room; then their adds are refused until it has.",
+            ge=0,
+        ),
+    ] = 10_000
+    wait_timeout_on_response_backpressure_ms: Annotated[
+        int,
+        Meta(
+            description="`waitTimeoutOnResponseBackpressureMs`: how long reads wait for a client "
+            "that does not receive; then they are dropped. -1 for no limit but "
+            "`limits.unread_seconds`.",
+            ge=-1,
+        ),
+    ] = -1
+    close_channel_on_response_timeout: Annotated[
+        bool,
+        Meta(description="`closeChannelOnResponseTimeout`: then its connection is closed instead."),
+    ] = False
     max_batch_read_size: Annotated[
-        int, Meta(description="Largest answer to a batch read, in bytes.", ge=1024, le=1 << 30)
+        int,
+        Meta(
+            description="`maxBatchReadSize`: largest answer to a batch read, in bytes.",
+            ge=1024,
+            le=1 << 30,
+        ),
     ] = 5 * 1024 * 1024
     netty_max_frame_size_bytes: Annotated[
         int,
-        Meta(description="A larger request closes its connection.", ge=64 * 1024, le=1 << 30),
+        Meta(
+            description="`nettyMaxFrameSizeBytes`: a larger request closes its connection.",
+            ge=64 * 1024,
+            le=1 << 30,
+        ),
     ] = 5 * 1024 * 1024
