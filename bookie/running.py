@@ -19,7 +19,7 @@ from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.directories import Directories, read_last_mark
-from magnetar.bookie.server.disk_usage import DiskWatch
+from magnetar.bookie.server.disk_usage import DiskThresholds, DiskWatch
 from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.housekeeping import BookieHousekeeping
@@ -194,8 +194,13 @@ async def _running(
 
 
 def _disk_watch(machine: Machine, directories: Directories, settings: BookieSettings) -> DiskWatch:
-    threshold, low_mark = settings.disk_usage_threshold, settings.disk_usage_low_mark
-    return DiskWatch(machine.disk, directories.logs, threshold, low_mark)
+    thresholds = DiskThresholds(
+        full=settings.disk_usage_threshold,
+        low_mark=settings.disk_usage_low_mark,
+        warn=settings.disk_usage_warn_threshold,
+        any_full_is_read_only=settings.any_full_is_read_only,
+    )
+    return DiskWatch(machine.disk, directories.logs, thresholds)
 
 
 def _scrubber(

@@ -88,10 +88,10 @@ async def serve(
         for each in doors.values():
             closed.callback(each.socket.close)
         async with _storage(options, settings, bookie, info, link) as (running, identity):
-            link.serve(running, NO_BACKEND)
+            services = _services(running, bookie, request_limits(settings), tls)
+            link.serve(services.storage, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
             running.flusher.leave_to_loop()
-            services = _services(running, bookie, request_limits(settings), tls)
             registrar = identity.registrar
             front = BookieFront(services, [door])
             async with trio.open_nursery() as nursery:
@@ -180,8 +180,9 @@ def _services(
     tls: ssl.SSLContext | None,
 ) -> BookieServices:
     clock = running.storage.machine.clock
-    ledgers = ServedLedgers(running.bookie, clock, settings.entry_log_size_max_bytes)
-    return BookieServices(ledgers, lambda: running.disk.usage, limits, tls)
+    spare = settings.high_priority_bytes_min or settings.entry_log_size_max_bytes
+    ledgers = ServedLedgers(running.bookie, clock, spare)
+    return BookieServices(ledgers, running, limits, tls)
 
 
 async def _tell_mode(registrar: Registrar, services: BookieServices) -> None:

@@ -47,7 +47,12 @@ def request_limits(settings: Settings) -> RequestLimits:
     return RequestLimits(
         max_adds_in_progress_limit=bookie.max_adds_in_progress_limit,
         max_reads_in_progress_limit=bookie.max_reads_in_progress_limit,
+        max_pending_add_requests_per_thread=bookie.max_pending_add_requests_per_thread,
         max_pending_read_requests_per_thread=bookie.max_pending_read_requests_per_thread,
+        journal_queue_size=bookie.journal_queue_size,
+        db_storage_max_throttle_time_ms=bookie.db_storage_max_throttle_time_ms,
+        wait_timeout_on_response_backpressure_ms=bookie.wait_timeout_on_response_backpressure_ms,
+        close_channel_on_response_timeout=bookie.close_channel_on_response_timeout,
         max_batch_read_size=bookie.max_batch_read_size,
         netty_max_frame_size_bytes=bookie.netty_max_frame_size_bytes,
     )
@@ -76,6 +81,10 @@ def bookie_settings(settings: Settings) -> BookieSettings:
         major_compaction_interval_seconds=storage.major_compaction_interval_seconds,
         disk_usage_threshold=storage.disk_usage_threshold,
         disk_usage_low_mark=storage.disk_usage_low_water_mark,
+        disk_usage_warn_threshold=storage.disk_usage_warn_threshold,
+        any_full_is_read_only=storage.read_only_mode_on_any_disk_full_enabled,
+        force_gc_when_no_space=storage.is_force_gc_allow_when_no_space,
+        high_priority_bytes_min=storage.min_usable_size_for_high_priority_writes,
         scrub_bytes_per_second=int(storage.scrub_mb_per_second * MEBIBYTE),
         disk_check_interval_seconds=storage.disk_check_interval_seconds,
     )

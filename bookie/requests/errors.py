@@ -11,9 +11,19 @@ Invariant: every error of the broker has a status.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from magnetar.bookie.rpc.messages import Status
+from magnetar.bookie.rpc.messages import (
+    BatchRead,
+    BookieMessage,
+    EntryList,
+    Lac,
+    ListEntries,
+    ReadEntries,
+    ReadEntry,
+    ReadLac,
+    Status,
+)
 from magnetar.core.kernel.errors import (
     BrokerError,
     EntryNotFound,
@@ -41,3 +51,16 @@ def status_of(error: BrokerError | None) -> Status:
     if error is None:
         return Status.OK
     return STATUSES.get(type(error), Status.IO_ERROR)
+
+
+def refusal(request: Any, status: Status) -> BookieMessage:
+    """The response to a read of any kind that ended with this status."""
+    match request:
+        case BatchRead():
+            return ReadEntries(status, request.ledger_id, request.first, request.request_id)
+        case ReadLac():
+            return Lac(status, request.ledger_id)
+        case ListEntries():
+            return EntryList(status, request.ledger_id)
+        case _:
+            return ReadEntry(status, request.ledger_id, request.entry_id)

@@ -22,12 +22,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
-
 from magnetar.bookie.format import availability
 from magnetar.bookie.requests.batch import Batch
-from magnetar.bookie.requests.deadlines import Deadline
-from magnetar.bookie.requests.errors import status_of
+from magnetar.bookie.requests.errors import refusal, status_of
+from magnetar.bookie.requests.long_polls import LongPolls
+from magnetar.bookie.requests.response_timeout import ResponseTimeout
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.messages import (
     LAST_ENTRY,
@@ -44,21 +43,15 @@ from magnetar.bookie.rpc.messages import (
 )
 from magnetar.bookie.rpc.version3 import Header
 from magnetar.bookie.rpc.wire import BookieWire, Call
-from magnetar.bookie.server.ledgers.lac_waiters import LacWaiter
 from magnetar.bookie.server.ledgers.states import UNKNOWN_LAC
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Overloaded, Unauthorized
 from magnetar.core.link.connection import Connection
 
 RESPONSE_BYTES: Final = 40
 """About what a response takes without its entries."""
-
-
-class _LongPoll(Struct, eq=False):
-    """A read that waits for the LAC."""
-
-    call: Call
-    waiter: LacWaiter | None = None
-    deadline: Deadline | None = None
+PART_OF_FEW: Final = 4
+"""The part of the reads that may wait which is for connections with few of them."""
+FEW: Final = 16
 
 
 class Reads:
@@ -75,7 +68,8 @@ class Reads:
         """Those of high priority, which go first: a recovery's, in order, so that what is read
         ahead for one serves the next.
         """
-        self._polls: set[_LongPoll] = set()
+        self._polls = LongPolls(services, self._enqueue)
+        self._timeout = ResponseTimeout(services, self._not_received)
         self._reading = False
         """Whether the task runs."""
 
@@ -112,7 +106,7 @@ class Reads:
         """Let a read wait for the LAC, unless that has moved on already."""
         request: Any = call.request
         if request.piggyback and request.entry_id != LAST_ENTRY:
-            self._reply(call, self._refusal(request, Status.BAD_REQUEST))
+            self._reply(call, refusal(request, Status.BAD_REQUEST))
             return
         try:
             lac = self._ledgers.known(request.ledger_id).lac
@@ -121,41 +115,17 @@ class Reads:
             return
         if lac == UNKNOWN_LAC:
             self._enqueue(call, may_wait=bool(request.timeout_ms))
-        elif lac > request.previous_lac or not request.timeout_ms or not self._wait(call):
+        elif lac > request.previous_lac or not request.timeout_ms or not self._polls.wait(call):
             self._enqueue(call)
-
-    def _wait(self, call: Call) -> bool:
-        """Wait for the LAC; False if too many do."""
-        request: Any = call.request
-        poll = _LongPoll(call)
-        over = partial(self._polled, poll)
-        poll.waiter = self._ledgers.waiters.wait(request.ledger_id, request.previous_lac, over)
-        if poll.waiter is None:
-            return False
-        milliseconds = min(max(request.timeout_ms, 0), self._services.limits.long_poll_ms_max)
-        poll.deadline = self._services.deadlines.call_in(milliseconds / 1000, over)
-        self._polls.add(poll)
-        return True
-
-    def _polled(self, poll: _LongPoll) -> None:
-        self._polls.discard(poll)
-        self._forget(poll)
-        self._enqueue(poll.call)
-
-    def _forget(self, poll: _LongPoll) -> None:
-        if poll.waiter is not None:
-            self._ledgers.waiters.cancel(poll.waiter)
-        if poll.deadline is not None:
-            self._services.deadlines.cancel(poll.deadline)
 
     def _enqueue(self, call: Call, *, may_wait: bool = False) -> None:
         if not self._connection.open:
             return
-        limits, request = self._services.limits, call.request
-        if (
-            len(self._waiting) + len(self._urgent) >= limits.max_pending_read_requests_per_thread
-            or self._services.reads.count >= limits.reads_waiting_max
-        ):
+        if self._timeout.is_over:
+            self._services.reads_dropped += 1
+            return
+        request = call.request
+        if self._are_too_many():
             self._refuse(call, Overloaded("too many reads wait"))
             return
         self._services.reads.begin(self._connection)
@@ -163,7 +133,32 @@ class Reads:
         (self._urgent if urgent else self._waiting).append((call, may_wait))
         self.go_on()
 
+    def _are_too_many(self) -> bool:
+        """Whether no more reads may wait. Those who ask for much, and do not receive it, must not
+        take the places of all others.
+        """
+        limits = self._services.limits
+        own = len(self._waiting) + len(self._urgent)
+        limit = limits.reads_waiting_max
+        if own >= FEW:
+            limit -= limit // PART_OF_FEW
+        return (
+            own >= limits.max_pending_read_requests_per_thread
+            or self._services.reads.count >= limit
+        )
+
     # -- answering ----------------------------------------------------------------------------
+
+    def relieved(self) -> None:
+        """The client has received earlier responses."""
+        self._timeout.end()
+        self.go_on()
+
+    def _not_received(self) -> None:
+        """Its time is over."""
+        self._services.reads_dropped += self._forget_waiting()
+        if self._services.limits.close_channel_on_response_timeout:
+            self._connection.link.drop(self._connection, "it does not receive its responses")
 
     def go_on(self) -> None:
         """Answer what is in memory, as far as the client receives it, and read the disk."""
@@ -179,6 +174,8 @@ class Reads:
                 return
             self._leave()
             self._reply(call, response)
+        if self._queue and not self._reading:
+            self._timeout.begin()
 
     @property
     def _queue(self) -> deque[tuple[Call, bool]]:
@@ -300,7 +297,7 @@ class Reads:
         status = status_of(error)
         if status in (Status.NO_ENTRY, Status.NO_LEDGER):
             status = self._certain(request, status)
-        return self._refusal(request, status)
+        return refusal(request, status)
 
     def _certain(self, request: Any, status: Status) -> Status:
         """A ledger in limbo may have lost entries: nothing can be said of what is not here
@@ -311,31 +308,25 @@ class Reads:
                 return Status.UNKNOWN_LEDGER_STATE
         return status
 
-    def _refusal(self, request: Any, status: Status) -> BookieMessage:
-        match request:
-            case BatchRead():
-                return ReadEntries(status, request.ledger_id, request.first, request.request_id)
-            case ReadLac():
-                return Lac(status, request.ledger_id)
-            case ListEntries():
-                return EntryList(status, request.ledger_id)
-            case _:
-                return ReadEntry(status, request.ledger_id, request.entry_id)
-
     def _reply(self, call: Call, response: BookieMessage) -> None:
         if not self._connection.open:
             return
         self._wire.reply(call, response)
         self._connection.packed(RESPONSE_BYTES + _size(response))
 
+    def _forget_waiting(self) -> int:
+        """Their number."""
+        count = len(self._urgent) + len(self._waiting)
+        self._services.reads.end(count)
+        self._urgent.clear()
+        self._waiting.clear()
+        return count
+
     def close(self) -> None:
         """Forget everything that waits: the connection is closed."""
-        for queue in (self._urgent, self._waiting):
-            self._services.reads.end(len(queue))
-            queue.clear()
-        for poll in self._polls:
-            self._forget(poll)
-        self._polls.clear()
+        self._forget_waiting()
+        self._polls.close()
+        self._timeout.end()
 
 
 def _size(response: BookieMessage) -> int:

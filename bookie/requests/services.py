@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
 
 from magnetar.bookie.requests.authentication import PeerMechanism
+from magnetar.bookie.requests.back_pressure import BackPressure
 from magnetar.bookie.requests.deadlines import Deadlines
 from magnetar.bookie.requests.in_progress import InProgress
 from magnetar.bookie.requests.limits import RequestLimits
+from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_REQUESTS
 from magnetar.core.ports.disk import DiskUsage
@@ -20,20 +21,29 @@ class BookieServices:
     def __init__(
         self,
         ledgers: ServedLedgers,
-        usage: Callable[[], DiskUsage],
+        running: RunningBookie,
         limits: RequestLimits,
         tls: ssl.SSLContext | None = None,
         mechanism: PeerMechanism | None = None,
     ) -> None:
-        """`usage` is that of the disks with the ledgers. Without `tls`, clients that ask for it are
-        refused. Without `mechanism`, nobody has to say who he is.
+        """Without `tls`, clients that ask for it are refused; without `mechanism`, nobody has to
+        say who he is.
         """
         self.tls = tls
         self.mechanism = mechanism
         self.ledgers = ledgers
-        self.usage = usage
+        self._disk = running.disk
         self.limits = limits
         self.deadlines = Deadlines()
         self.adds = InProgress(limits.max_adds_in_progress_limit, PAUSE_PUBLISHES)
         self.reads = InProgress(limits.max_reads_in_progress_limit, PAUSE_REQUESTS)
         """Reads of all connections that wait, long polls not counted."""
+        self.reads_dropped = 0
+        """Those whose client did not receive in time."""
+        now = running.storage.machine.clock.monotonic
+        self.storage = BackPressure(running, self.adds, limits, now)
+        """What the link is to serve."""
+
+    def usage(self) -> DiskUsage:
+        """Of the disks with the ledgers."""
+        return self._disk.usage

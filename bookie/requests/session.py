@@ -104,9 +104,13 @@ class BookieSession:
         if not connection.writes:
             connection.will_write()
         size = run.size
+        services = self._services
+        refusal = services.storage.refusal(run.count, urgent=row.high_priority)
         connection.storing(size)
-        self._services.adds.begin(connection, run.count)
+        services.adds.begin(connection, run.count)
         try:
+            if refusal is not None:
+                raise refusal
             self._ledgers.add(
                 run,
                 row.master_key,
@@ -130,9 +134,13 @@ class BookieSession:
         connection = self._connection
         connection.will_write()
         size = len(add.entry)
+        services = self._services
+        refusal = services.storage.refusal(1, urgent=add.high_priority)
         connection.storing(size)
-        self._services.adds.begin(connection)
+        services.adds.begin(connection)
         try:
+            if refusal is not None:
+                raise refusal
             self._ledgers.add(
                 run_of(add),
                 add.master_key,
@@ -219,7 +227,7 @@ class BookieSession:
 
     def relieved(self) -> None:
         """The client has received earlier responses: there is room for more."""
-        self._reads.go_on()
+        self._reads.relieved()
 
     def closed(self, reason: str, /) -> None:
         self._reads.close()

@@ -2,8 +2,12 @@
 entry logs begin.
 
     a directory of several has no room      new logs begin in others
-    all have none, or the journal or the    writes are refused (Apache's
-    indexes found none                      `readOnlyModeOnAnyDiskFullEnabled` = false)
+    all have none, or the journal or the    writes are refused, and there is no compaction, which
+    indexes found none                      needs room before it gives any back
+    all are above the warn threshold        there is no major compaction
+
+Apache's bookie is read-only as soon as one of several has none, unless
+`readOnlyModeOnAnyDiskFullEnabled` is off; here that is asked for (`any_full_is_read_only`).
 
 Invariant: between the low mark and the threshold the decision does not change, so that it does not
 flap while space is being freed (Apache's `diskUsageLwmThreshold`, `LedgerDirsMonitor.java`, 4.18).
@@ -14,11 +18,13 @@ until more space is free than was at that time, or tried again at growing interv
 
 from __future__ import annotations
 
+import enum
 import errno
 import logging
 from typing import Final
 
 from magnetar.bookie.server.log_directories import LogDirectories
+from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ports.disk import Directory, Disk, DiskUsage
 
 log = logging.getLogger(__name__)
@@ -33,18 +39,50 @@ ROOM_BYTES: Final = 16 * 1024 * 1024
 """The growth of free space, since a write found none, after which writes are accepted again."""
 LOOKS_MAX: Final = 16
 """The most checks between two tries without that growth: almost three minutes by default."""
+WARN_GAP: Final = 0.01
+"""How far usage falls below the warn threshold before the disk is no longer almost full."""
+
+
+class DiskThresholds(FrozenStruct, frozen=True):
+    """Used parts of a disk, and what one of several means for all."""
+
+    full: float = 0.95
+    """`diskUsageThreshold`: nothing is written above it."""
+    low_mark: float = 0.94
+    """`diskUsageLwmThreshold`: writing goes on below it."""
+    warn: float = 0.90
+    """`diskUsageWarnThreshold`: the disk is almost full above it."""
+    any_full_is_read_only: bool = False
+    """`readOnlyModeOnAnyDiskFullEnabled`."""
+
+
+class DiskPressure(enum.IntEnum):
+    """How little room there is, on the disk that has most."""
+
+    NONE = 0
+    ALMOST_FULL = 1
+    FULL = 2
+
+
+SAID: Final = {
+    DiskPressure.NONE: "compaction goes on",
+    DiskPressure.ALMOST_FULL: "almost full, there is no major compaction",
+    DiskPressure.FULL: "full, there is no compaction",
+}
 
 
 class DirectoryWatch:
     """The last check of one directory's disk, and the decision after it."""
 
-    def __init__(self, disk: Disk, directory: Directory, threshold: float, low_mark: float) -> None:
+    def __init__(self, disk: Disk, directory: Directory, thresholds: DiskThresholds) -> None:
         self._disk = disk
         self._directory = directory
-        self._threshold = threshold
-        self._low_mark = min(low_mark, threshold)
+        self._threshold = thresholds.full
+        self._low_mark = min(thresholds.low_mark, thresholds.full)
+        self._warn = min(thresholds.warn, thresholds.full)
         self.usage = disk.usage(directory)
-        self.writable = self.usage.used_part <= threshold
+        self.writable = self.usage.used_part <= thresholds.full
+        self.almost_full = self.usage.used_part > self._warn
         self._free_when_full = -1
         """Free bytes when a write found no space; -1 if none did."""
         self._looks = self._looks_left = 0
@@ -90,24 +128,40 @@ class DirectoryWatch:
             self.writable = False
         elif self.usage.used_part <= self._low_mark and self._is_worth_a_try():
             self.writable = True
+        if self.usage.used_part > self._warn:
+            self.almost_full = True
+        elif self.usage.used_part <= self._warn - WARN_GAP:
+            self.almost_full = False
         return before != self.writable
+
+    @property
+    def pressure(self) -> DiskPressure:
+        if not self.writable:
+            return DiskPressure.FULL
+        return DiskPressure.ALMOST_FULL if self.almost_full else DiskPressure.NONE
 
 
 class DiskWatch:
     """The disks of all ledger directories."""
 
-    def __init__(self, disk: Disk, logs: Directory, threshold: float, low_mark: float) -> None:
+    def __init__(self, disk: Disk, logs: Directory, thresholds: DiskThresholds) -> None:
         """`logs` has the entry logs; `LogDirectories` begin them where there is room."""
         self._logs = logs if isinstance(logs, LogDirectories) else None
         directories = logs.directories if isinstance(logs, LogDirectories) else (logs,)
-        self._watches = [DirectoryWatch(disk, each, threshold, low_mark) for each in directories]
+        self._watches = [DirectoryWatch(disk, each, thresholds) for each in directories]
+        self._any_full_is_read_only = thresholds.any_full_is_read_only
+        self._told = DiskPressure.NONE
+        """What the log has last said."""
         self._decide()
 
     def _decide(self) -> None:
         """Whether writes are accepted, and what the disks hold together."""
         watches = self._watches
         writable = [each.writable for each in watches]
-        self.writable = any(writable) and not watches[0].is_starved
+        enough = all(writable) if self._any_full_is_read_only else any(writable)
+        self.writable = enough and not watches[0].is_starved
+        self.pressure = min([each.pressure for each in watches])
+        """Of the disk with most room: what compaction copies goes there."""
         self.usage = _together([each.usage for each in watches])
         self.spare_bytes = (
             0 if watches[0].is_starved else max(each.usage.free_bytes for each in watches)
@@ -132,6 +186,12 @@ class DiskWatch:
         for each in self._watches:
             each.check_and_log()
         self._decide()
+        if self.pressure != self._told:
+            self._told = self.pressure
+            used = min([each.usage.used_part for each in self._watches])
+            log.warning(
+                "the disk of entry logs is %.0f%% full: %s", 100 * used, SAID[self.pressure]
+            )
 
     def check(self) -> bool:
         """Check the disks; returns whether `writable` changed."""

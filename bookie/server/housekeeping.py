@@ -105,6 +105,8 @@ class BookieHousekeeping:
         while True:
             await trio.sleep(self._settings.disk_check_interval_seconds)
             self._disk.check_and_log()
+            if self._settings.force_gc_when_no_space and self._disk.pressure:
+                self._collector.collect_for_room()
 
     async def _age_cache(self) -> None:
         while True:

@@ -50,6 +50,14 @@ class BookieSettings(Struct, frozen=True):
     """The used part of the disk above which nothing is written."""
     disk_usage_low_mark: float = 0.94
     """The used part below which writing goes on."""
+    disk_usage_warn_threshold: float = 0.90
+    """The used part above which there is no major compaction."""
+    any_full_is_read_only: bool = False
+    """Of several disks, one that is full ends all writing."""
+    force_gc_when_no_space: bool = False
+    """Compaction runs in spite of a disk that is almost full or full, at each check of it."""
+    high_priority_bytes_min: int = 0
+    """What has to be free of a full disk for the adds of recoveries; 0: an entry log's size."""
     disk_check_interval_seconds: float = 10.0
 
     scrub_bytes_per_second: int = MIB

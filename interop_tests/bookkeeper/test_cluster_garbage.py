@@ -2,6 +2,7 @@
 trouble of ZooKeeper's makes it take a ledger for deleted.
 """
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.cut import Cutter
-from interop_tests.bookkeeper.test_cluster_bookies import Cluster, texts
+from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 EAGER = {
@@ -106,3 +107,73 @@ def test_connections_that_break_in_lists_delete_nothing(cluster, bookie, cutter,
     wait_until(lambda: logs(tmp_path) < 4_000_000)
     for ledger in ledgers:
         assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(1_000)
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Path]:
+    """A file system of 256 MB, of which more than half is used."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs root's privilege")
+    try:
+        (folder / "ballast").write_bytes(bytes(150 << 20))
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def suspended(bookie: Bookie) -> tuple[str, str]:
+    found = ask(bookie.listeners["http"], "/api/v1/bookie/gc/suspend_compaction")
+    return found["isMajorGcSuspended"], found["isMinorGcSuspended"]
+
+
+def majors(bookie: Bookie) -> int:
+    (details,) = ask(bookie.listeners["http"], "/api/v1/bookie/gc_details")
+    return int(details["majorCompactionCounter"])
+
+
+MAJOR = {
+    **EAGER,
+    "MAGNETAR_STORAGE_MINOR_COMPACTION_INTERVAL_SECONDS": "0",
+    "MAGNETAR_STORAGE_MAJOR_COMPACTION_INTERVAL_SECONDS": "0.2",
+    "MAGNETAR_STORAGE_DISK_CHECK_INTERVAL_SECONDS": "0.1",
+    "MAGNETAR_STORAGE_DISK_USAGE_WARN_THRESHOLD": "0.5",
+    "MAGNETAR_STORAGE_DISK_USAGE_THRESHOLD": "0.8",
+    "MAGNETAR_STORAGE_DISK_USAGE_LOW_WATER_MARK": "0.7",
+}
+
+
+def test_a_disk_that_fills_suspends_compaction(cluster, small_disk) -> None:
+    uri, ballast = cluster.uri, small_disk / "ballast"
+    bookie = Bookie(small_disk, "--metadata-uri", uri, "--http-port", "0")
+    bookie.environment = MAJOR
+    with bookie:
+        wait_until(lambda: "almost full, there is no major compaction" in bookie.log())
+        assert suspended(bookie) == ("true", "false")
+        gc = "/api/v1/bookie/gc"
+        ask(bookie.listeners["http"], gc, "PUT", {"forceMinor": True, "forceMajor": False})
+        details = "/api/v1/bookie/gc_details"
+        wait_until(lambda: ask(bookie.listeners["http"], details)[0]["minorCompactionCounter"] >= 1)
+        assert majors(bookie) == 0, "it was due, with that round at the latest"
+        ask(bookie.listeners["http"], gc, "PUT", {"forceMajor": True})
+        wait_until(lambda: majors(bookie) == 1)
+        ballast.unlink()
+        wait_until(lambda: majors(bookie) > 2)
+        assert suspended(bookie) == ("false", "false")
+        ballast.write_bytes(bytes(220 << 20))
+        wait_until(lambda: suspended(bookie) == ("true", "true"))
+        assert "nothing is written any more" in bookie.log()
+        ballast.unlink()
+
+
+def test_a_disk_that_fills_is_compacted_if_it_is_to_be_so(cluster, small_disk) -> None:
+    """Apache's `isForceGCAllowWhenNoSpace`."""
+    bookie = Bookie(small_disk, "--metadata-uri", cluster.uri, "--http-port", "0")
+    never = {"MAGNETAR_STORAGE_MAJOR_COMPACTION_INTERVAL_SECONDS": "0"}
+    forced = {"MAGNETAR_STORAGE_IS_FORCE_GC_ALLOW_WHEN_NO_SPACE": "true"}
+    bookie.environment = {**MAJOR, **never, **forced}
+    with bookie:
+        wait_until(lambda: majors(bookie) > 1)
+        assert suspended(bookie) == ("false", "false")

@@ -50,9 +50,8 @@ def _collect(bookie_id: str, metadata_uri: str, minor: bool, major: bool, as_jso
     from http.client import HTTPConnection, HTTPException
 
     where = _http_address(bookie_id, metadata_uri)
-    asked = {
-        name: True for name, chosen in (("forceMinor", minor), ("forceMajor", major)) if chosen
-    }
+    # What is not named runs as well, unless it is suspended.
+    asked = {"forceMinor": minor, "forceMajor": major} if minor or major else {}
     connection = HTTPConnection(where, timeout=HTTP_SECONDS)
     try:
         connection.request("PUT", GARBAGE, json.dumps(asked))

@@ -29,8 +29,8 @@ class Storage(Struct, frozen=True):
     journal_queue_bytes: Annotated[
         int,
         Meta(
-            description="Bytes waiting for the journal; beyond this, no connection that "
-            "writes is read.",
+            description="Bytes waiting for the journal (Apache's `journalMaxMemorySizeMb`); beyond "
+            "this, no connection that writes is read.",
             ge=64 * 1024,
         ),
     ] = 16 * 1024 * 1024
@@ -89,6 +89,34 @@ class Storage(Struct, frozen=True):
     disk_usage_low_water_mark: Annotated[
         float, Meta(description="Accept writes again below this fraction.", gt=0, le=1)
     ] = 0.94
+    disk_usage_warn_threshold: Annotated[
+        float,
+        Meta(
+            description="No major compaction above this fraction, if it is below "
+            "`disk_usage_threshold`; none at all above that.",
+            gt=0,
+            le=1,
+        ),
+    ] = 0.9
+    read_only_mode_on_any_disk_full_enabled: Annotated[
+        bool,
+        Meta(description="Refuse writes when one of several ledger directories is full."),
+    ] = False
+    is_force_gc_allow_when_no_space: Annotated[
+        bool,
+        Meta(
+            description="Compact in spite of these thresholds, at each check above "
+            "`disk_usage_warn_threshold`."
+        ),
+    ] = False
+    min_usable_size_for_high_priority_writes: Annotated[
+        int,
+        Meta(
+            description="Bytes of a full disk that have to be free for the adds of recoveries; "
+            "0 for the size of an entry log.",
+            ge=0,
+        ),
+    ] = 0
     disk_check_interval_seconds: Annotated[
         float, Meta(description="Time between checks of disk usage.", gt=0)
     ] = 10.0
@@ -133,23 +161,76 @@ class BookieRequests(Struct, frozen=True):
     max_adds_in_progress_limit: Annotated[
         int,
         Meta(
-            description="Adds in progress, of all connections; beyond this, those that add more "
-            "are not read. 0 for no limit.",
+            description="Apache's `maxAddsInProgressLimit`: adds in progress, of all connections; "
+            "beyond this, those that add more are not read. 0 for no limit.",
             ge=0,
         ),
     ] = 0
     max_reads_in_progress_limit: Annotated[
         int,
-        Meta(description="The same for reads that wait.", ge=0),
+        Meta(
+            description="`maxReadsInProgressLimit`: the same for reads that wait.",
+            ge=0,
+        ),
     ] = 0
+    journal_queue_size: Annotated[
+        int,
+        Meta(
+            description="`journalQueueSize`: adds that wait for their sync; beyond this, no "
+            "connection that adds is read. 0 for no limit but `storage.journal_queue_bytes`.",
+            ge=0,
+        ),
+    ] = 10_000
+    max_pending_add_requests_per_thread: Annotated[
+        int,
+        Meta(
+            description="`maxPendingAddRequestsPerThread`: adds that came beyond "
+            "`journal_queue_size` before that; more are refused, except urgent ones.",
+            ge=1,
+        ),
+    ] = 10_000
     max_pending_read_requests_per_thread: Annotated[
         int,
-        Meta(description="Reads of one connection that wait; more are refused.", ge=1),
+        Meta(
+            description="`maxPendingReadRequestsPerThread`: reads of one connection that wait, and "
+            "an eighth of those of all; more are refused.",
+            ge=1,
+        ),
     ] = 10_000
+    db_storage_max_throttle_time_ms: Annotated[
+        int,
+        Meta(
+            description="`dbStorage_maxThrottleTimeMs`: how long connections that add are not read "
+            "because storage has no room; then their adds are refused until it has.",
+            ge=0,
+        ),
+    ] = 10_000
+    wait_timeout_on_response_backpressure_ms: Annotated[
+        int,
+        Meta(
+            description="`waitTimeoutOnResponseBackpressureMs`: how long reads wait for a client "
+            "that does not receive; then they are dropped. -1 for no limit but "
+            "`limits.unread_seconds`.",
+            ge=-1,
+        ),
+    ] = -1
+    close_channel_on_response_timeout: Annotated[
+        bool,
+        Meta(description="`closeChannelOnResponseTimeout`: then its connection is closed instead."),
+    ] = False
     max_batch_read_size: Annotated[
-        int, Meta(description="Largest answer to a batch read, in bytes.", ge=1024, le=1 << 30)
+        int,
+        Meta(
+            description="`maxBatchReadSize`: largest answer to a batch read, in bytes.",
+            ge=1024,
+            le=1 << 30,
+        ),
     ] = 5 * 1024 * 1024
     netty_max_frame_size_bytes: Annotated[
         int,
-        Meta(description="A larger request closes its connection.", ge=64 * 1024, le=1 << 30),
+        Meta(
+            description="`nettyMaxFrameSizeBytes`: a larger request closes its connection.",
+            ge=64 * 1024,
+            le=1 << 30,
+        ),
     ] = 5 * 1024 * 1024

@@ -117,12 +117,12 @@ async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, 
     async with open_in_memory(disk, metadata) as store:
         running = store._parts
         ledgers = ServedLedgers(running.bookie, FixedClock(START_MS), 1 << 30)
-        services = BookieServices(ledgers, lambda: running.disk.usage, limits, tls, mechanism)
+        services = BookieServices(ledgers, running, limits, tls, mechanism)
         listener = trio.socket.socket()
         await listener.bind(("127.0.0.1", 0))
         front = BookieFront(services, [Door("bookie", listener._sock)])
         link = Link(running.storage.machine.clock, link_limits)
-        link.serve(running, NO_BACKEND)
+        link.serve(services.storage, NO_BACKEND)
         async with trio.open_nursery() as nursery:
             await nursery.start(link.run)
             nursery.start_soon(front.run)

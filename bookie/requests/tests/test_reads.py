@@ -1,5 +1,7 @@
 """Reads: from memory and disk, fences, long polls, batches, limits, clients that do not receive."""
 
+from contextlib import AsyncExitStack
+
 import pytest
 import trio
 import trio.lowlevel
@@ -214,3 +216,21 @@ async def test_a_client_that_never_receives_costs_little(disk):
         for _ in range(1000):  # it begins to
             assert (await peer.hear()).status is Status.OK
         assert served.services.reads.count == 0
+
+
+async def test_clients_with_many_reads_leave_places_for_those_with_few(disk):
+    limits = RequestLimits(max_pending_read_requests_per_thread=20)  # 160 of all connections
+    link_limits = LinkLimits(outbox_high_bytes=64 * 1024)
+    async with (
+        serving(disk, limits=limits, link_limits=link_limits) as served,
+        AsyncExitStack() as s,
+    ):
+        floods = [await s.enter_async_context(served.dial()) for _ in range(10)]
+        await floods[0].ask(add(1, 0, b"z" * 1_000_000))
+        for flood in floods:
+            await flood.say(*[Read(1, 0)] * 100)
+        async with served.dial() as other:
+            while served.services.reads.count < 120:
+                await other.ask(Read(1, 0))
+            for _ in range(20):
+                assert (await other.ask(Read(1, 0))).status is Status.OK

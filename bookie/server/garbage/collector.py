@@ -76,8 +76,12 @@ class Collector:
         self._catalog = catalog
         self.running = False
         """Whether a round is under way."""
+        disk = checkpointer.disk
         self.schedule = CompactionSchedule(
-            settings, trio.current_time(), storage.machine.clock.wall_ms
+            settings,
+            trio.current_time(),
+            storage.machine.clock.wall_ms,
+            lambda: disk.pressure,
         )
         self._interval_seconds = settings.gc_interval_seconds
         self._wanted = trio.Event()
@@ -126,6 +130,13 @@ class Collector:
                 "this bookie is in no cluster: nothing tells it which ledgers are deleted"
             )
         self._wanted.set()
+
+    def collect_for_room(self) -> None:
+        """Have a round with both compactions run, unless one does: there is little room left."""
+        if self._catalog is not None and not self.running:
+            self.schedule.minor.force_for_room()
+            self.schedule.major.force_for_room()
+            self._wanted.set()
 
     async def collect(self, compact_below: float) -> None:
         """Run one round.

@@ -6,6 +6,7 @@ import pytest
 
 from magnetar.bookie.machine.disk import SystemDisk
 from magnetar.bookie.server import disk_usage
+from magnetar.bookie.server.disk_usage import DiskPressure, DiskThresholds
 from magnetar.bookie.server.log_directories import LogDirectories
 from magnetar.bookie.tests.real_disk import directory_at
 from magnetar.core.ports.disk import Creation, DiskUsage
@@ -18,7 +19,8 @@ def disk():
 
 
 def watching(disk, threshold=0.95, low_mark=0.90):
-    return disk_usage.DiskWatch(disk, disk.directory("/bookie"), threshold, low_mark)
+    thresholds = DiskThresholds(threshold, low_mark)
+    return disk_usage.DiskWatch(disk, disk.directory("/bookie"), thresholds)
 
 
 def test_between_the_marks_the_answer_stays(disk):
@@ -72,7 +74,7 @@ def several(disk):
 
     disk.usage = usage
     logs = LogDirectories([disk.directory(path) for path in used])
-    return used, logs, disk_usage.DiskWatch(disk, logs, 0.95, 0.90)
+    return used, logs, disk_usage.DiskWatch(disk, logs, DiskThresholds(0.95, 0.90))
 
 
 def test_of_several_disks_the_full_ones_are_passed_over(several):
@@ -120,4 +122,59 @@ def test_a_log_that_could_not_begin_tells_of_the_directory_where_it_was_to_be(se
 def test_directories_that_share_a_disk_do_not_count_twice(disk):
     disk.usage_now = DiskUsage(0.25, 750, 1000, 7)
     logs = LogDirectories([disk.directory("/a"), disk.directory("/b")])
-    assert disk_usage.DiskWatch(disk, logs, 0.95, 0.90).usage == DiskUsage(0.25, 750, 1000)
+    assert disk_usage.DiskWatch(disk, logs, DiskThresholds()).usage == DiskUsage(0.25, 750, 1000)
+
+
+def test_a_disk_is_almost_full_between_warning_and_threshold(disk):
+    """And a hair below the warning it is so still: the log would have a line each ten seconds."""
+    watch = watching(disk)
+    steps = [
+        (0.90, DiskPressure.NONE),
+        (0.91, DiskPressure.ALMOST_FULL),
+        (0.895, DiskPressure.ALMOST_FULL),
+        (0.97, DiskPressure.FULL),
+        (0.90, DiskPressure.ALMOST_FULL),
+        (0.89, DiskPressure.NONE),
+    ]
+    for used, pressure in steps:
+        disk.usage_now = DiskUsage(used, 1)
+        watch.check()
+        assert watch.pressure is pressure
+
+
+def test_a_change_of_the_pressure_is_logged_once(disk, caplog):
+    watch = watching(disk)
+    disk.usage_now = DiskUsage(0.93, 1)
+    watch.check_and_log()
+    watch.check_and_log()
+    assert caplog.text.count("93% full: almost full, there is no major compaction") == 1
+    disk.usage_now = DiskUsage(0.5, 1)
+    watch.check_and_log()
+    assert caplog.text.count("50% full: compaction goes on") == 1
+
+
+def test_of_several_disks_the_emptiest_says_whether_there_is_room_to_compact(several):
+    used, _, watch = several
+    used.update({"/a": 0.97, "/b": 0.92})
+    watch.check()
+    assert watch.pressure is DiskPressure.NONE
+    used["/c"] = 0.93
+    watch.check()
+    assert watch.pressure is DiskPressure.ALMOST_FULL
+    used.update({"/b": 0.97, "/c": 0.97})
+    watch.check()
+    assert watch.pressure is DiskPressure.FULL
+
+
+def test_one_full_disk_of_several_ends_writing_if_that_is_asked_for(disk, several):
+    used, logs, _ = several
+    strict = DiskThresholds(0.95, 0.90, any_full_is_read_only=True)
+    watch = disk_usage.DiskWatch(disk, logs, strict)
+    assert watch.writable
+    used["/b"] = 0.96
+    assert watch.check()
+    assert not watch.writable
+    assert watch.pressure is DiskPressure.NONE, "it may compact into the others"
+    used["/b"] = 0.90
+    assert watch.check()
+    assert watch.writable

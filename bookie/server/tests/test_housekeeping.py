@@ -56,3 +56,19 @@ async def test_what_a_start_has_read_is_dropped(tmp_path):
         assert store.statistics().read_cache_bytes > 1000
         store.drop_read_cache()
         assert store.statistics().read_cache_bytes == 0
+
+
+async def test_a_full_disk_is_compacted_if_it_is_to_be_so(tmp_path, monkeypatch):
+    """Never by its interval, and at each check of the disk."""
+    settings = BookieSettings(
+        disk_check_interval_seconds=0.001,
+        force_gc_when_no_space=True,
+        gc_interval_seconds=3600,
+        major_compaction_interval_seconds=0,
+    )
+    async with open_embedded(tmp_path, DictMetadata(), settings, on_fatal=pytest.fail) as store:
+        schedule = store._parts.collector.schedule
+        monkeypatch.setattr(SystemDisk, "usage", lambda disk, directory: DiskUsage(0.96, 1))
+        with trio.fail_after(10):
+            while schedule.major.statistics().count < 2:
+                await trio.lowlevel.checkpoint()

@@ -33,4 +33,5 @@ def test_offsets_in_an_entry_log_fit_into_a_location():
 
 def test_marks_of_the_disk_are_in_order():
     assert 0 < SETTINGS.disk_usage_low_mark < SETTINGS.disk_usage_threshold < 1
+    assert SETTINGS.disk_usage_warn_threshold < SETTINGS.disk_usage_low_mark
     assert 0 < SETTINGS.minor_compaction_threshold < SETTINGS.major_compaction_threshold < 1

@@ -110,7 +110,7 @@ class Incarnation:
     async def _serve(self, loop, running, membership):
         world, bookie = self.bookie.world, self.bookie
         self.ledgers = ServedLedgers(running.bookie, world.run.clock, 1 << 30)
-        services = BookieServices(self.ledgers, lambda: running.disk.usage, RequestLimits(), None)
+        services = BookieServices(self.ledgers, running, RequestLimits(), None)
         front = BookieFront(services)
 
         def accept(end):

@@ -23,7 +23,7 @@ async def test_the_status_and_each_name_once(tmp_path, registered, read_only, st
         running = store._parts
         ledgers = ServedLedgers(running.bookie, SystemClock(), 0)
         ledgers.read_only = read_only
-        services = BookieServices(ledgers, lambda: running.disk.usage, RequestLimits())
+        services = BookieServices(ledgers, running, RequestLimits())
         link = Link(SystemClock(), LinkLimits()).statistics()
         found = bookie.families(link, running, services, registered=registered)
     names = [family.name for family in found]

@@ -119,13 +119,16 @@ async def list_disk_file(request: AdminRequest) -> object:
 
 
 async def trigger_gc(request: AdminRequest) -> object:
-    """Without a body both compactions run, as Apache's do."""
-    body = await request.json(ForceBody)
-    neither = body.force_major is None and body.force_minor is None
+    """Compactions that are not named run unless they are suspended (`TriggerGCService.java`)."""
+    body, now = await request.json(ForceBody), request.services.bookie.garbage()
     request.services.bookie.collect(
-        minor=neither or bool(body.force_minor), major=neither or bool(body.force_major)
+        minor=_chosen(body.force_minor, now.minor), major=_chosen(body.force_major, now.major)
     )
     return f"Triggered GC on BookieServer: {request.services.bookie.state().bookie_id}"
+
+
+def _chosen(named: bool | None, found: CompactionDetails) -> bool:
+    return not found.suspended if named is None else named
 
 
 async def gc(request: AdminRequest) -> object:

@@ -52,7 +52,7 @@ async def serving(directory):
     async with open_embedded(directory, DictMetadata(), QUIET, on_fatal=pytest.fail) as store:
         running, clock = store._parts, SystemClock()
         ledgers = ServedLedgers(running.bookie, clock, 1 << 30)
-        services = BookieServices(ledgers, lambda: running.disk.usage, RequestLimits(), None)
+        services = BookieServices(ledgers, running, RequestLimits(), None)
         listener = trio.socket.socket()
         await listener.bind(("127.0.0.1", 0))
         front = BookieFront(services, [Door("bookie", listener._sock)])

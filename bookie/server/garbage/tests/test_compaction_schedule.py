@@ -1,5 +1,7 @@
+import msgspec
 import pytest
 
+from magnetar.bookie.server.disk_usage import DiskPressure
 from magnetar.bookie.server.garbage.compaction_schedule import CompactionSchedule
 from magnetar.bookie.server.settings import BookieSettings
 
@@ -13,7 +15,13 @@ SETTINGS = BookieSettings(
 
 @pytest.fixture
 def schedule() -> CompactionSchedule:
-    return CompactionSchedule(SETTINGS, 1000.0, lambda: 77)
+    return scheduled()
+
+
+def scheduled(
+    settings: BookieSettings = SETTINGS, pressure: DiskPressure = DiskPressure.NONE
+) -> CompactionSchedule:
+    return CompactionSchedule(settings, 1000.0, lambda: 77, lambda: pressure)
 
 
 def rounds(schedule: CompactionSchedule, *times: float) -> list[float]:
@@ -45,7 +53,28 @@ def test_what_is_suspended_comes_only_if_it_is_forced(schedule: CompactionSchedu
 
 def test_an_interval_of_0_means_never() -> None:
     off = BookieSettings(minor_compaction_interval_seconds=0, major_compaction_interval_seconds=0)
-    schedule = CompactionSchedule(off, 0, lambda: 1)
+    schedule = scheduled(off)
     assert rounds(schedule, 1e9) == [0]
     schedule.major.force()
     assert rounds(schedule, 1e9) == [0.8]
+
+
+def test_an_almost_full_disk_suspends_the_major_one_and_a_full_one_both() -> None:
+    almost = scheduled(pressure=DiskPressure.ALMOST_FULL)
+    assert almost.major.statistics().suspended
+    assert not almost.minor.statistics().suspended
+    assert rounds(almost, 1100, 1110) == [0.2, 0.2]
+    full = scheduled(pressure=DiskPressure.FULL)
+    assert rounds(full, 1100, 1200) == [0, 0]
+    full.major.force()
+    assert rounds(full, 1201, 1202) == [0.8, 0], "operators may have it in spite of that"
+
+
+def test_a_full_disk_may_be_compacted_in_spite_of_that_but_not_of_operators() -> None:
+    settings = msgspec.structs.replace(SETTINGS, force_gc_when_no_space=True)
+    full = scheduled(settings, DiskPressure.FULL)
+    assert rounds(full, 1100) == [0.8]
+    full.major.suspended = True
+    for compaction in (full.minor, full.major):
+        compaction.force_for_room()
+    assert rounds(full, 1101, 1102) == [0.2, 0]

@@ -59,7 +59,18 @@ async def test_garbage_is_collected_on_demand() -> None:
         assert said == "Triggered GC on BookieServer: <b1>"
         await visitor.does("PUT", f"{BOOKIE}/gc", {"forceMinor": True})
         await visitor.does("PUT", f"{BOOKIE}/gc", {"forceMajor": True, "forceMinor": False})
-        assert visitor.bookie.collected == [(True, True), (True, False), (False, True)]
+        await visitor.does("PUT", f"{BOOKIE}/gc", {"forceMajor": False})
+        assert visitor.bookie.collected == [
+            (True, True),
+            (True, True),
+            (False, True),
+            (True, False),
+        ]
+        visitor.bookie.suspended["major"] = True
+        await visitor.does("PUT", f"{BOOKIE}/gc")
+        await visitor.does("PUT", f"{BOOKIE}/gc", {"forceMajor": True})
+        assert visitor.bookie.collected[4:] == [(True, False), (True, True)]
+        visitor.bookie.suspended["major"] = False
         assert await visitor.get(f"{BOOKIE}/gc") == {"is_in_force_gc": "true"}
         (details,) = await visitor.get(f"{BOOKIE}/gc_details")
         assert details == {
