@@ -177,6 +177,14 @@ class SimulatedBookie:
     def serving(self):
         return self.incarnation is not None and self.incarnation.serving
 
+    async def read(self, view, entry_id):
+        """Read an entry that is intact, as a client would."""
+        ledgers = self.incarnation.ledgers
+        entry = ledgers.entry_at_once(view.ledger_id, entry_id)
+        if entry is None:
+            entry = await ledgers.entry(view.ledger_id, entry_id)
+        view.open_entry(entry_id, entry)
+
     def start(self):
         """Start it, unless it runs or cannot."""
         if self.incarnation is None and not self.lost:

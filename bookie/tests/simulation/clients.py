@@ -231,6 +231,7 @@ async def repair(world, name):
             failed_ledger_pause_seconds=1.0,
             error_pause_seconds=0.2,
             check_bookies_seconds=2.0,
+            check_all_ledgers_seconds=3.0 if world.climate.checks else 0,
         )
         opened = open_auto_recovery(
             client.session, world.cluster, client.machine, name, settings, client.settings

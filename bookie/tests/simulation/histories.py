@@ -149,6 +149,11 @@ class LedgerHistory:
                         self.require(held, f"{name} is said to have {entry} at {new}")
 
     @property
+    def closed(self):
+        """Whether the metadata say that it has ended."""
+        return self.metadata is not None and self.metadata.state == ledger_metadata.CLOSED
+
+    @property
     def confirmed(self):
         """The last entry that the writer knows to be stored: more than was acknowledged to its
         user, if a run was stored in part.
@@ -158,11 +163,11 @@ class LedgerHistory:
     # -- what holds at every moment -----------------------------------------------------------
 
     def check_end(self):
-        ledger = self.metadata
-        if ledger is not None and ledger.state == ledger_metadata.CLOSED:
+        if self.closed:
+            last = self.metadata.lastEntryId
             self.require(
-                ledger.lastEntryId >= self.acked,
-                f"ledger {self.ledger_id} ends at {ledger.lastEntryId}; {self.acked} was acked",
+                last >= self.acked,
+                f"ledger {self.ledger_id} ends at {last}; {self.acked} was acked",
             )
 
     def check_quorum(self, entry):

@@ -18,7 +18,10 @@ from magnetar.bookie.client.quorum.writer import QuorumWriter
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.replication import audits
+from magnetar.bookie.replication.auditor import Auditor
 from magnetar.bookie.replication.fragment_replicator import FragmentReplicator
+from magnetar.bookie.replication.ledger_repair import LedgerCondition, LedgerRepair
 from magnetar.bookie.rpc.messages import Read
 from magnetar.bookie.server import replay
 from magnetar.bookie.server.checkpoint import Checkpointer
@@ -297,6 +300,30 @@ def a_repair_drops_its_last_copy():
         await store(self, view, bookies, runs[:-1])
 
     return FragmentReplicator, "_store", store_all_but_one
+
+
+@mutant
+def a_worker_unmarks_what_it_has_not_copied():
+    async def repair(self, ledger_id):
+        return LedgerCondition.WHOLE
+
+    return LedgerRepair, "repair", repair
+
+
+@mutant
+def an_auditor_looks_at_last_segments_only():
+    members = audits._members
+
+    def members_of_the_last(ledger):
+        del ledger.segment[:-1]
+        return members(ledger)
+
+    return audits, "_members", members_of_the_last
+
+
+@mutant
+def an_auditor_does_not_notice_that_a_bookie_has_left():
+    return Auditor, "_look_at_bookies", lambda self, running: None
 
 
 # -- the bookie ------------------------------------------------------------------------------
