@@ -1,13 +1,15 @@
 """What must be true in the end, when nothing goes wrong any more.
 
-Every ledger is recovered and read, a new one is written, and what bookies have is compared with
-what they have promised. Where AutoRecovery runs, it has done its work before that, and after it.
+Deleted ledgers leave the disks. Every other ledger is recovered and read, a new one is written, and
+what bookies have is compared with what they have promised. Where AutoRecovery runs, it has done its
+work before that, and after it.
 """
 
 import trio
 
 from magnetar.bookie.tests.simulation.clients import Writing, recover, running_client
 from magnetar.bookie.tests.simulation.climate import CALM_AT
+from magnetar.bookie.tests.simulation.garbage import Garbage
 from magnetar.bookie.tests.simulation.wholeness import Wholeness
 from magnetar.core.kernel.errors import EntryNotFound, LedgerNotFound, StorageFailed
 
@@ -27,9 +29,10 @@ class LastChecks:
         wholeness = Wholeness(self._world)
         await wholeness.wait()
         async with trio.open_nursery() as nursery:
-            for ledger_id in list(self._world.histories.ledgers):
-                nursery.start_soon(self._recover_in_the_end, ledger_id)
-        for history in self._world.histories.ledgers.values():
+            for history in self._world.histories.existing():
+                nursery.start_soon(self._recover_in_the_end, history.ledger_id)
+        await Garbage(self._world).wait()
+        for history in self._world.histories.existing():
             await self._check_replicas(history)
         for bookie in self._world.bookies:
             self._world.check_fences(bookie)
@@ -86,8 +89,9 @@ class LastChecks:
         require, name = self._world.verdict.require, f"{view.ledger_id}:{entry_id}"
         try:
             await bookie.read(view, entry_id)
-        except (EntryNotFound, LedgerNotFound):
-            unsure = promised and bookie.incarnation.ledgers.known(view.ledger_id).limbo
+        except (EntryNotFound, LedgerNotFound) as error:
+            unsure = promised and isinstance(error, EntryNotFound)
+            unsure = unsure and bookie.incarnation.ledgers.known(view.ledger_id).limbo
             require(unsure or not promised, f"{bookie.bookie_id} has lost {name} and denies it")
             return unsure
         except StorageFailed as error:

@@ -1,12 +1,18 @@
 """What clients do in a run: stories, of which several are told at the same time.
 
 A writer's ledger is closed by it, or its writer dies, or is taken for dead; then others recover the
-ledger, perhaps several at a time, while readers look at it.
+ledger, perhaps several at a time, while readers look at it. Some ledgers are deleted in the end,
+few of them before.
 """
 
 import trio
 
-from magnetar.bookie.tests.simulation.clients import Writing, look, recover, running_client
+from magnetar.bookie.tests.simulation.clients import Writing, delete, look, recover, running_client
+
+DELETED_EARLY = 0.05
+"""The part of ledgers that are deleted while they are written or recovered."""
+DELETED = 0.45
+"""The part that is deleted at all."""
 
 
 class Stories:
@@ -23,6 +29,7 @@ class Stories:
 
     async def _story(self, chance):
         async with trio.open_nursery() as nursery:
+            end = chance.random()
             writing = await nursery.start(self._write, chance)
             if writing is None:
                 return
@@ -38,6 +45,10 @@ class Stories:
                     await trio.sleep(chance.choice((0.0, 0.002, 0.01)))
                 nursery.start_soon(self._recover, name, ledger_id)
                 await trio.sleep(chance.choice((0.0, 0.01, 0.2)))
+            if end < DELETED_EARLY:
+                nursery.start_soon(delete, self._world, self._world.name("deleter"), ledger_id)
+        if DELETED_EARLY <= end < DELETED:
+            await delete(self._world, self._world.name("deleter"), ledger_id)
 
     async def _recover(self, name, ledger_id):
         with trio.move_on_after(4.0):

@@ -42,9 +42,10 @@ class Wholeness:
     async def _lack(self, running):
         """Something that is not whole yet; None if everything is."""
         for marked in await under_replicated(self._world.metadata.truth, self._world.cluster):
-            if self._world.histories.of(marked.ledger_id).closed:
+            history = self._world.histories.of(marked.ledger_id)
+            if history.closed or history.deleted:
                 return f"ledger {marked.ledger_id} is marked still, for {marked.missing}"
-        for history in self._world.histories.ledgers.values():
+        for history in self._world.histories.existing():
             if (lack := await self._lack_of(history, running)) is not None:
                 return lack
         return None

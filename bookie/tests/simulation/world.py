@@ -138,7 +138,7 @@ class World:
             return
         digest = digests.digest_type(ledger_metadata.LedgerMetadata.CRC32C, PASSWORD)
         for fenced, ledger_id in sorted(self.promises.fenced):
-            if fenced != bookie.bookie_id:
+            if fenced != bookie.bookie_id or self.histories.of(ledger_id).deleted:
                 continue
             header = DigestHeader(ledger_id, 1_000_000, -1, 1)
             run = run_of(Add(ledger_id, 1_000_000, KEY, digests.seal_entry(digest, header, b"x")))
