@@ -3,8 +3,9 @@
 Apache replays into its write cache, through the path of ordinary adds (`BookieImpl.readJournal` of
 4.18); this writes directly.
 
-Invariant: afterwards every acknowledged entry, key and fence is in ledger storage, and the journals
-that were read are no longer needed. A second replay changes nothing.
+Invariants: afterwards every acknowledged entry, key and fence is in ledger storage, and the
+journals that were read are no longer needed. A second replay changes nothing. Where there is an
+entry, there is a row of its ledger, also of one that was deleted before.
 """
 
 from __future__ import annotations
@@ -118,11 +119,15 @@ class _Target:
             self.write_out()
 
     def _meet(self, run: Run) -> None:
-        """Note a ledger whose entries have another digest, as its first add did."""
-        self._met.add(run.ledger_id)
-        if self._storage.ledgers.find(run.ledger_id) is None and not has_crc32c(run):
-            row = self._rows.get(run.ledger_id, NO_ROW)
-            self._rows[run.ledger_id] = replace(row, other_digest=True)
+        """Have a row for a ledger, which notes if its entries have another digest, as its first add
+        did. It has none if it was collected after its key was journalled, and before the mark: the
+        collector finds it again by its row only.
+        """
+        ledger_id = run.ledger_id
+        self._met.add(ledger_id)
+        if self._storage.ledgers.find(ledger_id) is None:
+            row = self._rows.get(ledger_id, NO_ROW)
+            self._rows[ledger_id] = row if has_crc32c(run) else replace(row, other_digest=True)
 
     def note(self, note: journal_format.Note) -> None:
         ledger_id, row = note.ledger_id, self._row(note.ledger_id) or NO_ROW

@@ -228,10 +228,24 @@ class Collector:
         entry behind the last readable record means damage instead.
         """
         locations = self._storage.locations
+        if not self._has_header(log_id):
+            return {}
         contents, end = self._storage.reader.ledgers(log_id, self._storage.pause)
         if end and locations.any_in(log_id, end, self._storage.pause):
             raise Corrupted(f"entry log {log_id:x}: there is no record at {end}, but behind it")
         return contents
+
+    def _has_header(self, log_id: int) -> bool:
+        """False for what a loss of power leaves of a log that was never synced: its header is torn,
+        and nothing in it is indexed. `Corrupted` if something is.
+        """
+        try:
+            self._storage.reader.ledgers_map_offset(log_id)
+        except Corrupted:
+            if self._storage.locations.any_in(log_id, 0, self._storage.pause):
+                raise
+            return False
+        return True
 
     def _live_part(self, log_id: int) -> float:
         size = self._storage.reader.size(log_id) - log_format.HEADER_BYTES

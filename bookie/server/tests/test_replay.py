@@ -5,8 +5,10 @@ import shutil
 
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.memory_machine import open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.ports.tests.contract_ledger_store import append
+from magnetar.core.testing.memory_disk import MemoryDisk
 
 
 def opened(directory, metadata):
@@ -31,3 +33,21 @@ async def test_a_hole_in_a_journal_is_told(tmp_path, caplog):
     async with opened(tmp_path / "holed", metadata):
         (results,) = caplog.messages
         assert f"{journals[-1]}: read up to 512" in results
+
+
+async def test_entries_of_a_collected_ledger_can_be_collected_again():
+    """The journal has them behind the mark, and the ledger's key before it."""
+    disk, metadata = MemoryDisk(), DictMetadata()
+    async with open_in_memory(disk, metadata) as store:
+        writer = await store.create({})
+        await append(writer, b"x")
+        await store.checkpoint()
+        await append(writer, b"y")
+        await store.delete(writer.ledger_id)
+        await store.collect(compact_below=0)
+        left = disk.left(None)
+    async with open_in_memory(left, metadata) as store:
+        locations = store._parts.storage.locations
+        assert locations.last(writer.ledger_id) is not None
+        await store.collect(compact_below=0)
+        assert locations.last(writer.ledger_id) is None

@@ -39,6 +39,8 @@ SETTINGS = msgspec.structs.replace(
     journal_spares_max=1,
     entry_log_size_max_bytes=16 * 1024,
     write_cache_bytes=16 * 1024,
+    minor_compaction_interval_seconds=0.4,
+    major_compaction_interval_seconds=1.0,
     journal_seals=True,
 )
 """Small, so that journals and logs roll, and halves of the cache fill."""
@@ -58,6 +60,7 @@ class Incarnation:
         self.crash_in_steps = None
         """Power fails during that step of the disk, counted from now."""
         self.loop = None
+        self.running = None
         self.ledgers = None
         self.scope = trio.CancelScope()
         self.stopped = trio.Event()
@@ -92,6 +95,7 @@ class Incarnation:
             SETTINGS,
             bookie_id=bookie.bookie_id,
             checkpoint_interval_seconds=self._chance.choice((0.3, 1.0, 3.0)),
+            gc_interval_seconds=self._chance.choice((0.2, 0.5, 2.0)),
         )
         membership = Membership(self.session, world.cluster, bookie.bookie_id)
         with claim(self.disk, "/bookie") as directories:
@@ -100,12 +104,24 @@ class Incarnation:
                 loop = SimulatedLoop(self.host, nursery)
                 self.disk.ended = loop.ended
                 async with open_bookie(
-                    machine, directories, None, settings, self._failed, loop
+                    machine, directories, membership.ledgers, settings, self._failed, loop
                 ) as running:
-                    loop.running = running
+                    loop.running = self.running = running
+                    self._watch_collector(running)
                     running.flusher.leave_to_loop()
                     await self._serve(loop, running, membership)
                 nursery.cancel_scope.cancel()
+
+    def _watch_collector(self, running):
+        """Have it noted which ledgers are taken for deleted."""
+        drop, histories = running.bookie.deleted, self.bookie.world.histories
+
+        def deleted(ledger_id):
+            if not self.over:
+                histories.collected(self.bookie.bookie_id, ledger_id)
+            drop(ledger_id)
+
+        running.bookie.deleted = deleted
 
     async def _serve(self, loop, running, membership):
         world, bookie = self.bookie.world, self.bookie
@@ -176,6 +192,14 @@ class SimulatedBookie:
     @property
     def serving(self):
         return self.incarnation is not None and self.incarnation.serving
+
+    async def read(self, view, entry_id):
+        """Read an entry that is intact, as a client would."""
+        ledgers = self.incarnation.ledgers
+        entry = ledgers.entry_at_once(view.ledger_id, entry_id)
+        if entry is None:
+            entry = await ledgers.entry(view.ledger_id, entry_id)
+        view.open_entry(entry_id, entry)
 
     def start(self):
         """Start it, unless it runs or cannot."""

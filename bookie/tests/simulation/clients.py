@@ -5,6 +5,7 @@
     recoverer   opens a ledger with recovery, again and again until that succeeds, and reads all of
                 it; it may die in between
     reader      opens without recovery, and reads what is confirmed
+    deleter     deletes a ledger, whatever others do with it
     repairer    audits the cluster, and restores what lost bookies had
 
 A client that dies does so in the middle of whatever it does; what it has sent goes on its way.
@@ -163,12 +164,13 @@ class Writing:
     async def close(self):
         """Close the ledger, if that is possible."""
         history, self.over = self.history, True
+        require = self.client.world.verdict.require
         try:
             info = await self.writer.close()
-        except (Fenced, StorageFailed) as error:
+        except (Fenced, StorageFailed, LedgerNotFound) as error:
             self.client.note(f"cannot close {history.ledger_id}: {type(error).__name__}")
+            require(history.deleted or not isinstance(error, LedgerNotFound), f"{error}")
             return
-        require = self.client.world.verdict.require
         require(info.closed, f"ledger {history.ledger_id} was closed and is not")
         require(
             info.last_entry_id >= history.acked,  # more if a run was stored in part
@@ -178,6 +180,7 @@ class Writing:
 
 async def recover(world, name, ledger_id, *, mortal):
     """Recover a ledger and read it; True if that was done."""
+    history = world.histories.of(ledger_id)
     async with running_client(world, name) as client:
         if mortal and client.chance.random() < 0.3:
             world.timeline.call_in(client.chance.expovariate(2.0), client.crash)
@@ -187,13 +190,12 @@ async def recover(world, name, ledger_id, *, mortal):
                 break
             except RETRY as error:
                 client.note(f"cannot recover {ledger_id}: {error}")
+                if history.deleted:
+                    return True
                 await trio.sleep(client.chance.expovariate(3.0))
         client.note(f"has recovered {ledger_id} to {reader.last_confirmed}")
-        history = world.histories.of(ledger_id)
         require = world.verdict.require
-        require(
-            history.metadata.state == ledger_metadata.CLOSED, f"ledger {ledger_id} is still open"
-        )
+        require(history.closed, f"ledger {ledger_id} is still open")
         require(
             history.metadata.lastEntryId == reader.last_confirmed,
             f"ledger {ledger_id} ends at {history.metadata.lastEntryId}, and a recovery says "
@@ -210,17 +212,38 @@ async def recover(world, name, ledger_id, *, mortal):
 
 
 async def read_all(client, history, reader):
-    """Read a ledger to its end; errors are tried again while there are faults."""
+    """Read a ledger to its end, or until it is deleted; errors are tried again while there are
+    faults.
+    """
     first = 0
-    while first <= reader.last_confirmed:
+    while first <= reader.last_confirmed and not history.deleted:
         try:
             found = await reader.read(first, reader.last_confirmed, 4096)
-        except StorageFailed as error:
+        except BrokerError as error:
+            if not (history.deleted or isinstance(error, StorageFailed)):
+                raise
             client.note(f"cannot read {history.ledger_id}:{first}: {error}")
             await trio.sleep(client.chance.expovariate(3.0))
             continue
         history.check_payloads(first, found)
         first += len(found)
+
+
+async def delete(world, name, ledger_id):
+    """Delete a ledger; who does may die, or give up, and nobody knows whether it is gone."""
+    async with running_client(world, name) as client:
+        if client.chance.random() < 0.3:
+            world.timeline.call_in(client.chance.expovariate(100.0), client.crash)
+        world.histories.of(ledger_id).deleting = True
+        client.note(f"deletes {ledger_id}")
+        with trio.move_on_after(2.0):
+            while True:
+                try:
+                    await client.store.delete(ledger_id)
+                    return
+                except StorageFailed as error:
+                    client.note(f"cannot delete {ledger_id}: {error}")
+                    await trio.sleep(client.chance.expovariate(3.0))
 
 
 async def repair(world, name):
@@ -231,6 +254,7 @@ async def repair(world, name):
             failed_ledger_pause_seconds=1.0,
             error_pause_seconds=0.2,
             check_bookies_seconds=2.0,
+            check_all_ledgers_seconds=3.0 if world.climate.checks else 0,
         )
         opened = open_auto_recovery(
             client.session, world.cluster, client.machine, name, settings, client.settings

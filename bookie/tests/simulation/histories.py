@@ -53,6 +53,9 @@ class LedgerHistory:
         self.acked = -1
         """The last entry that was acknowledged to the writer."""
         self.metadata = None
+        """The last ones, also when the ledger was deleted."""
+        self.deleting = self.deleted = False
+        """Whether somebody has begun to delete it; and whether it is gone."""
         self.failed = False
         self._trace = trace
         self._promises = promises
@@ -97,8 +100,15 @@ class LedgerHistory:
 
     # -- the metadata -------------------------------------------------------------------------
 
+    def removed(self):
+        """The metadata are gone."""
+        self.require(self.deleting, f"nobody deletes ledger {self.ledger_id}")
+        self._trace.note(f"ledger {self.ledger_id} is deleted")
+        self.deleted = True
+
     def changed(self, ledger):
-        """The metadata are others now; None if the ledger was deleted."""
+        """The metadata are others now."""
+        self.require(not self.deleted, f"ledger {self.ledger_id} was deleted, and comes back")
         before, self.metadata = self.metadata, ledger
         state = ledger_metadata.LedgerMetadata.State.Name(ledger.state)
         firsts = [segment.firstEntryId for segment in ledger.segment]
@@ -149,6 +159,11 @@ class LedgerHistory:
                         self.require(held, f"{name} is said to have {entry} at {new}")
 
     @property
+    def closed(self):
+        """Whether the metadata say that it has ended."""
+        return self.metadata is not None and self.metadata.state == ledger_metadata.CLOSED
+
+    @property
     def confirmed(self):
         """The last entry that the writer knows to be stored: more than was acknowledged to its
         user, if a run was stored in part.
@@ -158,11 +173,11 @@ class LedgerHistory:
     # -- what holds at every moment -----------------------------------------------------------
 
     def check_end(self):
-        ledger = self.metadata
-        if ledger is not None and ledger.state == ledger_metadata.CLOSED:
+        if self.closed:
+            last = self.metadata.lastEntryId
             self.require(
-                ledger.lastEntryId >= self.acked,
-                f"ledger {self.ledger_id} ends at {ledger.lastEntryId}; {self.acked} was acked",
+                last >= self.acked,
+                f"ledger {self.ledger_id} ends at {last}; {self.acked} was acked",
             )
 
     def check_quorum(self, entry):
@@ -208,12 +223,25 @@ class Histories:
             )
         return found
 
+    def collected(self, bookie_id, ledger_id):
+        """A bookie drops what it has of a ledger."""
+        self._trace.note(f"{bookie_id} drops ledger {ledger_id}")
+        gone = ledger_id in self.ledgers and self.of(ledger_id).deleted
+        self.require(gone, f"{bookie_id} drops ledger {ledger_id}, which exists")
+
+    def existing(self):
+        """Those that are not deleted."""
+        return [each for each in self.ledgers.values() if not each.deleted]
+
     def metadata_changed(self, path, before, after):
         """Something was written to the store."""
         ledger_id = HIERARCHICAL.id_of(path.removeprefix("/ledgers/"))
         if ledger_id is None:
             return
-        self.require(after is not None, f"nobody deletes ledger {ledger_id}")
+        if after is None:
+            self._promises.forget(ledger_id)
+            self.of(ledger_id).removed()
+            return
         self.require(
             before is None or after.version == before.version + 1, f"{path} skips a version"
         )

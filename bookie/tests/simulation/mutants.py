@@ -4,7 +4,7 @@ Each mutant replaces one function of the code under test for the length of a blo
 itself has no switches. The names say what the mutated code does.
 """
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import signature
 from unittest.mock import patch
 
@@ -15,14 +15,19 @@ from magnetar.bookie.client.quorum.recovery import Recovery
 from magnetar.bookie.client.quorum.recovery_quorums import Fencing, RecoveryRead
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.client.quorum.writer import QuorumWriter
+from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.replication import audits
+from magnetar.bookie.replication.auditor import Auditor
 from magnetar.bookie.replication.fragment_replicator import FragmentReplicator
+from magnetar.bookie.replication.ledger_repair import LedgerCondition, LedgerRepair
 from magnetar.bookie.rpc.messages import Read
 from magnetar.bookie.server import replay
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.entry_lookup import EntryLookup
+from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.bookie.server.journal.kernel_writer import KernelWriter
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.server.ledgers.states import LedgerStates
@@ -299,6 +304,30 @@ def a_repair_drops_its_last_copy():
     return FragmentReplicator, "_store", store_all_but_one
 
 
+@mutant
+def a_worker_unmarks_what_it_has_not_copied():
+    async def repair(self, ledger_id):
+        return LedgerCondition.WHOLE
+
+    return LedgerRepair, "repair", repair
+
+
+@mutant
+def an_auditor_looks_at_last_segments_only():
+    members = audits._members
+
+    def members_of_the_last(ledger):
+        del ledger.segment[:-1]
+        return members(ledger)
+
+    return audits, "_members", members_of_the_last
+
+
+@mutant
+def an_auditor_does_not_notice_that_a_bookie_has_left():
+    return Auditor, "_look_at_bookies", lambda self, running: None
+
+
 # -- the bookie ------------------------------------------------------------------------------
 
 
@@ -345,3 +374,79 @@ def damage_is_taken_for_absence():
             raise EntryNotFound(f"there is no entry {ledger_id}:{entry_id}") from None
 
     return EntryLookup, "entry", entry_or_nothing
+
+
+# -- garbage collection ----------------------------------------------------------------------
+
+
+@mutant
+def a_partial_list_of_ledgers_is_trusted():
+    """As an iterator of Apache's once did, which stopped at an empty directory."""
+
+    async def deleted(self, ledger_ids):
+        listed = []
+        for name in await self._store.children(self._cluster.root):
+            if not clusters.is_special(name):
+                with suppress(StorageFailed):
+                    await self._walk(name, listed)
+        return [ledger_id for ledger_id in ledger_ids if ledger_id not in listed]
+
+    return ClusterLedgers, "deleted", deleted
+
+
+@mutant
+def a_ledger_that_is_created_after_the_list_is_taken_for_deleted():
+    collect = Collector.collect
+
+    async def collect_by_an_old_list(self, compact_below):
+        catalog = self._catalog
+        listed = await catalog.ids()
+
+        class OldList:
+            async def deleted(self, ledger_ids):
+                return [ledger_id for ledger_id in ledger_ids if ledger_id not in listed]
+
+        self._catalog = OldList()
+        try:
+            await collect(self, compact_below)
+        finally:
+            self._catalog = catalog
+
+    return Collector, "collect", collect_by_an_old_list
+
+
+@mutant
+def an_old_log_is_unlinked_before_the_new_index_is_durable():
+    async def compact(self, log_id):
+        storage = self._storage
+        runs = iter(list(storage.reader.scan(log_id, storage.pause)))
+        await self._unlink(log_id)
+        while True:
+            async with storage.lock:
+                if await self._in_thread(self._move_slice, runs) is None:
+                    return
+
+    return Collector, "_compact", compact
+
+
+@mutant
+def a_compaction_drops_the_end_of_a_run():
+    live_records = Collector._live_records
+
+    def all_but_the_last(self, location, run):
+        parts = list(live_records(self, location, run))
+        return iter(parts[:-1] if len(parts) > 1 or run.count > 1 else parts)
+
+    return Collector, "_live_records", all_but_the_last
+
+
+@mutant
+def the_row_of_a_deleted_ledger_goes_first():
+    def forget_blocking(self, gone):
+        for ledger_id in gone:
+            self._storage.ledgers.forget(ledger_id)
+        self._storage.ledgers.sync()
+        for ledger_id in gone:
+            self._storage.locations.forget(ledger_id)
+
+    return Collector, "_forget_blocking", forget_blocking

@@ -5,8 +5,8 @@
     an add is acknowledged        "no entry" and "no ledger" are never said of it by that bookie
 
 An answer counts when it is packed, whether its client gets it or not: what it says must be durable
-by then. Crashes, restarts and damage change nothing; a bookie that has lost its disk does not come
-back.
+by then. What was said of a ledger that is deleted is no promise any more. Crashes, restarts and
+damage change nothing; a bookie that has lost its disk does not come back.
 """
 
 from magnetar.bookie.requests.session import run_of
@@ -29,6 +29,7 @@ class Promises:
         """(bookie, ledger, entry)"""
         self.damaged = set()
         """Bookies whose disks have lost something, or all."""
+        self._deleted = set()
         self._stored_when_asked = {}
 
     def asked(self, bookie, event):
@@ -46,9 +47,11 @@ class Promises:
             return
         for entry in range(run.first, last + 1):
             key = bookie, run.ledger_id, entry
-            if not recovery and key[:2] in self.fenced:
+            if recovery or run.ledger_id in self._deleted:
+                pass
+            elif key[:2] in self.fenced:
                 self._verdict.broken(f"{bookie} was fenced and took {run.ledger_id}:{entry}")
-            if not recovery and key in self.denied:
+            elif key in self.denied:
                 self._verdict.broken(f"{bookie} had denied {run.ledger_id}:{entry} to a recovery")
             self.stored.add(key)
 
@@ -65,12 +68,18 @@ class Promises:
         self._trace.note(f"{bookie} {kind} {what} {response.status.value}")
         key = bookie, request.ledger_id, request.entry_id
         denies = response.status in DENIALS
+        if request.ledger_id in self._deleted:
+            return
         if denies and was_stored:  # damage is no excuse: it is "i/o error"
             self._verdict.broken(f"{bookie} denies {what}, which it has acknowledged")
         if request.fence and (denies or response.status is Status.OK):
             self.fenced.add(key[:2])
         if request.high_priority and denies and request.entry_id >= 0:
             self.denied.add(key)
+
+    def forget(self, ledger_id):
+        """A ledger was deleted."""
+        self._deleted.add(ledger_id)
 
     def lost(self, bookie):
         """A bookie has lost its disk, or a part of it."""

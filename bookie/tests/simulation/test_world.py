@@ -32,6 +32,7 @@ def test_runs_come_by_all_that_may_go_wrong():
         "loses power", "is killed", "is frozen", "nothing passes", "lose their connection",
         "the metadata store stalls", "an ambush", "has recovered", "recovery add", "fenced",
         "dies", "CLOSED", "IN_RECOVERY", "has rot", "has lost its disk", "cannot recover",
-        "has stopped", "the session of", "sees", "loses [",
+        "has stopped", "the session of", "sees", "loses [", "everything is whole",
+        "is deleted", "drops ledger", "deletes",
     ):  # fmt: skip
         assert any(what in line for line in lines), f"never: {what}"

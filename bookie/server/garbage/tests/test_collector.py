@@ -11,9 +11,12 @@ from magnetar.bookie.server.garbage import collector
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.ledgers import states as states_module
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.memory_machine import open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import Fenced
+from magnetar.core.ports.disk import Creation
 from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
+from magnetar.core.testing.memory_disk import MemoryDisk
 from magnetar.core.testing.turns import counted_turns
 
 SETTINGS = BookieSettings(
@@ -125,3 +128,31 @@ async def test_compaction_lets_the_loop_run(tmp_path, monkeypatch):
         await store.collect(compact_below=1.0)
         assert store.statistics().bytes_compacted >= 40 * 2000
         assert len(breaths) >= 2000 // collector.LOOKS_PER_BREATH
+
+
+async def test_a_log_whose_header_a_loss_of_power_has_torn_is_unlinked(caplog):
+    """It was begun, and never synced: nothing is indexed there."""
+    disk, metadata = MemoryDisk(), DictMetadata()
+    async with open_in_memory(disk, metadata) as store:
+        await append(await store.create({}), b"x")
+        await store.checkpoint()
+    logs = disk.directory("/bookie/ledgers/current")
+    logs.open_for_writing("7f.log", Creation.NEW).pwrite(b"BKL", 0)
+    async with open_in_memory(disk, metadata) as store:
+        await store.collect(compact_below=0)
+        assert "7f.log" not in logs.names()
+        assert "left alone" not in caplog.text
+
+
+async def test_a_log_whose_header_has_rotted_is_left_alone(caplog):
+    disk, metadata = MemoryDisk(), DictMetadata()
+    async with open_in_memory(disk, metadata) as store:
+        await append(await store.create({}), b"x")
+        await store.checkpoint()
+    logs = disk.directory("/bookie/ledgers/current")
+    (name,) = [each for each in logs.names() if each.endswith(".log")]
+    disk.rot(f"{logs.path}/{name}", 0)
+    async with open_in_memory(disk, metadata) as store:
+        await store.collect(compact_below=0)
+        assert name in logs.names()
+        assert "left alone" in caplog.text

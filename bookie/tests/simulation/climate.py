@@ -1,0 +1,62 @@
+"""How a run is, from its seed: how large the cluster, how bad the faults, who takes part."""
+
+from msgspec import Struct
+
+from magnetar.bookie.client.quorum.striping import Striping
+
+CALM_AT = 4.0
+"""When all faults end."""
+SIZES = [
+    *[Striping(3, 3, 2)] * 4,
+    *[Striping(3, 2, 2)] * 2,
+    *[Striping(4, 3, 2)] * 2,
+    Striping(5, 3, 2),
+    Striping(3, 3, 3),
+    Striping(4, 4, 3),
+    Striping(2, 2, 2),
+    Striping(2, 2, 1),
+]
+
+
+class Climate(Struct):
+    """How a run is, from its seed."""
+
+    striping: Striping
+    bookies: int
+    faults_per_second: float
+    burst_seconds: float
+    """Between two bursts of appends."""
+    story_seconds: float
+    """How long a writer has its ledger to itself."""
+    answer_seconds: float
+    reads_ahead: int
+    down_max: int
+    damage: bool
+    repair: bool
+    """Whether AutoRecovery runs."""
+    checks: bool
+    """Whether its auditor also asks bookies that run for what they should have."""
+    slow_disks: bool
+    """Whether disks are slow for a while, so that answers come when nobody waits for them."""
+
+
+def climate_of(chance):
+    striping = chance.choice(SIZES)
+    damage = chance.random() < 0.4
+    spare = chance.choice((0, 1, 1, 2))
+    if damage:  # those that are lost must have substitutes, else nothing can be stored again
+        spare = max(spare, striping.ack - 1)
+    return Climate(
+        striping,
+        bookies=striping.ensemble + spare,
+        faults_per_second=chance.choice((3.0, 8.0, 15.0)),
+        burst_seconds=chance.choice((0.01, 0.03, 0.1)),
+        story_seconds=chance.choice((0.03, 0.1, 0.3, 1.0)),
+        answer_seconds=chance.choice((0.5, 1.5)),
+        reads_ahead=chance.choice((2, 4, 8, 64)),
+        down_max=chance.choice((1, 2, 3)),
+        damage=damage,
+        repair=chance.random() < 0.5,
+        checks=chance.random() < 0.5,
+        slow_disks=chance.random() < 0.2,
+    )

@@ -1,0 +1,81 @@
+"""What AutoRecovery owes a cluster in which nothing goes wrong any more.
+
+Within `WHOLE_SECONDS`, if as many bookies run as an ensemble has:
+
+    no mark is left           but of ledgers that are open: where their bookies merely lag, it is
+                              for their writers to close them (`ledger_repair.py`)
+    bookies                   all that a ledger's metadata name run, also for an open one
+    entries                   where the auditor asks bookies that run, each has the first and the
+                              last of what it should have of each closed fragment: a hole between
+                              them is found by nobody, as with Apache's default
+"""
+
+import trio
+
+from magnetar.bookie.cluster.under_replication import under_replicated
+from magnetar.bookie.tests.simulation.histories import segments
+from magnetar.core.kernel.errors import BrokerError
+
+WHOLE_SECONDS = 30.0
+LOOK_SECONDS = 0.25
+
+
+class Wholeness:
+    """See the module's docstring."""
+
+    def __init__(self, world):
+        self._world = world
+
+    async def wait(self):
+        """Wait until everything is whole; it is a violation if that takes too long."""
+        world = self._world
+        running = {bookie.bookie_id: bookie for bookie in world.bookies if bookie.serving}
+        if not world.climate.repair or len(running) < world.climate.striping.ensemble:
+            return
+        deadline = trio.current_time() + WHOLE_SECONDS
+        while (lack := await self._lack(running)) is not None:
+            late = trio.current_time() >= deadline
+            world.verdict.require(not late, f"{lack}, {WHOLE_SECONDS:g} s after the last fault")
+            await trio.sleep(LOOK_SECONDS)
+        world.run.trace.note("everything is whole")
+
+    async def _lack(self, running):
+        """Something that is not whole yet; None if everything is."""
+        for marked in await under_replicated(self._world.metadata.truth, self._world.cluster):
+            history = self._world.histories.of(marked.ledger_id)
+            if history.closed or history.deleted:
+                return f"ledger {marked.ledger_id} is marked still, for {marked.missing}"
+        for history in self._world.histories.existing():
+            if (lack := await self._lack_of(history, running)) is not None:
+                return lack
+        return None
+
+    async def _lack_of(self, history, running):
+        name = f"ledger {history.ledger_id}"
+        for first, members in segments(history.metadata):
+            for position, member in enumerate(members):
+                if member not in running:
+                    return f"{name} has {member} from {first} on, which does not run"
+                if not self._world.climate.checks:
+                    continue
+                for entry_id in self._ends(history, first, position):
+                    if not await self._has(running[member], history, entry_id):
+                        return f"{name} lacks {entry_id} at {member}"
+        return None
+
+    def _ends(self, history, first, position):
+        """The first and the last entry that a bookie should have of a closed fragment."""
+        view = history.view()
+        _, end = view.segment_of(first)
+        if end is None and not history.closed:
+            return ()
+        last = history.metadata.lastEntryId if end is None else end
+        found = [i for i in range(first, last + 1) if view.striping.has(position, i)]
+        return {*found[:1], *found[-1:]}
+
+    async def _has(self, bookie, history, entry_id):
+        try:
+            await bookie.read(history.view(), entry_id)
+        except BrokerError:
+            return False
+        return True
