@@ -17,6 +17,7 @@ from kazoo.security import READ_ACL_UNSAFE
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
+from interop_tests.bookkeeper.recovery import command
 from interop_tests.bookkeeper.test_cluster_garbage import wait_until as eventually
 from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port, running
 from magnetar.bookie.cluster.formatting import initialize_cluster
@@ -107,6 +108,27 @@ def test_what_was_acknowledged_outlives_a_bookie_and_the_gateway(
         gateway.process.terminate()
         assert gateway.process.wait(END_SECONDS) == 0
     bookies[0].start()
+
+
+@pytest.mark.parametrize("digest", ["CRC32", "MAC"])
+def test_ledgers_with_another_digest_and_a_password(
+    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path, digest: str
+) -> None:
+    """They are recovered by the next gateway that knows the password."""
+    uri = f"zk+hierarchical://{zookeeper.address}/ledgers"
+    before = {each["ledger"] for each in command(uri, "ledger", "list")}
+    chosen = ("--digest-type", digest, "--ledger-password", "secret")
+    topic, texts = f"digest-{digest}", [f"m{number}" for number in range(100)]
+    for name, part in (("one", texts[:50]), ("two", texts[50:])):
+        with Gateway(tmp_path / name, zookeeper, *chosen) as gateway:
+            gateway.serve()
+            publish(gateway, topic, part)
+            assert read(gateway, topic, len(texts[: texts.index(part[-1]) + 1]))[-50:] == part
+    made = {each["ledger"] for each in command(uri, "ledger", "list")} - before
+    for ledger_id in made:
+        found = command(uri, "ledger", "metadata", str(ledger_id))["digest"]
+        assert found == {"MAC": "HMAC"}.get(digest, digest)
+    assert made
 
 
 def test_a_second_gateway_is_refused(

@@ -29,6 +29,7 @@ from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.lease import take_lease
+from magnetar.bookie.format.digests import DIGEST_TYPES
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
@@ -61,6 +62,10 @@ class GatewayOptions(Struct, frozen=True):
     """BookKeeper's `metadataServiceUri`: `zk+hierarchical://HOST:PORT/ledgers`."""
     striping: Striping
     """Of new ledgers."""
+    digest_type: str
+    """Pulsar's `managedLedgerDigestType`."""
+    ledger_password: str
+    """Pulsar's `managedLedgerPassword`."""
     zk_timeout_seconds: float
     explicit_lac_seconds: float = 0.0
     """Pulsar's `bookkeeperExplicitLacIntervalInMills`, in seconds."""
@@ -140,7 +145,10 @@ async def open_cluster_storage(
     machine = ClientMachine(SystemNetwork(link), SystemClock(), random.Random(), link)
     options = joined.options
     settings = QuorumSettings(
-        striping=options.striping, explicit_lac_seconds=options.explicit_lac_seconds
+        striping=options.striping,
+        digest_type=DIGEST_TYPES[options.digest_type],
+        password=options.ledger_password.encode(),
+        explicit_lac_seconds=options.explicit_lac_seconds,
     )
     async with AsyncExitStack() as opened:
         with explained(CANNOT_START):

@@ -115,6 +115,7 @@ class ClusterLedgerStore:
                 self._machine.clock.wall_ms(),
                 self._machine.chance.getrandbits(63),
             )
+            fresh.digestType = self._settings.digest_type
             fresh.password = self._settings.password
             try:
                 await self._ledgers.create(ledger_id, fresh)
