@@ -28,6 +28,7 @@ OPTIONS = (
 def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any) -> None:
     gc.disable()  # as during the imports of the commands; `server.run` enables it again
     from magnetar import gateway_server, server
+    from magnetar.bookie.client.quorum.placement import RackRules
     from magnetar.bookie.client.quorum.striping import Striping
     from magnetar.storage.cluster import GatewayOptions, with_messages_that_fit
 
@@ -37,8 +38,9 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         striping.check()
     except ValueError as error:
         raise OperatorError(str(error)) from None
+    racks = RackRules(*[options.pop(name) for name in ("min_racks", "enforced", "aware")])
     chosen = GatewayOptions(
-        metadata, bookkeeper, striping, **{name: options.pop(name) for name in OPTIONS}
+        metadata, bookkeeper, striping, racks=racks, **{name: options.pop(name) for name in OPTIONS}
     )
     settings = with_messages_that_fit(load_settings(config, options).settings)
     server.leave(
@@ -83,6 +85,26 @@ gateway = click.Command(
         _quorum("--ensemble-size", "How many bookies a ledger is spread over."),
         _quorum("--write-quorum", "How many bookies store each entry."),
         _quorum("--ack-quorum", "How many of them must have stored it before it is acknowledged."),
+        click.Option(
+            ["min_racks", "--min-racks-per-write-quorum"],
+            type=click.IntRange(min=1),
+            default=2,
+            show_default=True,
+            metavar="N",
+            help="In how many racks bookies of a write quorum are, as far as there are so many.",
+        ),
+        click.Option(
+            ["enforced", "--enforce-min-racks-per-write-quorum"],
+            is_flag=True,
+            help="Make no ledger with fewer racks in a write quorum, and rather do without a lost "
+            "bookie than leave fewer.",
+        ),
+        click.Option(
+            ["aware", "--rack-aware/--no-rack-aware"],
+            default=True,
+            show_default=True,
+            help="Whether racks matter.",
+        ),
         click.Option(
             ["--digest-type"],
             type=click.Choice(["CRC32C", "CRC32", "MAC", "DUMMY"]),

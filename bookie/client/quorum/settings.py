@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from magnetar.bookie.client.quorum.placement import RackRules
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 
@@ -45,5 +46,4 @@ class QuorumSettings(Struct, frozen=True):
     """
     batch_bytes_max: int = 5 * MEBIBYTE
     """Of one batch read; bookies answer with as much by default (`maxBatchReadSize`)."""
-    racks_per_write_quorum_min: int = 2
-    """`minNumRacksPerWriteQuorum`, as far as there are so many racks."""
+    racks: RackRules = RackRules()
