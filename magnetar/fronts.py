@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from magnetar import part_settings
 from magnetar.core.broker.broker import Broker
@@ -129,6 +130,7 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
         lambda: None if ledgers.writable() else NO_WRITES,
         parts.mqtt_clients,
     )
+    options = replace(options, bookies=parts.storage.bookies)
     return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
 
 

@@ -31,17 +31,18 @@ TORN_MAX: Final = 10
 
 
 class Bookies:
-    """See the module's docstring. `changed` is called when one of the lists is another one."""
+    """See the module's docstring."""
 
     def __init__(
-        self, store: MetadataStore, cluster: BookKeeperCluster, changed: Callable[[], None]
+        self, store: MetadataStore, cluster: BookKeeperCluster, *hearers: Callable[[], None]
     ) -> None:
+        self.hearers = list(hearers)
+        """Called when one of the lists is another one."""
         self.writable: Infos = {}
         self.read_only: Infos = {}
         self._store = store
         self._available = cluster.path("available")
         self._read_only = cluster.path("available", READ_ONLY)
-        self._tell = changed
         self._infos: dict[str, ServiceInfo | None] = {}
         """What was read at each path; None if it makes no sense."""
         self._following = Following(
@@ -66,7 +67,8 @@ class Bookies:
                 break
         if (writable, read_only) != (self.writable, self.read_only):
             self.writable, self.read_only = writable, read_only
-            self._tell()
+            for hear in self.hearers:
+                hear()
 
     async def _below(self, parent: str) -> Infos:
         found = {}

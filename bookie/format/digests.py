@@ -6,7 +6,7 @@ bookie stores both without looking at the digest, which only clients know how to
 
     CRC32C   4 bytes, as Pulsar's ledgers have it; `entries.py` is for runs of these
     CRC32    8 bytes, of which the first half is zero; the Java client's default
-    HMAC    20 bytes, HMAC-SHA1 with a key made of the ledger's password
+    HMAC    20 bytes, HMAC-SHA1 with a key made of the ledger's password; clients call it MAC
     DUMMY    none
 
 Invariant: `open_entry(seal_entry(...))` is what was sealed; any other bytes are `Corrupted`, except
@@ -18,17 +18,28 @@ from __future__ import annotations
 import hashlib
 import hmac
 import zlib
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count, repeat
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from magnetar.bookie.format.entries import HEADER_BYTES, DigestHeader
+from magnetar.bookie.format.entries import HEADER_BYTES, LENGTH_BYTES, DigestHeader, Run
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
 
 Digest = Callable[[bytes, bytes], bytes]
 """The digest of the metadata and the payload."""
+
+DIGEST_TYPES: Final[Mapping[str, LedgerMetadata.DigestType]] = {
+    "CRC32C": LedgerMetadata.CRC32C,
+    "CRC32": LedgerMetadata.CRC32,
+    "MAC": LedgerMetadata.HMAC,
+    "DUMMY": LedgerMetadata.DUMMY,
+}
+"""By the names of `DigestType.java`, which differ from those in the metadata."""
+DIGEST_BYTES_MAX: Final = 20
 
 _header = Struct(">qqqq")
 _lac = Struct(">qq")
@@ -70,6 +81,27 @@ def seal_entry(digest: DigestType, header: DigestHeader, payload: bytes) -> byte
     """An entry as it travels and as it is stored."""
     head = _header.pack(header.ledger_id, header.entry_id, header.last_confirmed, header.length)
     return head + digest.compute(head, payload) + payload
+
+
+def seal_run(
+    digest: DigestType,
+    begin: DigestHeader,
+    payloads: Sequence[bytes],
+    heads: Sequence[bytes] | None = None,
+) -> Run:
+    """Records of payloads, each behind its head, as `entries.seal` makes them with CRC32C. `begin`
+    has the ids of the first, and the ledger's payload bytes before it.
+    """
+    records: list[bytes] = []
+    offsets, length = [0], begin.length
+    bodies = zip(count(begin.entry_id), heads or repeat(b"", len(payloads)), payloads)
+    for entry_id, head, payload in bodies:
+        length += len(head) + len(payload)
+        header = DigestHeader(begin.ledger_id, entry_id, begin.last_confirmed, length)
+        entry = seal_entry(digest, header, head + payload)
+        records += (len(entry).to_bytes(LENGTH_BYTES, "big"), entry)
+        offsets.append(offsets[-1] + LENGTH_BYTES + len(entry))
+    return Run(begin.ledger_id, begin.entry_id, b"".join(records), array("I", offsets))
 
 
 def open_entry(

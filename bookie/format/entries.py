@@ -164,6 +164,13 @@ def entry_of(run: Run, entry_id: int) -> bytes:
     return run.blob[begin : run.offsets[place + 1]]
 
 
+def run_of(entry: bytes) -> Run:
+    """One entry as its client sent it, with whatever digest, as a run."""
+    record = len(entry).to_bytes(LENGTH_BYTES, "big") + entry
+    _, ledger_id, entry_id = _start(record)
+    return Run(ledger_id, entry_id, record, array("I", (0, len(record))))
+
+
 def records_of(run: Run, first: int, count_max: int, bytes_max: int) -> tuple[bytes, int]:
     """Whole records from entry `first` on, which are there, in one piece, and their number: as many
     as fit, perhaps none.

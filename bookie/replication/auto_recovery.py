@@ -6,7 +6,7 @@ Any number of them, ours and Apache's, may run in a cluster.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import trio
@@ -47,15 +47,9 @@ async def open_auto_recovery(
     (`UnderReplication.prepare`). `bookie_id` is our name in votes and locks.
     """
     counters = ReplicationCounters()
-    hearers: list[Callable[[], None]] = []
     marks = UnderReplication(metadata, cluster)
-
-    def bookies_changed() -> None:
-        for hear in hearers:
-            hear()
-
     async with open_cluster_client(
-        metadata, cluster, machine, quorum or QuorumSettings(), None, bookies_changed
+        metadata, cluster, machine, quorum or QuorumSettings()
     ) as client:
         clock = machine.clock
         audits = Audits(client, marks, clock, counters, settings.ledgers_at_once)
@@ -67,7 +61,7 @@ async def open_auto_recovery(
             settings,
             counters,
         )
-        hearers += [auditor.changed, worker.bookies_changed]
+        client.bookies.hearers += [auditor.changed, worker.bookies_changed]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(election.run, auditor.run)
             nursery.start_soon(worker.run)

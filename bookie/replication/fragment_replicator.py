@@ -14,7 +14,6 @@ only then. A copy that fails leaves entries that nobody asks for, and can be beg
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -26,7 +25,7 @@ from magnetar.bookie.client.connection.statuses import error_of
 from magnetar.bookie.client.quorum.ledger_view import LedgerView
 from magnetar.bookie.client.quorum.reader import QuorumReader
 from magnetar.bookie.client.quorum.store import ClusterClient
-from magnetar.bookie.format.entries import LENGTH_BYTES, Run
+from magnetar.bookie.format.entries import Run, run_of
 from magnetar.bookie.replication.fragments import LedgerFragment
 from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.replication.statistics import ReplicationCounters
@@ -92,7 +91,7 @@ async def _read_striped(reader: QuorumReader, batches: FragmentBatches) -> list[
     while len(found) < len(batches.waiting) and size < batches.bytes_max:
         ids = batches.waiting[len(found) : len(found) + READS_AT_ONCE]
         entries = await reader.read_entries(ids)
-        found += map(partial(_run_of, reader.ledger_id), ids, entries)
+        found += map(run_of, entries)
         size += sum(map(len, entries))
     batches.read(len(found), size)
     return found
@@ -166,8 +165,3 @@ class FragmentReplicator:
 
 async def _nothing_new() -> bool:
     return False
-
-
-def _run_of(ledger_id: int, entry_id: int, entry: bytes) -> Run:
-    record = len(entry).to_bytes(LENGTH_BYTES, "big") + entry
-    return Run(ledger_id, entry_id, record, array("I", (0, len(record))))

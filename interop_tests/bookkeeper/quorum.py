@@ -12,6 +12,7 @@ from magnetar.bookie.client.quorum.store import (
 )
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
+from magnetar.bookie.format.digests import DIGEST_TYPES
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.metadata.zookeeper.addresses import parse
@@ -20,11 +21,20 @@ from magnetar.core.metadata.zookeeper.store import open_zookeeper
 
 @asynccontextmanager
 async def opened(
-    uri: str, ensemble: int, write: int, ack: int, password: bytes = b"secret"
+    uri: str,
+    ensemble: int,
+    write: int,
+    ack: int,
+    password: bytes = b"secret",
+    digest: str = "CRC32C",
 ) -> AsyncIterator[ClusterLedgerStore]:
     """The LedgerStore of the cluster at a URI, with new ledgers of these sizes."""
     address = parse(uri)
-    settings = QuorumSettings(striping=Striping(ensemble, write, ack), password=password)
+    settings = QuorumSettings(
+        striping=Striping(ensemble, write, ack),
+        digest_type=DIGEST_TYPES[digest],
+        password=password,
+    )
     machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
     async with open_zookeeper(address) as metadata:
         cluster = await clusters.find(metadata, address.ledgers)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pulsar
 import pytest
 import trio
@@ -17,6 +18,7 @@ from kazoo.security import READ_ACL_UNSAFE
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
+from interop_tests.bookkeeper.recovery import command, members
 from interop_tests.bookkeeper.test_cluster_garbage import wait_until as eventually
 from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port, running
 from magnetar.bookie.cluster.formatting import initialize_cluster
@@ -107,6 +109,57 @@ def test_what_was_acknowledged_outlives_a_bookie_and_the_gateway(
         gateway.process.terminate()
         assert gateway.process.wait(END_SECONDS) == 0
     bookies[0].start()
+
+
+@pytest.mark.parametrize("digest", ["CRC32", "MAC"])
+def test_ledgers_with_another_digest_and_a_password(
+    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path, digest: str
+) -> None:
+    """They are recovered by the next gateway that knows the password."""
+    uri = f"zk+hierarchical://{zookeeper.address}/ledgers"
+    before = {each["ledger"] for each in command(uri, "ledger", "list")}
+    chosen = ("--digest-type", digest, "--ledger-password", "secret")
+    topic, texts = f"digest-{digest}", [f"m{number}" for number in range(100)]
+    for name, part in (("one", texts[:50]), ("two", texts[50:])):
+        with Gateway(tmp_path / name, zookeeper, *chosen) as gateway:
+            gateway.serve()
+            publish(gateway, topic, part)
+            assert read(gateway, topic, len(texts[: texts.index(part[-1]) + 1]))[-50:] == part
+    made = {each["ledger"] for each in command(uri, "ledger", "list")} - before
+    for ledger_id in made:
+        found = command(uri, "ledger", "metadata", str(ledger_id))["digest"]
+        assert found == {"MAC": "HMAC"}.get(digest, digest)
+    assert made
+
+
+def test_racks_that_are_set_over_http_are_used(
+    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path
+) -> None:
+    """With two of three bookies in one rack, a write quorum of two has always the third one."""
+    uri = f"zk+hierarchical://{zookeeper.address}/ledgers"
+    quorum = ("--ensemble-size", "2", "--write-quorum", "2", "--ack-quorum", "2")
+    strict = ("--enforce-min-racks-per-write-quorum",)
+    with Gateway(tmp_path / "one", zookeeper, *quorum, *strict) as gateway:
+        gateway.serve()
+        at = f"http://{gateway.url('http')}/admin/v2/bookies"
+        known = {each["bookieId"] for each in httpx.get(f"{at}/all").json()["bookies"]}
+        assert known == {bookie.address for bookie in bookies}
+        for bookie, rack in zip(bookies, ("/one", "/one", "/two"), strict=True):
+            info = {"rack": rack, "hostname": "h"}
+            path = f"{at}/racks-info/{bookie.address}"
+            assert httpx.post(path, params={"group": "default"}, json=info).status_code == 204
+            assert httpx.get(path).json() == info
+        before = {each["ledger"] for each in command(uri, "ledger", "list")}
+        for number in range(10):
+            publish(gateway, f"racks-{number}", ["a"])
+        made = {each["ledger"] for each in command(uri, "ledger", "list")} - before
+        ensembles = [members(uri, ledger_id)[0] for ledger_id in made]
+        assert len(ensembles) >= 10
+        assert all(bookies[2].address in ensemble for ensemble in ensembles), ensembles
+        for bookie in bookies:
+            path = f"{at}/racks-info/{bookie.address}"
+            assert httpx.delete(path).status_code == 204
+        assert httpx.get(f"{at}/racks-info").json() == {}
 
 
 def test_a_second_gateway_is_refused(

@@ -20,6 +20,7 @@ from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SIZES = pytest.mark.parametrize("sizes", [(3, 3, 2), (3, 2, 2)], ids=str)
+DIGESTS = pytest.mark.parametrize("digest", ["CRC32", "CRC32C", "MAC", "DUMMY"])
 STALL_SECONDS = 1.0
 """For how long appends may stand still when a bookie is lost (measured: below 0.1)."""
 
@@ -72,19 +73,20 @@ async def written(store, count):
 
 
 @SIZES
+@DIGESTS
 @pytest.mark.parametrize("version", [2, 3])
-async def test_the_stock_client_reads_ours(client, bookies, sizes, version) -> None:
-    async with opened(client.zookeeper.uri, *sizes) as store:
+async def test_the_stock_client_reads_ours(client, bookies, sizes, digest, version) -> None:
+    async with opened(client.zookeeper.uri, *sizes, digest=digest) as store:
         writer = await written(store, 1000)
         await writer.close()
-        options = {"ledger": str(writer.ledger_id), "digest": "CRC32C", "version": version}
+        options = {"ledger": str(writer.ledger_id), "digest": digest, "version": version}
         found = await stock(client, "ledgers.read", **options)
         assert (found["entries"], found["last"]) == (texts(1000), 999)
         assert found["length"] == sum(map(len, texts(1000)))
 
 
 @SIZES
-@pytest.mark.parametrize("digest", ["CRC32", "CRC32C", "MAC", "DUMMY"])
+@DIGESTS
 async def test_we_read_the_stock_clients(client, bookies, sizes, digest) -> None:
     ensemble, quorum, ack = sizes
     options = {"ensemble": ensemble, "quorum": quorum, "ack": ack, "digest": digest, "version": 2}
@@ -98,10 +100,11 @@ async def test_we_read_the_stock_clients(client, bookies, sizes, digest) -> None
 
 
 @SIZES
-async def test_the_stock_client_recovers_ours(client, bookies, sizes) -> None:
-    async with opened(client.zookeeper.uri, *sizes) as store:
+@DIGESTS
+async def test_the_stock_client_recovers_ours(client, bookies, sizes, digest) -> None:
+    async with opened(client.zookeeper.uri, *sizes, digest=digest) as store:
         writer = await written(store, 300)
-        options = {"ledger": str(writer.ledger_id), "digest": "CRC32C", "recover": True}
+        options = {"ledger": str(writer.ledger_id), "digest": digest, "recover": True}
         found = await stock(client, "ledgers.read", **options)
         assert found["entries"] == texts(300)
         outcome = Outcome()
@@ -112,7 +115,7 @@ async def test_the_stock_client_recovers_ours(client, bookies, sizes) -> None:
 
 
 @SIZES
-@pytest.mark.parametrize("digest", ["CRC32", "CRC32C", "MAC", "DUMMY"])
+@DIGESTS
 async def test_we_recover_the_stock_clients(client, bookies, sizes, digest) -> None:
     ensemble, quorum, ack = sizes
     options = {"ensemble": ensemble, "quorum": quorum, "ack": ack, "digest": digest}

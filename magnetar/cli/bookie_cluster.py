@@ -35,7 +35,7 @@ async def _bookies(
 
     from magnetar.bookie.cluster.bookies import Bookies
 
-    bookies = Bookies(store, cluster, lambda: None)
+    bookies = Bookies(store, cluster)
     async with trio.open_nursery() as nursery:
         await nursery.start(bookies.run)
         nursery.cancel_scope.cancel()

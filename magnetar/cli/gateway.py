@@ -11,13 +11,24 @@ from magnetar.cli.flags import load_settings, setting_options
 from magnetar.operator_error import OperatorError
 from magnetar.settings import FLAGS
 
+PASSWORD_VARIABLE = "MAGNETAR_LEDGER_PASSWORD"
+
 FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
 """A gateway stores nothing on its own machine."""
+OPTIONS = (
+    "digest_type",
+    "ledger_password",
+    "zk_timeout_seconds",
+    "explicit_lac_seconds",
+    "bookie_error_threshold",
+)
+"""The fields of `GatewayOptions` that are flags as they are."""
 
 
 def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any) -> None:
     gc.disable()  # as during the imports of the commands; `server.run` enables it again
     from magnetar import gateway_server, server
+    from magnetar.bookie.client.quorum.placement import RackRules
     from magnetar.bookie.client.quorum.striping import Striping
     from magnetar.storage.cluster import GatewayOptions, with_messages_that_fit
 
@@ -27,13 +38,9 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         striping.check()
     except ValueError as error:
         raise OperatorError(str(error)) from None
+    racks = RackRules(*[options.pop(name) for name in ("min_racks", "enforced", "aware")])
     chosen = GatewayOptions(
-        metadata,
-        bookkeeper,
-        striping,
-        options.pop("zk_timeout"),
-        options.pop("explicit_lac_interval"),
-        options.pop("bookie_error_threshold"),
+        metadata, bookkeeper, striping, racks=racks, **{name: options.pop(name) for name in OPTIONS}
     )
     settings = with_messages_that_fit(load_settings(config, options).settings)
     server.leave(
@@ -79,7 +86,43 @@ gateway = click.Command(
         _quorum("--write-quorum", "How many bookies store each entry."),
         _quorum("--ack-quorum", "How many of them must have stored it before it is acknowledged."),
         click.Option(
-            ["--zk-timeout"],
+            ["min_racks", "--min-racks-per-write-quorum"],
+            type=click.IntRange(min=1),
+            default=2,
+            show_default=True,
+            metavar="N",
+            help="In how many racks bookies of a write quorum are, as far as there are so many.",
+        ),
+        click.Option(
+            ["enforced", "--enforce-min-racks-per-write-quorum"],
+            is_flag=True,
+            help="Make no ledger with fewer racks in a write quorum, and rather do without a lost "
+            "bookie than leave fewer.",
+        ),
+        click.Option(
+            ["aware", "--rack-aware/--no-rack-aware"],
+            default=True,
+            show_default=True,
+            help="Whether racks matter.",
+        ),
+        click.Option(
+            ["--digest-type"],
+            type=click.Choice(["CRC32C", "CRC32", "MAC", "DUMMY"]),
+            default="CRC32C",
+            show_default=True,
+            help="What readers know entries of new ledgers by to be intact, as Pulsar's "
+            "managedLedgerDigestType; MAC needs the password, DUMMY is nothing.",
+        ),
+        click.Option(
+            ["--ledger-password"],
+            default="",
+            envvar=PASSWORD_VARIABLE,
+            metavar="PASSWORD",
+            help="Of all ledgers, as Pulsar's managedLedgerPassword; none by default "
+            f"(also {PASSWORD_VARIABLE}, which no list of processes shows).",
+        ),
+        click.Option(
+            ["zk_timeout_seconds", "--zk-timeout"],
             type=click.FloatRange(min=0.1),
             default=10.0,
             show_default=True,
@@ -87,7 +130,7 @@ gateway = click.Command(
             help="Of the sessions with ZooKeeper.",
         ),
         click.Option(
-            ["--explicit-lac-interval"],
+            ["explicit_lac_seconds", "--explicit-lac-interval"],
             type=click.FloatRange(min=0),
             default=0.0,
             show_default=True,

@@ -23,12 +23,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from magnetar.bookie.client.connection.settings import ConnectionSettings
+from magnetar.bookie.client.quorum.placement import RackRules
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.lease import take_lease
+from magnetar.bookie.cluster.overview import ClusterOverview
+from magnetar.bookie.format.digests import DIGEST_TYPES
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
@@ -61,6 +64,14 @@ class GatewayOptions(Struct, frozen=True):
     """BookKeeper's `metadataServiceUri`: `zk+hierarchical://HOST:PORT/ledgers`."""
     striping: Striping
     """Of new ledgers."""
+    racks: RackRules
+    """Pulsar's `bookkeeperClientRackawarePolicyEnabled`, `...MinNumRacksPerWriteQuorum` and
+    `...EnforceMinNumRacksPerWriteQuorum`.
+    """
+    digest_type: str
+    """Pulsar's `managedLedgerDigestType`."""
+    ledger_password: str
+    """Pulsar's `managedLedgerPassword`."""
     zk_timeout_seconds: float
     explicit_lac_seconds: float = 0.0
     """Pulsar's `bookkeeperExplicitLacIntervalInMills`, in seconds."""
@@ -140,7 +151,11 @@ async def open_cluster_storage(
     machine = ClientMachine(SystemNetwork(link), SystemClock(), random.Random(), link)
     options = joined.options
     settings = QuorumSettings(
-        striping=options.striping, explicit_lac_seconds=options.explicit_lac_seconds
+        striping=options.striping,
+        digest_type=DIGEST_TYPES[options.digest_type],
+        password=options.ledger_password.encode(),
+        explicit_lac_seconds=options.explicit_lac_seconds,
+        racks=options.racks,
     )
     async with AsyncExitStack() as opened:
         with explained(CANNOT_START):
@@ -151,6 +166,7 @@ async def open_cluster_storage(
                     machine,
                     settings,
                     ConnectionSettings(error_threshold=options.bookie_error_threshold),
+                    racks=joined.metadata,
                 )
             )
         if not store.writable():
@@ -163,6 +179,7 @@ async def open_cluster_storage(
             joined.metadata,
             lambda: measures.of_cluster(writable=store.writable(), congested=store.congested),
             _nothing,
+            ClusterOverview(joined.ledgers, joined.cluster),
         )
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from magnetar.core.link.loop import Link
+from magnetar.core.ports.bookie_administration import ClusterAdministration
 from magnetar.core.ports.group_commit import GroupCommit
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
@@ -29,6 +30,8 @@ class OpenedStorage(Struct, frozen=True):
     """Its part of the metrics."""
     drop_read_cache: Callable[[], None]
     """Called once after the start, which may have read much."""
+    bookies: ClusterAdministration | None = None
+    """The cluster that it is on, for administrators; None for storage within the server."""
 
 
 OpenStorage = Callable[[Settings, Link], AbstractAsyncContextManager[OpenedStorage]]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from magnetar.core.ports.bookie_administration import ClusterAdministration
 from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.wire.http.guard import HostNames
 
@@ -125,6 +126,8 @@ class HttpOptions(Struct, frozen=True):
     """The offset that a Kafka group has committed to a cursor, if any."""
     mqtt_clients: Mapping[str, ClientAdministration] = {}
     """The administration of MQTT's clients, by the namespaces that listeners serve."""
+    bookies: ClusterAdministration | None = None
+    """The cluster of bookies that a gateway stores on."""
 
     @property
     def broker_id(self) -> str:

@@ -29,7 +29,7 @@ from magnetar.bookie.client.connection.statuses import error_of
 from magnetar.bookie.client.quorum.pending_adds import PendingAdd, PendingAdds
 from magnetar.bookie.client.quorum.placement import Placement
 from magnetar.bookie.client.quorum.striping import Striping
-from magnetar.bookie.format.entries import RECORD_OVERHEAD_BYTES, Run
+from magnetar.bookie.format.entries import Run, header_of
 from magnetar.bookie.rpc.client_wire import pack_adds
 from magnetar.bookie.rpc.messages import Status
 from magnetar.core.kernel.errors import (
@@ -110,9 +110,8 @@ class EnsembleAdds:
             return
         # Entries next to each other are on other bookies.
         offsets, last = run.offsets, run.last
-        length -= run.size - run.count * RECORD_OVERHEAD_BYTES
         for place, entry_id in enumerate(range(run.first, last + 1)):
-            length += run.payload_bytes(entry_id)
+            length = header_of(run, entry_id).length
             record = run.blob[offsets[place] : offsets[place + 1]]
             one = Run(run.ledger_id, entry_id, record, array("I", (0, len(record))))
             self._send_run(one, length, done if entry_id == last else None)

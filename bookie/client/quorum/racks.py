@@ -1,7 +1,8 @@
 """Which rack each bookie is in, as the operator has written it at `/bookies`.
 
-Pulsar's tools write it (`pulsar-admin bookies set-bookie-rack`): JSON, of groups, of bookies, each
-with its rack (`BookiesRackConfiguration`, `BookieRackAffinityMapping.java` of Pulsar 4.2):
+Pulsar's tools write it (`pulsar-admin bookies set-bookie-rack`), through a broker or a gateway
+(`wire/http/admin/bookies.py`): JSON, of groups, of bookies, each with its rack
+(`BookiesRackConfiguration`, `BookieRackAffinityMapping.java` of Pulsar 4.2):
 
     {"default": {"127.0.0.1:3181": {"rack": "/rack1", "hostname": "one"}}}
 

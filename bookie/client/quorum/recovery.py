@@ -36,7 +36,7 @@ from magnetar.bookie.client.quorum.recovery_quorums import Fencing, Proof, Recov
 from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.format import ledger_metadata
-from magnetar.bookie.format.entries import DigestHeader, Run, header_of, run_in
+from magnetar.bookie.format.entries import DigestHeader, header_of, run_of
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.rpc.messages import LAST_ENTRY, Read, ReadEntry
 from magnetar.core.kernel.completion import Completion
@@ -170,7 +170,7 @@ class Recovery:
                 return self._guess(end, error)
             else:
                 break
-        return header_of(_run_of(entry), entry_id).length
+        return header_of(run_of(entry), entry_id).length
 
     def _guess(self, end: Fencing, error: BrokerError) -> int:
         log.warning("the length of ledger %d is a guess: %s", self._view.ledger_id, error)
@@ -258,7 +258,7 @@ class Recovery:
         completion: Completion[None] = Completion()
         if self._error is not None:
             raise self._error
-        run = _run_of(entry)
+        run = run_of(entry)
         self._adds.send(run, header_of(run, run.first).length, completion.done)
         return completion
 
@@ -297,9 +297,3 @@ class Recovery:
 
 async def _nothing_new() -> bool:
     return False
-
-
-def _run_of(entry: bytes) -> Run:
-    run = run_in(len(entry).to_bytes(4, "big") + entry)
-    assert run is not None, "it was opened before"
-    return run

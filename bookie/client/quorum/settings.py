@@ -6,7 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from magnetar.bookie.client.quorum.placement import RackRules
 from magnetar.bookie.client.quorum.striping import Striping
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 
 MEBIBYTE: Final = 1024 * 1024
 
@@ -16,8 +18,12 @@ class QuorumSettings(Struct, frozen=True):
 
     striping: Striping = Striping(3, 2, 2)
     """Of new ledgers. Apache's client has no default; this is that of its tools."""
+    digest_type: LedgerMetadata.DigestType = LedgerMetadata.CRC32C
+    """Of new ledgers, as Pulsar's `managedLedgerDigestType`. Runs with another are sealed entry by
+    entry.
+    """
     password: bytes = b""
-    """Of all ledgers; Pulsar's is empty."""
+    """Of all ledgers; Pulsar's is empty (`managedLedgerPassword`)."""
     speculative_read_seconds: float = 2.0
     """`speculativeReadTimeout`: how long one bookie is waited for before another is asked as well.
     """
@@ -40,5 +46,4 @@ class QuorumSettings(Struct, frozen=True):
     """
     batch_bytes_max: int = 5 * MEBIBYTE
     """Of one batch read; bookies answer with as much by default (`maxBatchReadSize`)."""
-    racks_per_write_quorum_min: int = 2
-    """`minNumRacksPerWriteQuorum`, as far as there are so many racks."""
+    racks: RackRules = RackRules()

@@ -115,6 +115,7 @@ class ClusterLedgerStore:
                 self._machine.clock.wall_ms(),
                 self._machine.chance.getrandbits(63),
             )
+            fresh.digestType = self._settings.digest_type
             fresh.password = self._settings.password
             try:
                 await self._ledgers.create(ledger_id, fresh)
@@ -186,12 +187,14 @@ async def open_cluster_client(
     machine: ClientMachine,
     settings: QuorumSettings,
     connection_settings: ConnectionSettings | None = None,
-    bookies_changed: Callable[[], None] = lambda: None,
+    racks: MetadataStore | None = None,
 ) -> AsyncIterator[ClusterClient]:
-    """Follow a cluster, and keep connections, for as long as the block lasts."""
+    """Follow a cluster, and keep connections, for as long as the block lasts. `racks` is where the
+    racks of bookies stand, if that is another store.
+    """
     async with trio.open_nursery() as nursery:
-        bookies = Bookies(metadata, cluster, bookies_changed)
-        racks = Racks(metadata)
+        bookies = Bookies(metadata, cluster)
+        known_racks = Racks(racks or metadata)
         connections = Connections(
             machine.network,
             _address_of(bookies),
@@ -201,15 +204,15 @@ async def open_cluster_client(
         )
         placement = Placement(
             lambda: bookies.writable,
-            racks.rack_of,
+            known_racks.rack_of,
             _is_suspect(connections, settings.quarantine_seconds),
             machine.chance,
-            settings.racks_per_write_quorum_min,
+            settings.racks,
         )
         services = ClientServices(connections, placement, nursery, settings.unconfirmed_bytes_max)
         client = ClusterClient(services, bookies, ClusterLedgers(metadata, cluster), settings)
         await nursery.start(bookies.run)
-        await nursery.start(racks.run)
+        await nursery.start(known_racks.run)
         nursery.start_soon(connections.run)
         try:
             yield client
@@ -224,21 +227,16 @@ async def open_cluster_ledgers(
     machine: ClientMachine,
     settings: QuorumSettings,
     connection_settings: ConnectionSettings | None = None,
+    racks: MetadataStore | None = None,
 ) -> AsyncIterator[ClusterLedgerStore]:
     """The LedgerStore of a cluster, for as long as the block lasts."""
     settings.striping.check()
-    stores: list[ClusterLedgerStore] = []
-
-    def changed() -> None:
-        for store in stores:
-            store.bookies_changed()
-
     async with open_cluster_client(
-        metadata, cluster, machine, settings, connection_settings, changed
+        metadata, cluster, machine, settings, connection_settings, racks
     ) as client:
         ids = LedgerIdGenerator(metadata, cluster)
         store = ClusterLedgerStore(client.services, client.ledgers, ids, machine, settings)
-        stores.append(store)
+        client.bookies.hearers.append(store.bookies_changed)
         if settings.explicit_lac_seconds:
             client.services.nursery.start_soon(store.tell_lacs, settings.explicit_lac_seconds)
         yield store

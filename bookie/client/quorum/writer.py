@@ -31,7 +31,7 @@ from magnetar.bookie.rpc.messages import BookieMessage, Status, WriteLac
 from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, Overloaded, StorageFailed
 from magnetar.core.ports.ledger_store import Done, LedgerInfo
 
-PAYLOAD_BYTES_MAX = ENTRY_BYTES_MAX - entries.OVERHEAD_BYTES
+PAYLOAD_BYTES_MAX = ENTRY_BYTES_MAX - entries.HEADER_BYTES - digests.DIGEST_BYTES_MAX
 RECORD_TRIES = 5
 RECORD_PAUSE_SECONDS = 0.5
 """Between tries to write metadata when the store has not said whether it did."""
@@ -137,7 +137,10 @@ class QuorumWriter:
         headers: Sequence[bytes] | None = None,
     ) -> None:
         ledger_id, lac = self.ledger_id, self._pending.last_confirmed
-        if len(payloads) == 1 and len(payloads[0]) >= entries.APART_BYTES:
+        if not self.view.has_crc32c:
+            begin = entries.DigestHeader(ledger_id, self._next, lac, self._length)
+            run = digests.seal_run(self.view.digest, begin, payloads, headers)
+        elif len(payloads) == 1 and len(payloads[0]) >= entries.APART_BYTES:
             head = headers[0] if headers is not None else b""
             run = entries.seal_apart(ledger_id, self._next, lac, self._length, payloads[0], head)
         else:

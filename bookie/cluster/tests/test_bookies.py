@@ -71,7 +71,7 @@ async def test_what_makes_no_sense_is_left_out(store, cluster, nursery) -> None:
     await overwrite(store, "/ledgers/available/a:1", b"\xff")
     await overwrite(store, "/ledgers/available/nowhere", b"")
     await overwrite(store, "/ledgers/available/c:1", INFO.encode())
-    bookies = Bookies(store, cluster, lambda: None)
+    bookies = Bookies(store, cluster)
     await nursery.start(bookies.run)
     assert bookies.writable == {"c:1": INFO}
 
@@ -80,7 +80,7 @@ async def test_the_last_list_stays_while_the_store_is_silent(
     store, cluster, nursery, autojump_clock
 ) -> None:
     await overwrite(store, "/ledgers/available/a:1", INFO.encode())
-    bookies = Bookies(store, cluster, lambda: None)
+    bookies = Bookies(store, cluster)
     await nursery.start(bookies.run)
     store.failures = 3
     await remove(store, "/ledgers/available/a:1")
@@ -92,7 +92,7 @@ async def test_the_last_list_stays_while_the_store_is_silent(
 
 async def test_a_report_of_all_has_all_read_again(store, cluster, nursery) -> None:
     await overwrite(store, "/ledgers/available/a:1", INFO.encode())
-    bookies = Bookies(store, cluster, lambda: None)
+    bookies = Bookies(store, cluster)
     await nursery.start(bookies.run)
     watches, store._watches = store._watches, []
     await overwrite(store, "/ledgers/available/a:1", OTHER.encode())

@@ -50,6 +50,37 @@ def test_an_entry_of_a_run() -> None:
     assert run.blob[entries.LENGTH_BYTES :] == entry
 
 
+parts = st.lists(st.tuples(st.binary(max_size=9), st.binary(max_size=900)), min_size=1, max_size=9)
+
+
+@given(parts, st.booleans())
+def test_a_run_with_any_digest_is_that_of_crc32c(
+    parts: list[tuple[bytes, bytes]], headed: bool
+) -> None:
+    heads = [head for head, _ in parts] if headed else None
+    payloads = [payload for _, payload in parts]
+    expected = entries.seal(5, 3, 2, 100, payloads, heads)
+    crc32c = digests.digest_type(LedgerMetadata.CRC32C, b"")
+    begin = DigestHeader(5, 3, 2, 100)
+    assert digests.seal_run(crc32c, begin, payloads, heads) == expected
+    for kind in KINDS:
+        digest = digests.digest_type(kind, PASSWORD)
+        run = digests.seal_run(digest, begin, payloads, heads)
+        bodies = [(head if headed else b"") + payload for head, payload in parts]
+        opened = [
+            digests.open_entry(digest, 5, entry_id, entries.entry_of(run, entry_id))
+            for entry_id in range(run.first, run.last + 1)
+        ]
+        assert [payload for _, payload in opened] == bodies
+        assert opened[-1][0] == entries.header_of(expected, expected.last)
+
+
+def test_the_longest_digest() -> None:
+    assert set(digests.DIGEST_TYPES.values()) == set(KINDS)
+    sizes = [digests.digest_type(kind, PASSWORD).size for kind in KINDS]
+    assert max(sizes) == digests.DIGEST_BYTES_MAX
+
+
 numbers = st.integers(-(2**63), 2**63 - 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from magnetar.core.policy.declaration import Levels
 from magnetar.wire.http.admin import (
+    bookies,
     brokers,
     clusters,
     messages,
@@ -46,6 +47,7 @@ def tables(levels: Levels) -> dict[str, Table]:
         ),
         "/admin/v2/persistent": of_topics,
         "/admin/v2/non-persistent": of_topics,
+        "/admin/v2/bookies": bookies.TABLE,
         "/admin/v2/brokers": brokers.BROKERS,
         "/admin/v2/broker-stats": brokers.STATS,
         "/admin/v2/mqtt": mqtt.TABLE,

@@ -5,7 +5,7 @@ A schema is not found (404), since no topic has one; everything else gets 405 wi
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from starlette.exceptions import HTTPException
 
@@ -24,26 +24,15 @@ async def no_schema(_ask: AdminRequest) -> None:
     raise HTTPException(404, "the topic has no schema")
 
 
-async def no_bookies(_ask: AdminRequest) -> dict[str, Any]:
-    """No racks: storage is inside this process, not on separate bookies."""
-    return {}
-
-
-async def all_bookies(_ask: AdminRequest) -> dict[str, Any]:
-    return {"bookies": []}
-
-
 SCHEMAS: Final[Table] = (
     ("GET", "/{rest:path}", no_schema),
     ("PUT POST DELETE", "/{rest:path}", NotHere("this server does not store schemas yet")),
 )
-BOOKIES: Final[Table] = (("GET", "/racks-info", no_bookies), ("GET", "/all", all_bookies))
 OLD: Final = _refuses("paths of the first version, with a cluster in their names, are not served")
 FUNCTIONS: Final = _refuses("functions and connectors are not part of this server")
 
 TABLES: Final = {
     "/admin/v2/schemas": SCHEMAS,
-    "/admin/v2/bookies": BOOKIES,
     "/admin/v2/resourcegroups": _refuses("resource groups are not part of this server"),
     "/admin/v2/resource-quotas": _refuses("resource quotas are not part of this server"),
     "/admin/v2/worker": FUNCTIONS,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from magnetar.bookie.client.quorum.placement import DEFAULT_RACK, Placement
+from magnetar.bookie.client.quorum.placement import DEFAULT_RACK, Placement, RackRules
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.core.kernel.errors import StorageFailed
 
@@ -13,10 +13,13 @@ SEEDS = pytest.mark.parametrize("seed", range(20))
 
 
 def placement(
-    racks: dict[str, str], seed: int = 0, suspects: Collection[str] = (), racks_min: int = 2
+    racks: dict[str, str],
+    seed: int = 0,
+    suspects: Collection[str] = (),
+    rules: RackRules | None = None,
 ) -> Placement:
     chance = random.Random(seed)
-    return Placement(lambda: racks, racks.__getitem__, suspects.__contains__, chance, racks_min)
+    return Placement(lambda: racks, racks.__getitem__, suspects.__contains__, chance, rules)
 
 
 def on_one(names: str) -> dict[str, str]:
@@ -85,3 +88,57 @@ def test_a_suspect_is_a_substitute_only_if_asked_for() -> None:
     striping = Striping(3, 3, 2)
     assert suspicious.substitutes("abc", {0: "a"}, striping) == {}
     assert suspicious.substitutes("abc", {0: "a"}, striping, suspects_too=True) == {0: "d"}
+
+
+ENFORCED = RackRules(racks_min=2, enforced=True)
+
+
+@SEEDS
+def test_enforced_racks_are_in_each_write_quorum_or_there_is_no_ensemble(seed: int) -> None:
+    striping = Striping(3, 3, 2)
+    racks = {"a": "/one", "b": "/one", "c": "/one", "d": "/two"}
+    strict = placement(racks, seed, rules=ENFORCED)
+    assert "d" in strict.ensemble(striping)
+    del racks["d"]
+    with pytest.raises(StorageFailed, match="have 2 racks in each write quorum of 3"):
+        strict.ensemble(striping)
+    assert placement(racks, seed).ensemble(striping), "if it is not enforced, one does"
+    del racks["c"]
+    with pytest.raises(StorageFailed, match="and 2 take writes"):
+        strict.ensemble(striping)
+
+
+@SEEDS
+def test_a_choice_without_a_way_on_is_made_again(seed: int) -> None:
+    """One in /b third leaves no rack for the fourth, who stands next to /a and /b or /c."""
+    racks = {"a1": "/a", "a2": "/a", "b": "/b", "c": "/c"}
+    striping = Striping(4, 2, 2)
+    found = placement(racks, seed, rules=ENFORCED).ensemble(striping)
+    for entry_id in range(4):
+        assert len({racks[found[place]] for place in striping.write_set(entry_id)}) == 2
+
+
+@SEEDS
+def test_a_substitute_leaves_the_racks_that_are_enforced(seed: int) -> None:
+    racks = {"a": "/one", "b": "/two", "c": "/one", "x": "/one", "y": "/three"}
+    strict = placement(racks, seed, suspects="y", rules=ENFORCED)
+    striping = Striping(3, 3, 2)
+    assert strict.substitutes("abc", {1: "b"}, striping) == {}, "/one alone is not enough"
+    assert strict.substitutes("abc", {1: "b"}, striping, suspects_too=True) == {1: "y"}
+    assert strict.substitutes("abc", {0: "a"}, striping) == {0: "x"}
+
+
+@SEEDS
+def test_the_last_and_the_first_share_a_write_quorum(seed: int) -> None:
+    racks = {"a": "/1", "b": "/2", "c": "/1", "d": "/3", "x": "/3", "y": "/4"}
+    gone = placement({**racks, "a": "/1"}, seed)
+    assert gone.substitutes("abcd", {0: "a"}, Striping(4, 2, 2)) == {0: "y"}
+
+
+@SEEDS
+def test_without_awareness_all_are_as_if_in_one_rack(seed: int) -> None:
+    racks = {"a": "/one", "b": "/one", "x": "/two"}
+    rules = RackRules(aware=False, enforced=True)
+    assert set(placement({"a": "/1", "b": "/1"}, seed, rules=rules).ensemble(Striping(2, 2, 2)))
+    chosen = {placement(racks, seed, rules=rules).ensemble(Striping(2, 2, 2)) for seed in range(30)}
+    assert {("a", "b"), ("b", "a")} & chosen

@@ -9,9 +9,10 @@ from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.writer import PAYLOAD_BYTES_MAX
 from magnetar.bookie.client.writer import RUN_BYTES_MAX
 from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.format.digests import DIGEST_TYPES
 from magnetar.bookie.rpc.messages import LAST_ENTRY, Read, Status
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import Fenced, Invalid, Overloaded
+from magnetar.core.kernel.errors import Fenced, Invalid, Overloaded, Unauthorized
 from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
 
 
@@ -32,6 +33,39 @@ async def test_entries_of_any_size(cluster):
             found += await writer.read(len(found), 12, 1 << 20)
         assert found == [*payloads, *payloads, b"head" + b"body" * 50_000]
         assert writer.length == sum(map(len, found))
+
+
+@pytest.mark.parametrize("write", [3, 2])
+@pytest.mark.parametrize("digest", ["CRC32", "MAC", "DUMMY"])
+async def test_every_digest_and_a_password(cluster, digest, write):
+    """What one client has written, another one reads, and recovers, if it knows the password."""
+    chosen = {"digest_type": DIGEST_TYPES[digest], "password": b"secret", "write": write}
+    payloads = [bytes([i]) * i * 300 for i in range(30)]
+    large = bytes(PAYLOAD_BYTES_MAX)
+    async with cluster.client(**chosen, explicit_lac_seconds=0.01) as store:
+        writer = await store.create({})
+        outcome = Outcome()
+        writer.append(payloads, outcome, [b"head"] * 30)
+        await outcome.wait()
+        await append(writer, large)
+        expected = [*(b"head" + payload for payload in payloads), large]
+        assert await all_of(writer) == expected
+        async with cluster.client() as stranger:
+            with pytest.raises(Unauthorized):
+                await stranger.open(writer.ledger_id, recover=True)
+        async with cluster.client(password=b"secret") as other:
+            reader = await other.open(writer.ledger_id, recover=True)
+            assert await all_of(reader) == expected
+        ledger = await cluster.ledgers.read(writer.ledger_id)
+        assert ledger.digestType == DIGEST_TYPES[digest]
+        assert ledger.length == sum(map(len, expected))
+
+
+async def all_of(reader):
+    found = []
+    while len(found) <= reader.last_confirmed:
+        found += await reader.read(len(found), reader.last_confirmed, 1 << 20)
+    return found
 
 
 async def test_an_entry_may_be_too_large(cluster):

@@ -25,8 +25,3 @@ async def test_no_topic_has_a_schema(visitor: Visitor) -> None:
 )
 async def test_the_rest_is_refused_with_a_reason(visitor: Visitor, path: str) -> None:
     assert len(await visitor.fails(405, "GET", path)) > 20
-
-
-async def test_there_are_no_bookies_to_place(visitor: Visitor) -> None:
-    assert await visitor.get("/admin/v2/bookies/all") == {"bookies": []}
-    assert await visitor.get("/admin/v2/bookies/racks-info") == {}
