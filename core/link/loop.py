@@ -12,8 +12,9 @@ journal that it started, and runs a second sweep: that saves a turn of trio, a s
 a lone message. Under load there is no idle time, and nothing to save.
 
 A peer that waits for each reply sends its next request a moment later. Where the last ones came so
-quickly, the link waits for the next one likewise, as long as no write is on its way, no other task
-of trio is ready to run, and for `TURN_SECONDS` in all: that saves another turn.
+quickly, the link waits for the next one likewise, as long as no write is on its way and no other
+task of trio is ready to run: that saves another turn. After `TURN_SECONDS` it asks whether trio has
+received something for others (`other_tasks.py`), and goes on if not, for `TURN_SECONDS_MAX` in all.
 
 Work from outside a sweep (a synced journal group, a task with a reply) ends in `settle` too: a
 caller with many results calls it once after the last; a single `touch` schedules it.
@@ -81,7 +82,9 @@ CLOSINGS_PER_SWEEP: Final = 10
 DUE_SECONDS: Final = 0.001
 """How long the link polls for an expected event; all other tasks of trio wait meanwhile."""
 TURN_SECONDS: Final = 0.001
-"""After so long the link waits in trio for the next request: others may have received something."""
+"""After so long the link looks whether others have received something."""
+TURN_SECONDS_MAX: Final = 0.005
+"""After so long it waits in trio for the next request: others may have a deadline."""
 SWEEPS_PER_TURN: Final = 16
 """The most sweeps before that, if the clock stands still."""
 
@@ -205,9 +208,11 @@ class Link:
             nursery.start_soon(self._look_around)
             trio.lowlevel.add_instrument(self._others)
             try:
+                await trio.lowlevel.wait_readable(self.poller.fileno())
+                self._others.find_events(self.poller.fileno())
                 while True:
-                    await trio.lowlevel.wait_readable(self.poller.fileno())
                     self._turn()
+                    await trio.lowlevel.wait_readable(self.poller.fileno())
             finally:
                 trio.lowlevel.remove_instrument(self._others)
                 nursery.cancel_scope.cancel()
@@ -240,11 +245,14 @@ class Link:
         if begun - slept > DUE_SECONDS:
             self._slept = self.clock.monotonic()
             return  # nobody is expected to send at once
+        looked = begun
         for _ in range(SWEEPS_PER_TURN):
             if self._was_due or self._others.ready or self._scheduled:
                 break
-            if self.now - begun > TURN_SECONDS:
-                break
+            if self.now - looked > TURN_SECONDS:
+                if self.now - begun > TURN_SECONDS_MAX or self._others.have_events():
+                    break
+                looked = self.now
             if not self._sweep(DUE_SECONDS):
                 break
             self._sweep_if_due()

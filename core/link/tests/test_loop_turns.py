@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -125,6 +126,25 @@ class StepClock(FixedClock):
     def monotonic(self) -> float:
         self.forward(self._step_seconds)
         return super().monotonic()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the link cannot ask")
+async def test_after_a_while_the_link_gives_way_if_something_has_come_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or after a longer one, as others may have a deadline."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        async with running() as bench, await bench.dial() as stream, trio.open_nursery() as nursery:
+            bench.link.clock = StepClock(loop.TURN_SECONDS * 0.6)  # a sweep looks at it twice
+            assert await order_of_three(bench, stream) == ["line", "line", "line"]
+            nursery.start_soon(trio.lowlevel.wait_readable, ours)
+            await trio.testing.wait_all_tasks_blocked()
+            assert await order_of_three(bench, stream) == ["line", "line", "line"]
+            came = await order_of_three(bench, stream, lambda: theirs.send(b"x"))
+            assert came == ["line", "line", "turn"]
+            monkeypatch.setattr(loop, "TURN_SECONDS_MAX", loop.TURN_SECONDS)
+            assert await order_of_three(bench, stream) == ["line", "line", "turn"]
 
 
 @pytest.mark.parametrize("slow", [True, False])
