@@ -72,6 +72,7 @@ HOT = [
     "core.ledger.read.transaction_index",
     "core.link.connection",
     "core.link.loop",
+    "core.link.memory.held_writers",
     "core.link.memory.inbound",
     "core.link.memory.outbound",
     "core.link.memory.pace",

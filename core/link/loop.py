@@ -12,8 +12,9 @@ journal that it started, and runs a second sweep: that saves a turn of trio, a s
 a lone message. Under load there is no idle time, and nothing to save.
 
 A peer that waits for each reply sends its next request a moment later. Where the last ones came so
-quickly, the link waits for the next one likewise, as long as no write is on its way, no other task
-of trio is ready to run, and for `TURN_SECONDS` in all: that saves another turn.
+quickly, the link waits for the next one likewise, as long as no write is on its way and no other
+task of trio is ready to run: that saves another turn. After `TURN_SECONDS` it asks whether trio has
+received something for others (`other_tasks.py`), and goes on if not, for `TURN_SECONDS_MAX` in all.
 
 Work from outside a sweep (a synced journal group, a task with a reply) ends in `settle` too: a
 caller with many results calls it once after the last; a single `touch` schedules it.
@@ -37,7 +38,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from itertools import islice
 from typing import Final
 
 import trio
@@ -57,10 +57,11 @@ from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.layers.tls import TlsWire
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX, Lingering
+from magnetar.core.link.memory.held_writers import HeldWriters
 from magnetar.core.link.memory.inbound import ASKING_BYTES, LARGE_BYTES_TIGHT, InboundMemory
 from magnetar.core.link.memory.outbound import OutboundMemory
 from magnetar.core.link.memory.pace import Pace
-from magnetar.core.link.memory.pauses import PAUSE_STOP, PAUSE_STORAGE
+from magnetar.core.link.memory.pauses import PAUSE_STOP
 from magnetar.core.link.memory.stalls import Stalls
 from magnetar.core.link.other_tasks import OtherTasks
 from magnetar.core.link.partial_frame import EXPECTED_BYTES
@@ -72,14 +73,18 @@ from magnetar.core.ports.group_commit import GroupCommit
 log = logging.getLogger(__name__)
 
 SWEEP_CONNECTIONS_MAX: Final = 64
+SERVED_SECONDS: Final = 0.003
+"""How long connections are served in one sweep; sending what they are answered takes as long."""
+SERVED_UNSEEN: Final = 8
+"""Connections that are served without a look at the clock: a millisecond at most, as a rule."""
 CLOSINGS_PER_SWEEP: Final = 10
 """Each takes 100 us of CPU, and three times as long while thousands of peers leave at once."""
 DUE_SECONDS: Final = 0.001
 """How long the link polls for an expected event; all other tasks of trio wait meanwhile."""
 TURN_SECONDS: Final = 0.001
-"""After so long the link waits in trio for the next request: others may have received something."""
-RELEASED_MAX: Final = 256
-"""Held connections that resume in one sweep: about a millisecond."""
+"""After so long the link looks whether others have received something."""
+TURN_SECONDS_MAX: Final = 0.005
+"""After so long it waits in trio for the next request: others may have a deadline."""
 SWEEPS_PER_TURN: Final = 16
 """The most sweeps before that, if the clock stands still."""
 
@@ -117,6 +122,7 @@ class Link:
         self._due: list[Callable[[], bool]] = []
         self._touched: list[Connection] = []
         self.incoming = InboundMemory(limits.partial_bytes_max, limits.storing_bytes_max)
+        self.writers = HeldWriters(self.incoming)
         self.outgoing = OutboundMemory(limits.sending_bytes_max, limits.outbox_high_bytes)
         self._http = http
         self._stalls = Stalls(self.incoming, self.outgoing, limits.stalled_seconds)
@@ -135,11 +141,6 @@ class Link:
         """Whether a write of the journal was on its way at the end of the last turn."""
         self._slept = -math.inf
         """When the link last began to wait in trio."""
-        self.holds_writers = False
-        """Whether connections that write are not read, because storage is congested or too many
-        bytes are being stored."""
-        self._held: dict[Connection, None] = {}
-        """Those that are paused for it."""
         self._requests_high = False
         self._bytes_received = self._sweeps = self._closings = 0
         self._longest_pause = 0.0
@@ -207,9 +208,11 @@ class Link:
             nursery.start_soon(self._look_around)
             trio.lowlevel.add_instrument(self._others)
             try:
+                await trio.lowlevel.wait_readable(self.poller.fileno())
+                self._others.find_events(self.poller.fileno())
                 while True:
-                    await trio.lowlevel.wait_readable(self.poller.fileno())
                     self._turn()
+                    await trio.lowlevel.wait_readable(self.poller.fileno())
             finally:
                 trio.lowlevel.remove_instrument(self._others)
                 nursery.cancel_scope.cancel()
@@ -242,11 +245,14 @@ class Link:
         if begun - slept > DUE_SECONDS:
             self._slept = self.clock.monotonic()
             return  # nobody is expected to send at once
+        looked = begun
         for _ in range(SWEEPS_PER_TURN):
             if self._was_due or self._others.ready or self._scheduled:
                 break
-            if self.now - begun > TURN_SECONDS:
-                break
+            if self.now - looked > TURN_SECONDS:
+                if self.now - begun > TURN_SECONDS_MAX or self._others.have_events():
+                    break
+                looked = self.now
             if not self._sweep(DUE_SECONDS):
                 break
             self._sweep_if_due()
@@ -277,16 +283,22 @@ class Link:
         self._closings = 0
         if len(ready) == SWEEP_CONNECTIONS_MAX:
             self._serve_servers()
+        unseen = SERVED_UNSEEN
         for fd, readiness in ready:
+            if not unseen:
+                if self.clock.monotonic() - started > SERVED_SECONDS:
+                    break  # the others are still ready in the next one
+                unseen = SERVED_UNSEEN
+            unseen -= 1
             connection = self._connections.get(fd)
             if connection is None:
                 self._serve_other(fd)
-            elif readiness == READ == connection.interest and not self.holds_writers:
+            elif readiness == READ == connection.interest and not self.writers.holding:
                 self._receive(connection, size)
             else:
                 self._serve(connection, readiness, size)
             if self._closings >= CLOSINGS_PER_SWEEP:
-                break  # the others are still ready in the next one
+                break
         self._sweeping = False
         self.settle()
         seconds = self.clock.monotonic() - started
@@ -315,9 +327,8 @@ class Link:
             connection.drain()
         if connection.interest & READ and connection.fd >= 0:
             if readiness & (READ | GONE):
-                if self.holds_writers and connection.writes:
-                    connection.pause(PAUSE_STORAGE)
-                    self._held[connection] = None
+                if self.writers.holding and connection.writes:
+                    self.writers.hold(connection)
                 else:
                     self._receive(connection, size)
         elif readiness & GONE:
@@ -526,7 +537,7 @@ class Link:
     def _forget(self, connection: Connection, reason: str) -> None:
         self._closings += 1
         del self._connections[connection.fd]
-        self._held.pop(connection, None)
+        self.writers.forget(connection)
         self._silence.leave(connection)
         self._accepting.leave(connection)
         connection.release()
@@ -545,26 +556,8 @@ class Link:
     # -- pressure and silence -----------------------------------------------------------------
 
     def check_writers(self) -> None:
-        """Hold connections that write while storage is congested, or too many bytes are being
-        stored; the second limit has a hysteresis.
-
-        Each is paused when it has something to read, and they resume some at a time: ten thousand
-        at once would hold up the loop. Connections that only read and acknowledge go on: they
-        relieve storage.
-        """
-        incoming = self.incoming
-        much = not incoming.storing_little if self.holds_writers else incoming.storing_much
-        self.holds_writers = much or self._storage.congested
-        if self._held and not self.holds_writers:
-            self._release_some()
-
-    def _release_some(self) -> None:
-        """Read some of the held connections again, those that waited longest first."""
-        held = self._held
-        for connection in list(islice(held, RELEASED_MAX)):
-            del held[connection]
-            connection.resume(PAUSE_STORAGE)
-        if held:
+        """Hold connections that write, or release some (`core/link/memory/held_writers.py`)."""
+        if self.writers.check(congested=self._storage.congested):
             self._wanted = True
 
     async def _look_around(self) -> None:

@@ -34,9 +34,10 @@ def load_all_if(files: int) -> None:
     """If files are few, import now what is otherwise imported late for a quick start."""
     if 0 <= files < FEW_FILES:
         from magnetar.wire.http import app
-        from magnetar.wire.kafka import front
+        from magnetar.wire.kafka.front import PARTS
+        from magnetar.wire.mqtt.front import WEBSOCKET
 
-        for name in ("magnetar.wire.http.server.stack", *app.LATE, *front.PARTS):
+        for name in ("magnetar.wire.http.server.stack", *app.LATE, *PARTS, WEBSOCKET):
             import_module(name)
 
 

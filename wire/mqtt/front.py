@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -17,12 +18,15 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
-from magnetar.core.link.layers.websocket import Permits, WebSocketOptions, WebSocketWire
+from magnetar.core.link.layers.websocket_options import Permits, WebSocketOptions
 from magnetar.wire.mqtt.administration.holder import SessionHolder
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.services import MqttServices
 from magnetar.wire.mqtt.session.session import MqttSession
 from magnetar.wire.mqtt.wire import MqttWire
+
+if TYPE_CHECKING:
+    from magnetar.core.link.layers.websocket import WebSocketWire
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,10 @@ PATH: Final = "/mqtt"
 """As EMQX, HiveMQ and the examples of most clients have it."""
 SUBPROTOCOLS: Final = ("mqtt", "mqttv3.1")
 """[MQTT-6.0.0-3]; the second one is that of older clients."""
+
+
+WEBSOCKET: Final = "magnetar.core.link.layers.websocket"
+"""With what it imports it takes a tenth of the time to the first message, so it comes later."""
 
 
 class MountPoint(NamedTuple):
@@ -84,6 +92,8 @@ class MqttFront:
         self, services: MqttServices, connection: Connection
     ) -> tuple[WebSocketWire, MqttSession]:
         """The same for a connection over WebSocket (5.0, 6)."""
+        from magnetar.core.link.layers.websocket import WebSocketWire
+
         wire, session = self.connect(services, connection)
         return WebSocketWire(self._websocket, wire), session
 
@@ -96,6 +106,8 @@ class MqttFront:
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
+            if any(each.websocket_doors for each in self._mount_points):
+                nursery.start_soon(trio.to_thread.run_sync, import_module, WEBSOCKET)
             for services in self.services_by_namespace.values():
                 nursery.start_soon(services.run)
 

@@ -15,11 +15,9 @@ Invariant: before the request is accepted nothing is fed, and only an HTTP respo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
-from msgspec import Struct
 from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import (
     AcceptConnection,
@@ -36,6 +34,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from magnetar.core.kernel.errors import PeerLeft, WireError
 from magnetar.core.link.layers.layer import PLAIN_BYTES_MAX, Layer
+from magnetar.core.link.layers.websocket_options import WebSocketOptions
 from magnetar.core.link.wire import Wire
 
 HEAD_BYTES_MAX: Final = 16 * 1024
@@ -44,18 +43,6 @@ IDLE_FRAMES_MAX: Final = 1_000
 nothing."""
 HEAD_END: Final = b"\r\n\r\n"
 MEANINGS: Final = {400: "Bad Request", 403: "Forbidden", 404: "Not Found", 426: "Upgrade Required"}
-
-Permits = Callable[[str, str], bool]
-"""Whether a page of an origin may connect, by `Origin` and `Host`."""
-
-
-class WebSocketOptions(Struct, frozen=True):
-    """What is served."""
-
-    path: str
-    subprotocols: tuple[str, ...]
-    """Those of which a client has to offer one; the first that it offers is chosen."""
-    permits: Permits = lambda _origin, _host: True
 
 
 class State(Enum):

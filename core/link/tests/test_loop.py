@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import math
-import os
 import socket
 import ssl
 import struct
@@ -19,9 +18,9 @@ from trio.testing import MockClock
 from magnetar.core.link import loop
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX
+from magnetar.core.link.memory import held_writers
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_STORAGE
 from magnetar.core.link.tests.echo import (
-    Bench,
     EchoSession,
     LineWire,
     SizedWire,
@@ -234,33 +233,33 @@ async def test_what_is_on_its_way_to_storage_holds_writers_until_half_of_it_is_s
         (connection,) = bench.connections
         connection.will_write()
         connection.storing(1000)
-        assert bench.link.holds_writers
+        assert bench.link.writers.holding
         assert not connection.paused, "it has sent nothing"
         await stream.send_all(b"b\n")
         while not connection.paused & PAUSE_STORAGE:
             await trio.lowlevel.checkpoint()
         connection.stored(400)
         bench.link.settle()
-        assert bench.link.holds_writers, "more than half is still on its way"
+        assert bench.link.writers.holding, "more than half is still on its way"
         connection.stored(100)
         bench.link.settle()
         assert not connection.paused & PAUSE_STORAGE
         assert await receive_exactly(stream, 2) == b"b\n"
         bench.backend.congested = True
         connection.storing(10)
-        assert not bench.link.holds_writers, "it is looked at when the sweep ends"
+        assert not bench.link.writers.holding, "it is looked at when the sweep ends"
         bench.link.settle()
-        assert bench.link.holds_writers
+        assert bench.link.writers.holding
         connection.stored(510)
         bench.link.settle()
-        assert bench.link.holds_writers, "storage is still behind"
+        assert bench.link.writers.holding, "storage is still behind"
 
 
 async def test_held_writers_resume_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that ten thousand do not hold up the loop; those that have gone are forgotten at once, as
     storage may be congested for long, while others come and go.
     """
-    monkeypatch.setattr(loop, "RELEASED_MAX", 2)
+    monkeypatch.setattr(held_writers, "RELEASED_MAX", 2)
     async with running() as bench, contextlib.AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(await bench.dial()) for _ in range(5)]
         for stream in streams:
@@ -446,96 +445,6 @@ async def test_a_watched_descriptor_brings_work_to_a_sweep() -> None:
         assert order == ["packed", "called", "settled", "settled"]
         ours.close()
         theirs.close()
-
-
-class Turns(trio.abc.Instrument):
-    """Notes trio's turns among what else happens."""
-
-    def __init__(self, order: list[str]) -> None:
-        self.order = order
-
-    def after_io_wait(self, timeout: float) -> None:
-        self.order.append("turn")
-
-
-async def test_what_a_sweep_has_brought_under_way_is_awaited_without_a_turn_of_trio() -> None:
-    """But only after a rest: what is always under way leaves trio its turns."""
-    async with running() as bench, await bench.dial() as stream:
-        ours, theirs = socket.socketpair()
-        order: list[str] = []
-        received = 0
-        due = True
-
-        def ended() -> None:
-            ours.recv(1)
-            order.append("ended")
-
-        def begin() -> None:
-            """What is heard begins a write, which ends at once."""
-            nonlocal received
-            if received != bench.link.statistics().bytes_received:
-                received = bench.link.statistics().bytes_received
-                order.append("begun")
-                theirs.send(b"1")
-
-        async def say_and_hear() -> str:
-            """What came first after the write was begun."""
-            order.clear()
-            await stream.send_all(b"a\n")
-            assert await receive_exactly(stream, 2) == b"a\n"
-            while "ended" not in order:
-                await trio.lowlevel.checkpoint()
-            return order[order.index("begun") + 1]
-
-        trio.lowlevel.add_instrument(Turns(order))
-        bench.link.watch(ours.fileno(), ended, lambda: due)
-        bench.backend.at_dispatch = begin
-        assert await say_and_hear() == "ended"
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(always_ready)
-            assert await say_and_hear() == "turn"
-            due = False
-            assert await say_and_hear() == "turn"
-            nursery.cancel_scope.cancel()
-        ours.close()
-        theirs.close()
-
-
-async def always_ready() -> None:
-    """A task that may run in every turn of trio."""
-    while True:
-        await trio.lowlevel.checkpoint()
-
-
-async def test_who_sends_at_once_after_each_reply_is_awaited_without_a_turn_of_trio() -> None:
-    """Unless another task is ready to run."""
-
-    async def order_of_three(bench: Bench, stream: trio.SocketStream) -> list[str]:
-        """Three lines, of which the second and the third are sent when one has been received."""
-        order: list[str] = []
-        received = bench.link.statistics().bytes_received
-
-        def send_the_next() -> None:
-            lines = (bench.link.statistics().bytes_received - received) // 2
-            if lines > order.count("line"):
-                order.append("line")
-                if lines < 3:
-                    os.write(stream.socket.fileno(), b"a\n")
-
-        turns = Turns(order)
-        trio.lowlevel.add_instrument(turns)
-        bench.backend.at_dispatch = send_the_next
-        os.write(stream.socket.fileno(), b"a\n")  # `send_all` ends with a checkpoint
-        await receive_exactly(stream, 6)
-        trio.lowlevel.remove_instrument(turns)
-        return order[order.index("line") : order.index("line") + 3]
-
-    async with running() as bench, await bench.dial() as stream, trio.open_nursery() as nursery:
-        bench.link.clock = FixedClock()  # whatever is done takes no time
-        assert await order_of_three(bench, stream) == ["line", "line", "line"]
-        nursery.start_soon(always_ready)
-        assert await order_of_three(bench, stream) == ["line", "turn", "line"]
-        nursery.cancel_scope.cancel()
 
 
 async def test_nothing_is_kept_of_those_who_came_and_went() -> None:

@@ -25,11 +25,8 @@ from wsproto.events import (
 )
 
 from magnetar.core.kernel.errors import PeerLeft, WireError
-from magnetar.core.link.layers.websocket import (
-    IDLE_FRAMES_MAX,
-    WebSocketOptions,
-    WebSocketWire,
-)
+from magnetar.core.link.layers.websocket import IDLE_FRAMES_MAX, WebSocketWire
+from magnetar.core.link.layers.websocket_options import WebSocketOptions
 from magnetar.core.link.tests.echo import Bench, LineWire, SizedWire, receive_end, running
 
 OPTIONS = WebSocketOptions("/lines", ("lines", "older"))
