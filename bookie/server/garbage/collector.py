@@ -30,6 +30,7 @@ from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.garbage.compaction_schedule import CompactionSchedule
 from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
+from magnetar.bookie.server.garbage.location_compaction import LocationCompaction
 from magnetar.bookie.server.index.locations import Placed
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, put_locations
 from magnetar.bookie.server.settings import BookieSettings
@@ -74,6 +75,7 @@ class Collector:
         self._bookie = bookie
         self._checkpointer = checkpointer
         self._catalog = catalog
+        self.locations = LocationCompaction(storage)
         self.running = False
         """Whether a round is under way."""
         disk = checkpointer.disk
