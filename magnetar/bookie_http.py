@@ -19,7 +19,8 @@ from magnetar import __version__
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.directories import Directories, read_last_mark
-from magnetar.bookie.server.garbage.compaction_schedule import CompactionKind
+from magnetar.bookie.server.garbage.collector import Collector
+from magnetar.bookie.server.garbage.compaction_schedule import CompactionStatistics
 from magnetar.bookie_identity import Identity
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.front import Door
@@ -69,6 +70,8 @@ class BookieControl:
     def __init__(self, parts: BookieParts) -> None:
         self._parts = parts
         self.cluster = parts.identity.cluster
+        self.peers = parts.identity.peers
+        self.garbage = GarbageControl(parts.running.collector)
 
     def state(self) -> BookieState:
         parts = self._parts
@@ -94,28 +97,6 @@ class BookieControl:
         storage = self._parts.running.storage
         return await storage.machine.threads.run(_files, storage.directories)
 
-    def garbage(self) -> GarbageDetails:
-        collector = self._parts.running.collector
-        return GarbageDetails(
-            collector.running,
-            _details(collector.schedule.minor),
-            _details(collector.schedule.major),
-        )
-
-    def collect(self, *, minor: bool, major: bool) -> None:
-        collector = self._parts.running.collector
-        collector.collect_soon()
-        if minor:
-            collector.schedule.minor.force()
-        if major:
-            collector.schedule.major.force()
-
-    def suspend(self, suspended: bool, *, minor: bool, major: bool) -> None:
-        schedule = self._parts.running.collector.schedule
-        for compaction, chosen in ((schedule.minor, minor), (schedule.major, major)):
-            if chosen:
-                compaction.suspended = suspended
-
     async def is_sane(self) -> bool:
         """Sync the journal once: what a sanity check of Apache's does with a ledger of its own."""
         synced: list[BrokerError | None] = []
@@ -132,8 +113,40 @@ class BookieControl:
         return synced == [None]
 
 
-def _details(compaction: CompactionKind) -> CompactionDetails:
-    found = compaction.statistics()
+class GarbageControl:
+    """A `GarbageAdministration`."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def details(self) -> GarbageDetails:
+        collector = self._collector
+        return GarbageDetails(
+            collector.running,
+            _details(collector.schedule.minor.statistics()),
+            _details(collector.schedule.major.statistics()),
+            _details(collector.locations.statistics()),
+            collector.locations.path,
+        )
+
+    def collect(self, *, minor: bool, major: bool) -> None:
+        self._collector.collect_soon()
+        if minor:
+            self._collector.schedule.minor.force()
+        if major:
+            self._collector.schedule.major.force()
+
+    def suspend(self, suspended: bool, *, minor: bool, major: bool) -> None:
+        schedule = self._collector.schedule
+        for compaction, chosen in ((schedule.minor, minor), (schedule.major, major)):
+            if chosen:
+                compaction.suspended = suspended
+
+    def compact_locations(self) -> None:
+        self._collector.locations.start()
+
+
+def _details(found: CompactionStatistics) -> CompactionDetails:
     return CompactionDetails(found.suspended, found.running, found.count, found.last_ms)
 
 

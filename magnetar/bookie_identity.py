@@ -23,7 +23,7 @@ from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
-from magnetar.core.ports.bookie_administration import ClusterAdministration
+from magnetar.core.ports.bookie_administration import ClusterAdministration, PeerAdministration
 from magnetar.core.ports.machine import Machine
 from magnetar.operator_error import OperatorError
 from magnetar.process.data_directory import METADATA, damaged
@@ -96,6 +96,7 @@ class Identity(NamedTuple):
     """Which ledgers exist; None if nothing tells of that."""
     registrar: Registrar
     cluster: ClusterAdministration | None
+    peers: PeerAdministration | None
 
 
 @asynccontextmanager
@@ -111,7 +112,7 @@ async def alone(
     with explained_damage(folder, METADATA):
         async with open_metadata(folder / METADATA, on_fatal=fail) as metadata:
             await identify(machine, directories, metadata, bookie, may_grow=options.may_grow)
-            yield Identity(None, NoRegistrar(), None)
+            yield Identity(None, NoRegistrar(), None, None)
 
 
 @asynccontextmanager
@@ -124,6 +125,7 @@ async def in_cluster(
 ) -> AsyncIterator[Identity]:
     """A bookie of a cluster."""
     # Imported here: a bookie that is alone needs no client of ZooKeeper.
+    from magnetar.bookie_peers import BookiePeers
     from magnetar.core.metadata.zookeeper.addresses import parse
     from magnetar.core.metadata.zookeeper.store import open_zookeeper
 
@@ -136,7 +138,8 @@ async def in_cluster(
                 member = Membership(store, cluster, bookie_id)
                 await member.check(machine.threads, directories, may_grow=options.may_grow)
             registration = member.registration(info, store.session_seconds)
-            yield Identity(member.ledgers, registration, member.overview)
+            peers = BookiePeers(member.overview, member.ledgers, machine.threads)
+            yield Identity(member.ledgers, registration, member.overview, peers)
 
 
 @contextmanager

@@ -4,8 +4,9 @@
 
 The link is made first, because the journal reports its writes to it. In a cluster
 (`--metadata-uri`) the bookie is registered once it serves. When it stops, first its registration
-ends, then reading, then what was received is stored and answered, then storage closes. A permanent
-storage failure ends the process, and so does another process that runs as the same bookie.
+ends, then reading, then what was received is stored and answered, then storage closes; before its
+data are opened a stop ends it at once. A permanent storage failure ends the process, and so does
+another process that runs as the same bookie.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
 from magnetar.process import memory
 from magnetar.process.data_directory import BOOKIE
+from magnetar.process.early_stop import ended_by
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, link_limits, request_limits
@@ -87,7 +89,10 @@ async def serve(
     with ExitStack() as closed:
         for each in doors.values():
             closed.callback(each.socket.close)
-        async with _storage(options, settings, bookie, info, link) as (running, identity):
+        async with (
+            ended_by(stop) as begun,
+            _storage(options, settings, bookie, info, link, begun) as (running, identity),
+        ):
             services = _services(running, bookie, request_limits(settings), tls)
             link.serve(services.storage, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
@@ -113,10 +118,7 @@ async def serve(
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
                 nursery.start_soon(_tell_mode, registrar, services)
-                async with trio.open_nursery() as starting:
-                    starting.start_soon(_end_at, stop, registrar)
-                    await nursery.start(_registered, registrar)
-                    starting.cancel_scope.cancel()
+                await _register(nursery, registrar, stop)
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 if not stop.is_set():
                     ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
@@ -195,6 +197,14 @@ async def _tell_mode(registrar: Registrar, services: BookieServices) -> None:
         await trio.sleep(LOOK_SECONDS)
 
 
+async def _register(nursery: trio.Nursery, registrar: Registrar, stop: trio.Event) -> None:
+    """Return when clients know of the bookie, or are not to hear of it any more."""
+    async with trio.open_nursery() as starting:
+        starting.start_soon(_end_at, stop, registrar)
+        await nursery.start(_registered, registrar)
+        starting.cancel_scope.cancel()
+
+
 async def _registered(
     registrar: Registrar, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
@@ -215,8 +225,11 @@ async def _storage(
     bookie: BookieSettings,
     info: ServiceInfo,
     link: Link,
+    begun: Callable[[], None],
 ) -> AsyncIterator[tuple[RunningBookie, Identity]]:
-    """The running bookie, and who it is. Failures to open are `OperatorError`s."""
+    """The running bookie, and who it is. Failures to open are `OperatorError`s; `begun` is called
+    when that is known, and the data are about to be opened.
+    """
     folder, machine = Path(settings.storage.data_dir), system_machine()
     async with ended_by_failure("bookie") as fail, AsyncExitStack() as opened:
         with explained(f"cannot use the data in {folder}"):
@@ -228,6 +241,7 @@ async def _storage(
         else:
             found = alone(options, folder, bookie, machine, directories, fail)
         identity = await opened.enter_async_context(found)
+        begun()
         with explained_damage_of_one(folder):
             running = await opened.enter_async_context(
                 open_bookie(machine, directories, identity.catalog, bookie, fail, link)

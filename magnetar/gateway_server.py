@@ -9,8 +9,7 @@ ready, what ZooKeeper refuses is an operator's error.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 
 import trio
@@ -18,6 +17,7 @@ import trio
 from magnetar import compose
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.operator_error import OperatorError
+from magnetar.process.early_stop import ended_by
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.storage.cluster import (
@@ -38,7 +38,7 @@ async def serve(
     """Take the place, serve, and shut down in order once `stop` is set."""
     async with (
         ended_by_failure("gateway") as fail,
-        _ended_by(stop) as begun,
+        ended_by(stop) as begun,
         joined(options, fail) as cluster,
     ):
         begun()
@@ -71,19 +71,3 @@ def _first(failures: BaseExceptionGroup[StorageFailed]) -> BaseException:
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
     return found
-
-
-@asynccontextmanager
-async def _ended_by(stop: trio.Event) -> AsyncIterator[Callable[[], None]]:
-    """A block that a stop cancels, until the function that it gives is called."""
-    async with trio.open_nursery() as nursery:
-        waiting = trio.CancelScope()
-        nursery.start_soon(_cancel_at, stop, waiting, nursery.cancel_scope)
-        yield waiting.cancel
-        nursery.cancel_scope.cancel()
-
-
-async def _cancel_at(stop: trio.Event, waiting: trio.CancelScope, block: trio.CancelScope) -> None:
-    with waiting:
-        await stop.wait()
-        block.cancel()

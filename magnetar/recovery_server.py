@@ -29,6 +29,7 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.link.front import Door
 from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
+from magnetar.process.early_stop import ended_by
 from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 
@@ -117,7 +118,12 @@ async def serve(
         doors = open_doors(plans, settings, {})
         for door in doors.values():
             closed.callback(door.socket.close)
-        async with opened(options) as recovery, trio.open_nursery() as nursery:
+        async with (
+            ended_by(stop) as begun,
+            opened(options) as recovery,
+            trio.open_nursery() as nursery,
+        ):
+            begun()
             if doors:
                 nursery.start_soon(_serve_http, recovery, settings, doors[HTTP])
             ready(ReadyReport({name: address(door.socket) for name, door in doors.items()}))

@@ -7,13 +7,13 @@ Apache: `ListBookiesService.java`, `ClusterInfoService.java`, `GetLedgerMetaServ
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.cookies import Cookies
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
+from magnetar.bookie.cluster.recovery_control import RecoveryControl
 from magnetar.bookie.format import ledger_metadata, service_info
 from magnetar.bookie.format.service_info import READ_ONLY
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
@@ -23,7 +23,6 @@ from magnetar.core.ports.metadata_store import MetadataStore
 
 UNKNOWN: Final = ""
 """The address of a bookie that publishes none."""
-_VOTER: Final = re.compile(rb'bookieId: "([^"]*)"')
 
 
 class ClusterOverview:
@@ -33,6 +32,7 @@ class ClusterOverview:
         self._store = store
         self._cluster = cluster
         self._ledgers = ClusterLedgers(store, cluster)
+        self.recovery = RecoveryControl(store, cluster)
 
     async def bookies(self) -> Mapping[str, str]:
         return await self._addresses(self._cluster.path("available"))
@@ -54,18 +54,8 @@ class ClusterOverview:
     async def replication(self) -> ReplicationDetails:
         root = self._cluster.path("underreplication")
         waiting = await self._leads_to_ledger(f"{root}/ledgers")
-        enabled = await self._store.get(f"{root}/disable") is None
-        return ReplicationDetails(await self._auditor(root), enabled, waiting)
-
-    async def _auditor(self, root: str) -> str | None:
-        """The voter whose vote is the oldest (`ZkLedgerAuditorManager.java` of 4.18)."""
-        votes = await self._store.children(f"{root}/auditorelection")
-        for name in sorted(votes, key=lambda vote: vote.rpartition("_")[2]):
-            stored = await self._store.get(f"{root}/auditorelection/{name}")
-            match = None if stored is None else _VOTER.search(stored.value)
-            if match is not None:
-                return match[1].decode(errors="replace")
-        return None
+        auditor, enabled = await self.recovery.auditor(), await self.recovery.is_enabled()
+        return ReplicationDetails(auditor, enabled, waiting)
 
     async def _leads_to_ledger(self, path: str) -> bool:
         for name in await self._store.children(path):

@@ -132,6 +132,12 @@ class RocksDatabase:
         except Exception as error:
             raise self._translated(error) from error
 
+    def compact(self, start: bytes, stop: bytes) -> None:
+        try:
+            self._rocks.compact_range(start, stop)
+        except Exception as error:
+            raise self._translated(error) from error
+
     def sequence(self) -> int:
         return int(self._rocks.latest_sequence_number())
 

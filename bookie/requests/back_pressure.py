@@ -44,8 +44,8 @@ class BackPressure:
     ) -> None:
         self.congested = False
         """Whether the state is HELD."""
-        self.refused = 0
-        """Adds since the start, for lack of room."""
+        self.held = self.refused = 0
+        """Times since the start that connections were not read, and adds that were refused."""
         self._storage = storage
         self._adds = adds
         self._queue_max = limits.journal_queue_size or math.inf
@@ -68,6 +68,7 @@ class BackPressure:
             return
         if self._short_since < 0:
             self._short_since = self._now()
+            self.held += 1
         self._refuses = self._now() - self._short_since >= self._held_seconds_max
         self.congested = not self._refuses
 

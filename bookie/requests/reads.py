@@ -122,10 +122,11 @@ class Reads:
         if not self._connection.open:
             return
         if self._timeout.is_over:
-            self._services.reads_dropped += 1
+            self._services.counters.reads_dropped += 1
             return
         request = call.request
         if self._are_too_many():
+            self._services.counters.reads_rejected += 1
             self._refuse(call, Overloaded("too many reads wait"))
             return
         self._services.reads.begin(self._connection)
@@ -156,7 +157,7 @@ class Reads:
 
     def _not_received(self) -> None:
         """Its time is over."""
-        self._services.reads_dropped += self._forget_waiting()
+        self._services.counters.reads_dropped += self._forget_waiting()
         if self._services.limits.close_channel_on_response_timeout:
             self._connection.link.drop(self._connection, "it does not receive its responses")
 
@@ -308,7 +309,8 @@ class Reads:
                 return Status.UNKNOWN_LEDGER_STATE
         return status
 
-    def _reply(self, call: Call, response: BookieMessage) -> None:
+    def _reply(self, call: Call, response: Any) -> None:
+        self._services.counters.answered(call.request, response.status)
         if not self._connection.open:
             return
         self._wire.reply(call, response)

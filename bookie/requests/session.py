@@ -125,6 +125,7 @@ class BookieSession:
         connection = self._connection
         connection.stored(size, proves=error is None)
         self._services.adds.end(row.run.count)
+        self._services.counters.added(row.run.count, good=error is None)
         if connection.fd >= 0:
             self._wire.reply_adds(row, status_of(error))
             connection.touch()
@@ -155,6 +156,7 @@ class BookieSession:
         add: Any = call.request
         self._connection.stored(size, proves=error is None)
         self._services.adds.end()
+        self._services.counters.added(1, good=error is None)
         status = status_of(error)
         self._reply(call, Added(status, add.ledger_id, add.entry_id))
 
@@ -174,6 +176,7 @@ class BookieSession:
     def _wrote_lac(self, call: Call, error: BrokerError | None) -> None:
         request: Any = call.request
         status = status_of(error)
+        self._services.counters.answered(request, status)
         self._reply(call, WroteLac(status, request.ledger_id))
 
     def _force(self, call: Call) -> None:
@@ -186,6 +189,7 @@ class BookieSession:
     def _forced(self, call: Call, error: BrokerError | None) -> None:
         request: Any = call.request
         status = status_of(error)
+        self._services.counters.answered(request, status)
         self._reply(call, Forced(status, request.ledger_id))
 
     def _info(self, call: Call) -> None:
@@ -193,6 +197,7 @@ class BookieSession:
         usage = self._services.usage()
         total = usage.total_bytes if request.total else None
         free = usage.free_bytes if request.free else None
+        self._services.counters.answered(request, Status.OK)
         self._reply(call, BookieInfo(Status.OK, total, free))
 
     def _authenticate(self, call: Call) -> None:

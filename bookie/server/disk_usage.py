@@ -170,6 +170,15 @@ class DiskWatch:
         if self._logs is not None:
             self._logs.full = frozenset([i for i, has_room in enumerate(writable) if not has_room])
 
+    @property
+    def directories(self) -> int:
+        return len(self._watches)
+
+    @property
+    def with_room(self) -> int:
+        """How many directories take entries."""
+        return len([each for each in self._watches if each.writable])
+
     def ran_out(self) -> None:
         """Refuse writes: one of the journal or of an index found no space."""
         self._watches[0].ran_out()

@@ -67,6 +67,7 @@ class BookieHousekeeping:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._checkpoints)
                 nursery.start_soon(self._collections)
+                nursery.start_soon(self._location_compactions)
                 nursery.start_soon(self._disk_checks)
                 nursery.start_soon(self._read_indexes)
                 nursery.start_soon(self._scrub)
@@ -85,6 +86,12 @@ class BookieHousekeeping:
             await self._collector.run()
         except OSError as error:
             self._failed(f"collecting garbage failed: {error}")
+
+    async def _location_compactions(self) -> None:
+        try:
+            await self._collector.locations.run()
+        except (OSError, Corrupted) as error:
+            self._failed(f"compacting the index of locations failed: {error}")
 
     async def _read_indexes(self) -> None:
         """Read both indexes once after a start: damage is logged and noted (`index/wear.py`)."""

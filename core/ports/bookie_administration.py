@@ -52,14 +52,43 @@ class GarbageDetails(Struct, frozen=True):
     running: bool
     minor: CompactionDetails
     major: CompactionDetails
+    locations: CompactionDetails
+    """Of the index of locations, when it is asked for."""
+    locations_path: str
+
+
+class GarbageAdministration(Protocol):
+    """Garbage collection, and compaction."""
+
+    def details(self) -> GarbageDetails: ...
+
+    def collect(self, *, minor: bool, major: bool) -> None:
+        """Collect garbage now, with these compactions; `NotAllowed` for a bookie in no cluster."""
+        ...
+
+    def suspend(self, suspended: bool, *, minor: bool, major: bool) -> None:
+        """Suspend these compactions, or resume them."""
+        ...
+
+    def compact_locations(self) -> None:
+        """Compact the index of locations soon."""
+        ...
 
 
 class BookieAdministration(Protocol):
     """See the module's docstring."""
 
     @property
+    def garbage(self) -> GarbageAdministration: ...
+
+    @property
     def cluster(self) -> ClusterAdministration | None:
         """The cluster that the bookie is a member of."""
+        ...
+
+    @property
+    def peers(self) -> PeerAdministration | None:
+        """The bookies of that."""
         ...
 
     def state(self) -> BookieState: ...
@@ -69,16 +98,6 @@ class BookieAdministration(Protocol):
         ...
 
     async def files(self) -> BookieFiles: ...
-
-    def garbage(self) -> GarbageDetails: ...
-
-    def collect(self, *, minor: bool, major: bool) -> None:
-        """Collect garbage now, with these compactions; `NotAllowed` for a bookie in no cluster."""
-        ...
-
-    def suspend(self, suspended: bool, *, minor: bool, major: bool) -> None:
-        """Suspend these compactions, or resume them."""
-        ...
 
     async def is_sane(self) -> bool:
         """Whether what is written now becomes durable."""
@@ -94,8 +113,47 @@ class ReplicationDetails(Struct, frozen=True):
     under_replicated: bool
 
 
+class RecoveryAdministration(Protocol):
+    """What a cluster's auditor and replication workers are told, through its metadata."""
+
+    async def is_enabled(self) -> bool: ...
+
+    async def switch(self, *, enabled: bool) -> None:
+        """Have them go on, or suspend them; also if it is so already."""
+        ...
+
+    async def waiting(self) -> Mapping[int, Sequence[str]]:
+        """The ledgers that lack replicas, each with the bookies that should have them."""
+        ...
+
+    async def trigger_audit(self) -> str:
+        """Ask for an audit now; whom. `NotAllowed` if nobody is asked."""
+        ...
+
+    async def delay(self) -> int | None:
+        """Seconds for which one bookie may be away; None if it is not set."""
+        ...
+
+    async def set_delay(self, seconds: int) -> None: ...
+
+
+class PeerAdministration(Protocol):
+    """What the bookies of a cluster answer."""
+
+    async def rooms(self) -> Mapping[str, tuple[int, int]]:
+        """Free and all bytes of each that answers, by its id."""
+        ...
+
+    async def entries(self, ledger_id: int, first: int, last: int | None) -> Mapping[int, bytes]:
+        """Payloads by their ids, as far as they are confirmed; `Overloaded` if they are many."""
+        ...
+
+
 class ClusterAdministration(Protocol):
     """What the metadata of a bookie's cluster tell."""
+
+    @property
+    def recovery(self) -> RecoveryAdministration: ...
 
     async def bookies(self) -> Mapping[str, str]:
         """The host and port of each bookie that takes writes, by its id."""

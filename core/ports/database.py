@@ -57,6 +57,10 @@ class Database(DatabaseReader, Protocol):
         """Make all changes durable."""
         ...
 
+    def compact(self, start: bytes, stop: bytes) -> None:
+        """Rewrite the keys from `start` up to `stop` without what was deleted. May flush."""
+        ...
+
     def sequence(self) -> int:
         """The number of changes ever made; after a crash, of flushed changes."""
         ...

@@ -177,6 +177,36 @@ def test_an_administrator_asks_the_bookie_over_http(cluster, tmp_path) -> None:
         assert ask(where, "/api/v1/bookie/gc_details")[0]["minorCompactionCounter"] >= 1
 
 
+def test_an_administrator_asks_for_the_cluster_over_http(cluster, tmp_path) -> None:
+    """Its bookies, its ledgers, and who repairs them: the shell sees what was changed so."""
+    shell = ApacheBookie(cluster.uri, tmp_path / "apache")
+    with cluster.bookie(tmp_path / "ours", "--http-port", "0") as bookie:
+        where = bookie.listeners["http"]
+        ledger = cluster.play("ledgers.write", count=10)
+        cluster.play("ledgers.close", ledger=ledger)
+        rooms = ask(where, "/api/v1/bookie/list_bookie_info")
+        assert set(rooms) == {bookie.address, "ClusterInfo: "}
+        room = ask(where, "/api/v1/bookie/info")
+        assert f"Total: {room['totalSpace']}(" in rooms[bookie.address]
+        read = ask(where, f"/api/v1/ledger/read?ledger_id={ledger}&start_entry_id=3")
+        assert read == {str(i): text for i, text in enumerate(texts(10)) if i >= 3}
+        (compacting,) = ask(where, "/api/v1/bookie/entry_location_compact")
+        assert compacting == str(tmp_path / "ours/data/bookie/ledgers/current/locations")
+        wanted = {"entryLocationRocksDBCompact": True}
+        ask(where, "/api/v1/bookie/entry_location_compact", "PUT", wanted)
+        deadline = time.monotonic() + 30
+        while not ask(where, "/api/v1/bookie/gc_details")[0]["entryLocationCompactionCounter"]:
+            assert time.monotonic() < deadline
+        ask(where, "/api/v1/autorecovery/status?enabled=false", "PUT")
+        assert ask(where, "/api/v1/autorecovery/status") == {"enabled": False}
+        shell.shell("autorecovery", "-enable")
+        assert ask(where, "/api/v1/autorecovery/status") == {"enabled": True}
+        delay = "/api/v1/autorecovery/lost_bookie_recovery_delay"
+        ask(where, delay, "PUT", {"delay_seconds": 77})
+        assert "77" in shell.shell("lostbookierecoverydelay", "-get")
+        assert ask(where, delay) == "lostBookieRecoveryDelay value: 77"
+
+
 def ask(where: str, path: str, method: str = "GET", body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"http://{where}{path}", data, method=method)

@@ -191,21 +191,10 @@ def _who_is_auditor(metadata_uri: str, as_json: bool) -> None:
 
 
 def _trigger_audit(metadata_uri: str, as_json: bool) -> None:
-    """As Apache's tool does it: writing the delay that is set already asks for an audit."""
-    from magnetar.bookie.cluster.overview import ClusterOverview
-    from magnetar.bookie.cluster.under_replication import UnderReplication
-    from magnetar.core.kernel.errors import NotAllowed
+    from magnetar.bookie.cluster.recovery_control import RecoveryControl
 
     async def trigger(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> str:
-        found = await ClusterOverview(store, cluster).replication()
-        if not found.enabled:
-            raise NotAllowed("autorecovery is disabled")
-        if found.auditor is None:
-            raise NotAllowed("nobody is the auditor")
-        marks = UnderReplication(store, cluster)
-        delay = await marks.delay()
-        await marks.set_delay(0 if delay is None else delay[0])
-        return found.auditor
+        return await RecoveryControl(store, cluster).trigger_audit()
 
     found = in_cluster(metadata_uri, trigger)
     if as_json:

@@ -7,8 +7,8 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from magnetar.bookie.requests.tests.peers import add
-from magnetar.bookie.rpc.messages import Added, Status
+from magnetar.bookie.requests.tests.peers import KEY, add
+from magnetar.bookie.rpc.messages import LAST_ENTRY, Added, Read, Status
 from magnetar.tests.test_bookie_server import running
 
 
@@ -40,16 +40,28 @@ def test_a_bookie_tells_of_itself_and_is_made_read_only(tmp_path: Path) -> None:
         assert set(files["journal files"].split("\t")) == {"", *(one.name for one in journals)}
         assert "LastLogMark" in json.dumps(ask(where, "/api/v1/bookie/last_log_mark"))
         assert ask(where, "/")["bookieId"] == "b1"
+        bookie.ask(Read(1, LAST_ENTRY, KEY, fence=True))
+        bookie.ask(Read(2, 0))
+        text = ask(where, "/metrics")
+        for name, good, failed in (
+            ("ADD_ENTRY", 1, 0),
+            ("READ_ENTRY_FENCE", 1, 0),
+            ("READ_ENTRY", 0, 1),
+            ("WRITE_LAC", 0, 0),
+        ):
+            counted = f"bookkeeper_server_{name}_REQUEST_count"
+            assert f'{counted}{{success="true"}} {good}\n' in text
+            assert f'{counted}{{success="false"}} {failed}\n' in text
         found = figures(where)
         assert found["bookie_SERVER_STATUS"] == 1
         assert found["bookkeeper_server_ADD_ENTRY_count"] == 1
         assert found["bookie_ledger_writable_dirs"] == 1
         ask(where, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": True})
-        assert bookie.ask(add(1, 1)) == Added(Status.READ_ONLY, 1, 1)
+        assert bookie.ask(add(3, 0)) == Added(Status.READ_ONLY, 3, 0)
         assert figures(where)["bookie_SERVER_STATUS"] == 0
         state = ask(where, "/api/v1/bookie/state")
         assert (state["readOnly"], state["availableForHighPriorityWrites"]) == (True, True)
-        urgent = add(1, 1, recovery=True, high_priority=True)
-        assert bookie.ask(urgent) == Added(Status.OK, 1, 1)
+        urgent = add(3, 0, recovery=True, high_priority=True)
+        assert bookie.ask(urgent) == Added(Status.OK, 3, 0)
         ask(where, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": False})
-        assert bookie.ask(add(1, 2)) == Added(Status.OK, 1, 2)
+        assert bookie.ask(add(3, 1)) == Added(Status.OK, 3, 1)

@@ -24,6 +24,8 @@ from magnetar.cli.root import root
 from magnetar.operator_error import OperatorError
 
 DUMMY = digests.digest_type(LedgerMetadata.DUMMY, b"")
+SECONDS_AT_ONCE = 4.0
+"""On a busy machine; a drain may take twice as long."""
 MAGNETAR = str(Path(sys.executable).with_name("magnetar"))
 
 
@@ -51,6 +53,37 @@ class Bookie:
         self.socket.sendall(struct.pack(">I", len(body)) + body)
         (size,) = struct.unpack(">I", self.socket.recv(4, socket.MSG_WAITALL))
         return version2.parse_response(self.socket.recv(size, socket.MSG_WAITALL))
+
+
+ZOOKEEPER = "zk+hierarchical://127.0.0.1:{}/ledgers"
+CONNECTING = {
+    "bookie": ("--metadata-uri", ZOOKEEPER, "--port", "0"),
+    "recovery": ("--metadata-uri", ZOOKEEPER),
+    "gateway": ("--bookkeeper", ZOOKEEPER, "--metadata", "zk:127.0.0.1:{}"),
+}
+
+
+@pytest.mark.parametrize("command", CONNECTING)
+def test_a_signal_while_zookeeper_says_nothing_ends_it_at_once(
+    command: str, tmp_path: Path
+) -> None:
+    """Nothing was received, so nothing is drained."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        port = silent.getsockname()[1]
+        words = [word.format(port) for word in CONNECTING[command]]
+        if command == "bookie":
+            words += ["--data-dir", str(tmp_path)]
+        process = subprocess.Popen([MAGNETAR, command, *words], stderr=subprocess.PIPE)
+        connection, _ = silent.accept()
+        with connection:
+            began = time.monotonic()
+            process.terminate()
+            _, said = process.communicate(timeout=30)
+            took = time.monotonic() - began
+    assert process.returncode == 0, said
+    assert took < SECONDS_AT_ONCE
+    assert b"Traceback" not in said
 
 
 @contextmanager
@@ -106,12 +139,14 @@ def test_journal_and_ledgers_on_other_disks(tmp_path: Path) -> None:
     with running(tmp_path, *more) as bookie:
         assert bookie.ask(Read(1, 0)).status is Status.OK  # type: ignore[attr-defined]
     command = [MAGNETAR, "bookie", "--data-dir", str(tmp_path / "data"), "--bookie-id", "b1"]
+    command += ["--port", "0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "is empty" in done.stderr) == (2, True)
 
 
 def _refused(folder: Path, *more: str) -> str:
     command = [MAGNETAR, "bookie", "--data-dir", str(folder / "data"), "--bookie-id", "b1", *more]
+    command += ["--port", "0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2, done.stderr
     return done.stderr

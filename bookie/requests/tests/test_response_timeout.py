@@ -29,9 +29,9 @@ async def test_reads_of_one_that_does_not_receive_are_dropped_and_later_ones_ans
     async with serving(disk, limits=limits, link_limits=SMALL) as served, served.dial() as peer:
         await peer.ask(add(1, 0, b"z" * 1_000_000))
         await peer.say(*MUCH)
-        await until(lambda: served.services.reads_dropped)
+        await until(lambda: served.services.counters.reads_dropped)
         assert served.services.reads.count == 0
-        heard = 100 - served.services.reads_dropped
+        heard = 100 - served.services.counters.reads_dropped
         for _ in range(heard):
             assert (await peer.hear()).status is Status.OK
         assert (await peer.ask(add(1, 1, b"small"))).status is Status.OK
@@ -56,4 +56,4 @@ async def test_usually_they_wait(disk):
         await peer.say(*MUCH)
         await until(lambda: served.services.reads.count > 50)
         await hear_all(peer)
-        assert served.services.reads_dropped == 0
+        assert served.services.counters.reads_dropped == 0

@@ -30,6 +30,7 @@ from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.garbage.compaction_schedule import CompactionSchedule
 from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
+from magnetar.bookie.server.garbage.location_compaction import LocationCompaction
 from magnetar.bookie.server.index.locations import Placed
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, put_locations
 from magnetar.bookie.server.settings import BookieSettings
@@ -57,6 +58,12 @@ class CollectorStatistics(Struct, frozen=True):
     ledgers_deleted: int
     unlinked: int
     bytes_compacted: int
+    ledgers: int
+    rounds: int
+    bytes_deleted: int
+    """Given back by logs without live entries, since the start."""
+    bytes_given_back: int
+    """Given back by compaction."""
 
 
 class Collector:
@@ -74,6 +81,7 @@ class Collector:
         self._bookie = bookie
         self._checkpointer = checkpointer
         self._catalog = catalog
+        self.locations = LocationCompaction(storage)
         self.running = False
         """Whether a round is under way."""
         disk = checkpointer.disk
@@ -91,7 +99,8 @@ class Collector:
         self._damaged: set[int] = set()
         """Logs that cannot be read through, which is not tried again."""
         self._ledgers_deleted = self._unlinked = self._bytes_compacted = 0
-        self._bytes = self._live_bytes = 0
+        self._bytes = self._live_bytes = self._ledgers = 0
+        self._rounds = self._bytes_deleted = self._bytes_given_back = 0
         self._looks = 0
 
     def statistics(self) -> CollectorStatistics:
@@ -102,6 +111,10 @@ class Collector:
             ledgers_deleted=self._ledgers_deleted,
             unlinked=self._unlinked,
             bytes_compacted=self._bytes_compacted,
+            ledgers=self._ledgers,
+            rounds=self._rounds,
+            bytes_deleted=self._bytes_deleted,
+            bytes_given_back=self._bytes_given_back,
         )
 
     async def run(self) -> None:
@@ -151,17 +164,19 @@ class Collector:
         if gone:
             await self._forget(gone)
         live = set(local).difference(gone)
+        self._ledgers = len(live)
         await self._look_at_logs(finished, live)
         for log_id in finished:
             if log_id not in self._contents:
                 continue
             if not self._contents[log_id]:
-                await self._unlink(log_id)
+                self._bytes_deleted += await self._unlink(log_id)
             elif log_id not in self._damaged and self._live_part(log_id) < compact_below:
                 try:
                     await self._compact(log_id)
                 except Corrupted as error:
                     self._leave_alone(log_id, error)
+        self._rounds += 1
 
     async def _in_thread(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
@@ -251,12 +266,15 @@ class Collector:
         size = self._storage.reader.size(log_id) - log_format.HEADER_BYTES
         return sum(self._contents[log_id].values()) / max(size, 1)
 
-    async def _unlink(self, log_id: int) -> None:
+    async def _unlink(self, log_id: int) -> int:
+        """The bytes that it gives back."""
+        size = self._storage.reader.size(log_id)
         async with self._storage.lock:
             await self._in_thread(self._unlink_blocking, log_id)
         del self._contents[log_id]
         self._unlinked += 1
         log.info("entry log %x is gone", log_id)
+        return size
 
     def _unlink_blocking(self, log_id: int) -> None:
         directory = self._storage.directories.logs
@@ -278,7 +296,7 @@ class Collector:
             moved += copied
         self._bytes_compacted += moved
         log.info("entry log %x is compacted: %d bytes moved", log_id, moved)
-        await self._unlink(log_id)
+        self._bytes_given_back += await self._unlink(log_id) - moved
 
     def _move_slice(self, runs: Iterator[tuple[int, Run]]) -> int | None:
         """Copy up to a slice of live records; None when there are no more."""

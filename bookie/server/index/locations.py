@@ -69,6 +69,10 @@ class LocationIndex:
         self._directory = directory
         self._unsynced_mark: Mark | None = None
 
+    @property
+    def path(self) -> str:
+        return self._directory.path
+
     def find(self, ledger_id: int, entry_id: int) -> int | None:
         """The location of one entry."""
         found = self._database.get(key(ledger_id, entry_id))
@@ -194,6 +198,12 @@ class LocationIndex:
     def read_through(self) -> Generator[int, None, None]:
         """Read every block, in small steps; `Corrupted` if one has rotted."""
         return self._database.read_through()
+
+    def compact(self, first_ledger: int, last_ledger: int) -> None:
+        """Rewrite the locations of these ledgers without those of deleted ones in between. It
+        flushes: for callers that have synced.
+        """
+        self._database.compact(key(first_ledger, 0), key(last_ledger, ENTRY_ID_MAX))
 
     def close(self) -> None:
         self._database.close()

@@ -83,6 +83,7 @@ def test_of_several_disks_the_full_ones_are_passed_over(several):
     used["/a"] = 0.97
     assert not watch.check(), "others have room"
     assert logs.full == {0}
+    assert (watch.directories, watch.with_room) == (3, 2)
     used["/b"] = used["/c"] = 0.99
     assert watch.check()
     assert not watch.writable

@@ -32,4 +32,7 @@ async def test_the_status_and_each_name_once(tmp_path, registered, read_only, st
     assert f"bookie_SERVER_STATUS {status}" in samples
     assert 'bookkeeper_server_ADD_ENTRY_REQUEST_count{success="true"} 0' in samples
     assert "bookie_write_cache_misses 0" in samples
+    assert 'bookkeeper_server_READ_ENTRY_FENCE_REQUEST_count{success="false"} 0' in samples
+    assert "bookie_ledger_num_dirs 1" in samples
+    assert "bookie_ledger_writable_dirs 1" in samples
     assert "bookie_MAJOR_COMPACTION_TOTAL 0" in samples

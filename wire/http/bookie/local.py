@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -26,6 +26,11 @@ class ForceBody(Struct, rename="camel"):
 class SuspendBody(Struct, rename="camel"):
     suspend_major: bool = False
     suspend_minor: bool = False
+
+
+class LocationsBody(Struct):
+    compact: bool = field(default=False, name="entryLocationRocksDBCompact")
+    paths: str = field(default="", name="entryLocations")
 
 
 class ResumeBody(Struct, rename="camel"):
@@ -120,8 +125,8 @@ async def list_disk_file(request: AdminRequest) -> object:
 
 async def trigger_gc(request: AdminRequest) -> object:
     """Compactions that are not named run unless they are suspended (`TriggerGCService.java`)."""
-    body, now = await request.json(ForceBody), request.services.bookie.garbage()
-    request.services.bookie.collect(
+    body, now = await request.json(ForceBody), request.services.bookie.garbage.details()
+    request.services.bookie.garbage.collect(
         minor=_chosen(body.force_minor, now.minor), major=_chosen(body.force_major, now.major)
     )
     return f"Triggered GC on BookieServer: {request.services.bookie.state().bookie_id}"
@@ -132,19 +137,18 @@ def _chosen(named: bool | None, found: CompactionDetails) -> bool:
 
 
 async def gc(request: AdminRequest) -> object:
-    return {"is_in_force_gc": _word(request.services.bookie.garbage().running)}
+    return {"is_in_force_gc": _word(request.services.bookie.garbage.details().running)}
 
 
 async def gc_details(request: AdminRequest) -> object:
-    found = request.services.bookie.garbage()
+    found = request.services.bookie.garbage.details()
     return [
         {
             "forceCompacting": found.running,
             **_compaction("Major", found.major),
             **_compaction("Minor", found.minor),
-            # of the index, which compacts itself here
-            "lastEntryLocationCompactionTime": 0,
-            "entryLocationCompactionCounter": 0,
+            "lastEntryLocationCompactionTime": found.locations.last_ms,
+            "entryLocationCompactionCounter": found.locations.count,
         }
     ]
 
@@ -171,18 +175,40 @@ def _suspend(request: AdminRequest, suspended: bool, *, major: bool, minor: bool
     verb = "suspend" if suspended else "resume"
     if not (major or minor):
         raise HTTPException(400, f"neither {verb}Major nor {verb}Minor is true")
-    request.services.bookie.suspend(suspended, major=major, minor=minor)
+    request.services.bookie.garbage.suspend(suspended, major=major, minor=minor)
     kinds = [name for name, chosen in (("majorGC", major), ("minorGC", minor)) if chosen]
     bookie_id = request.services.bookie.state().bookie_id
     return f"{verb.capitalize()} {', '.join(kinds)} on BookieServer: {bookie_id}"
 
 
 async def suspended_compaction(request: AdminRequest) -> object:
-    found = request.services.bookie.garbage()
+    found = request.services.bookie.garbage.details()
     return {
         "isMajorGcSuspended": _word(found.major.suspended),
         "isMinorGcSuspended": _word(found.minor.suspended),
     }
+
+
+async def compacts_locations(request: AdminRequest) -> object:
+    found = request.services.bookie.garbage.details()
+    return {found.locations_path: found.locations.running}
+
+
+async def compact_locations(request: AdminRequest) -> object:
+    """`entryLocations` may name paths, of which there is one here (`TriggerLocationCompactService`
+    of 4.18).
+    """
+    body, garbage = await request.json(LocationsBody), request.services.bookie.garbage
+    if not (await request.body()).strip():
+        raise HTTPException(400, "the body is empty")
+    if not body.compact:
+        return "Not trigger Entry Location RocksDB compact."
+    here = garbage.details().locations_path
+    if set(filter(None, body.paths.strip().split(","))) - {here}:
+        raise HTTPException(400, f"the index of locations is {here}, not {body.paths[:200]}")
+    garbage.compact_locations()
+    bookie_id = request.services.bookie.state().bookie_id
+    return f"Triggered entry Location RocksDB compact on bookie:{bookie_id}"
 
 
 def _word(value: bool) -> str:
@@ -208,6 +234,8 @@ ROUTES: Final[Table] = (
     ("PUT", f"{BOOKIE}/gc", trigger_gc),
     ("GET", f"{BOOKIE}/gc", gc),
     ("GET", f"{BOOKIE}/gc_details", gc_details),
+    ("GET", f"{BOOKIE}/entry_location_compact", compacts_locations),
+    ("PUT", f"{BOOKIE}/entry_location_compact", compact_locations),
     ("PUT", f"{BOOKIE}/gc/suspend_compaction", suspend_compaction),
     ("GET", f"{BOOKIE}/gc/suspend_compaction", suspended_compaction),
     ("PUT", f"{BOOKIE}/gc/resume_compaction", resume_compaction),

@@ -23,11 +23,58 @@ from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.services import HttpServices
 
 
+class MemoryRecovery:
+    """A `RecoveryAdministration`."""
+
+    def __init__(self) -> None:
+        self.enabled, self.audits = True, 0
+        self.seconds: int | None = None
+        self.missing: dict[int, Sequence[str]] = {}
+
+    async def is_enabled(self) -> bool:
+        return self.enabled
+
+    async def switch(self, *, enabled: bool) -> None:
+        self.enabled = enabled
+
+    async def waiting(self) -> Mapping[int, Sequence[str]]:
+        return self.missing
+
+    async def trigger_audit(self) -> str:
+        if not self.enabled:
+            raise NotAllowed("autorecovery is disabled")
+        self.audits += 1
+        return "b1"
+
+    async def delay(self) -> int | None:
+        return self.seconds
+
+    async def set_delay(self, seconds: int) -> None:
+        self.seconds = seconds
+
+
+class MemoryPeers:
+    """A `PeerAdministration`."""
+
+    def __init__(self) -> None:
+        self.disks = {"b1": (999, 1_234_567), "b2": (5_000_000_000, 6_000_000_000)}
+        self.asked: list[tuple[int, int, int | None]] = []
+
+    async def rooms(self) -> Mapping[str, tuple[int, int]]:
+        return self.disks
+
+    async def entries(self, ledger_id: int, first: int, last: int | None) -> Mapping[int, bytes]:
+        self.asked.append((ledger_id, first, last))
+        return {first: b"one", first + 1: b"\xfftwo"}
+
+
 class MemoryCluster:
     """A `ClusterAdministration`."""
 
     def __init__(self) -> None:
         self.ids = list(range(1, 251))
+        self.recovery = MemoryRecovery()
+        self.auditor: str | None = "b1"
 
     async def bookies(self) -> Mapping[str, str]:
         return {"b1": "h1:3181", "b2": "h2:3181"}
@@ -39,7 +86,7 @@ class MemoryCluster:
         return ["b1", "b2", "b3", "b4"]
 
     async def replication(self) -> ReplicationDetails:
-        return ReplicationDetails("b1", enabled=True, under_replicated=True)
+        return ReplicationDetails(self.auditor, enabled=True, under_replicated=True)
 
     async def ledgers(self) -> Sequence[int]:
         return self.ids
@@ -53,14 +100,45 @@ class MemoryCluster:
         self.ids.remove(ledger_id)
 
 
+class MemoryGarbage:
+    """A `GarbageAdministration`."""
+
+    def __init__(self, cluster: MemoryCluster | None) -> None:
+        self._cluster = cluster
+        self.collected: list[tuple[bool, bool]] = []
+        self.suspended = {"minor": False, "major": False}
+        self.compacting = False
+
+    def details(self) -> GarbageDetails:
+        return GarbageDetails(
+            True,
+            CompactionDetails(self.suspended["minor"], True, 7, 70),
+            CompactionDetails(self.suspended["major"], False, 8, 80),
+            CompactionDetails(False, self.compacting, 9, 90),
+            "/b/locations",
+        )
+
+    def collect(self, *, minor: bool, major: bool) -> None:
+        if self._cluster is None:
+            raise NotAllowed("it is in no cluster")
+        self.collected.append((minor, major))
+
+    def suspend(self, suspended: bool, *, minor: bool, major: bool) -> None:
+        self.suspended |= {"minor": suspended} if minor else {}
+        self.suspended |= {"major": suspended} if major else {}
+
+    def compact_locations(self) -> None:
+        self.compacting = True
+
+
 class MemoryBookie:
     """A `BookieAdministration`."""
 
     def __init__(self, cluster: MemoryCluster | None) -> None:
         self.cluster = cluster
+        self.peers = None if cluster is None else MemoryPeers()
+        self.garbage = MemoryGarbage(cluster)
         self.running, self.read_only, self.sane = True, False, True
-        self.collected: list[tuple[bool, bool]] = []
-        self.suspended = {"minor": False, "major": False}
 
     def state(self) -> BookieState:
         return BookieState(
@@ -72,22 +150,6 @@ class MemoryBookie:
 
     async def files(self) -> BookieFiles:
         return BookieFiles(["1.txn", "a.txn"], ["0.log"], (10, 512))
-
-    def garbage(self) -> GarbageDetails:
-        return GarbageDetails(
-            True,
-            CompactionDetails(self.suspended["minor"], True, 7, 70),
-            CompactionDetails(self.suspended["major"], False, 8, 80),
-        )
-
-    def collect(self, *, minor: bool, major: bool) -> None:
-        if self.cluster is None:
-            raise NotAllowed("it is in no cluster")
-        self.collected.append((minor, major))
-
-    def suspend(self, suspended: bool, *, minor: bool, major: bool) -> None:
-        self.suspended |= {"minor": suspended} if minor else {}
-        self.suspended |= {"major": suspended} if major else {}
 
     async def is_sane(self) -> bool:
         return self.sane

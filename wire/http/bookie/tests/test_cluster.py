@@ -42,5 +42,39 @@ async def test_a_ledger_is_deleted() -> None:
 
 async def test_a_bookie_that_is_alone_knows_no_cluster() -> None:
     async with visiting(alone=True) as visitor:
-        for path in ("bookie/list_bookies", "bookie/cluster_info", "ledger/list"):
+        for path in (
+            "bookie/list_bookies",
+            "bookie/cluster_info",
+            "ledger/list",
+            "bookie/list_bookie_info",
+        ):
             assert "--metadata-uri" in await visitor.fails(405, "GET", f"/api/v1/{path}")
+
+
+async def test_the_room_of_all_bookies_is_told_in_apaches_words() -> None:
+    async with visiting() as visitor:
+        assert await visitor.get("/api/v1/bookie/list_bookie_info") == {
+            "b1": ": {Free: 999, Total: 1234567(1.234MB)},",
+            "b2": ": {Free: 5000000000(5GB), Total: 6000000000(6GB)},",
+            "ClusterInfo: ": "{Free: 5000000999(5GB), Total: 6001234567(6.001GB)}",
+        }
+        assert visitor.bookie.peers is not None
+        visitor.bookie.peers.disks = {}
+        await visitor.fails(404, "GET", "/api/v1/bookie/list_bookie_info")
+
+
+async def test_entries_are_read_page_by_page() -> None:
+    async with visiting() as visitor:
+        path = "/api/v1/ledger/read?ledger_id=7"
+        assert await visitor.get(path) == {"0": "one", "1": "\ufffdtwo"}
+        page = await visitor.get(f"{path}&page=2")
+        assert page["Entries for page: "] == "2"
+        assert page["1000"] == "one"
+        await visitor.get(f"{path}&start_entry_id=5&end_entry_id=6")
+        await visitor.get(f"{path}&start_entry_id=5&end_entry_id=100000")
+        await visitor.fails(400, "GET", f"{path}&start_entry_id=5&end_entry_id=4")
+        await visitor.fails(400, "GET", "/api/v1/ledger/read")
+        assert visitor.bookie.peers is not None
+        assert visitor.bookie.peers.asked == [
+            (7, 0, 999), (7, 1000, 1999), (7, 5, 6), (7, 5, 1004),
+        ]  # fmt: skip

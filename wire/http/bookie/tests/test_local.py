@@ -60,17 +60,17 @@ async def test_garbage_is_collected_on_demand() -> None:
         await visitor.does("PUT", f"{BOOKIE}/gc", {"forceMinor": True})
         await visitor.does("PUT", f"{BOOKIE}/gc", {"forceMajor": True, "forceMinor": False})
         await visitor.does("PUT", f"{BOOKIE}/gc", {"forceMajor": False})
-        assert visitor.bookie.collected == [
+        assert visitor.bookie.garbage.collected == [
             (True, True),
             (True, True),
             (False, True),
             (True, False),
         ]
-        visitor.bookie.suspended["major"] = True
+        visitor.bookie.garbage.suspended["major"] = True
         await visitor.does("PUT", f"{BOOKIE}/gc")
         await visitor.does("PUT", f"{BOOKIE}/gc", {"forceMajor": True})
-        assert visitor.bookie.collected[4:] == [(True, False), (True, True)]
-        visitor.bookie.suspended["major"] = False
+        assert visitor.bookie.garbage.collected[4:] == [(True, False), (True, True)]
+        visitor.bookie.garbage.suspended["major"] = False
         assert await visitor.get(f"{BOOKIE}/gc") == {"is_in_force_gc": "true"}
         (details,) = await visitor.get(f"{BOOKIE}/gc_details")
         assert details == {
@@ -79,8 +79,8 @@ async def test_garbage_is_collected_on_demand() -> None:
             "minorCompacting": True,
             "lastMajorCompactionTime": 80,
             "lastMinorCompactionTime": 70,
-            "lastEntryLocationCompactionTime": 0,
-            "entryLocationCompactionCounter": 0,
+            "lastEntryLocationCompactionTime": 90,
+            "entryLocationCompactionCounter": 9,
             "majorCompactionCounter": 8,
             "minorCompactionCounter": 7,
         }
@@ -100,3 +100,17 @@ async def test_compaction_is_suspended_and_goes_on() -> None:
         }
         assert "suspendMajor" in await visitor.fails(400, "PUT", suspend, {})
         assert "resumeMajor" in await visitor.fails(400, "PUT", resume)
+
+
+async def test_the_index_of_locations_is_compacted_on_demand() -> None:
+    async with visiting() as visitor:
+        path = f"{BOOKIE}/entry_location_compact"
+        assert await visitor.get(path) == {"/b/locations": False}
+        await visitor.fails(400, "PUT", path)
+        assert "Not trigger" in await visitor.does("PUT", path, {})
+        asked = {"entryLocationRocksDBCompact": True, "entryLocations": "/b/locations,/c"}
+        assert "/b/locations" in await visitor.fails(400, "PUT", path, asked)
+        assert await visitor.get(path) == {"/b/locations": False}
+        said = await visitor.does("PUT", path, {"entryLocationRocksDBCompact": True})
+        assert said == "Triggered entry Location RocksDB compact on bookie:<b1>"
+        assert await visitor.get(path) == {"/b/locations": True}

@@ -1,0 +1,41 @@
+"""One question to one bookie, over a connection of its own: for those who ask rarely.
+
+Version 3 of the protocol, which has all requests.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from magnetar.bookie.rpc.client_wire import AddsAnswered, ClientWire, pack_request
+from magnetar.bookie.rpc.messages import BookieMessage
+from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.ports.network import Network
+
+VERSION = 3
+RECEIVE_BYTES = 64 * 1024
+
+
+async def ask_once(network: Network, host: str, port: int, request: BookieMessage) -> BookieMessage:
+    """What it answers; `OSError` or a `BrokerError` if it does not. The caller sets the time."""
+    connection = await network.connect(host, port)
+    wire = ClientWire(VERSION)
+    answers: list[BookieMessage] = []
+    try:
+        async with trio.open_nursery() as nursery:
+
+            def take(data: bytes) -> None:
+                for event in wire.feed(data):
+                    if not isinstance(event, AddsAnswered):
+                        answers.append(event.response)
+                        nursery.cancel_scope.cancel()
+
+            frame = memoryview(pack_request(VERSION, 1, request))
+            while frame := frame[connection.send_at_once(frame) :]:
+                await connection.wait_sendable()
+            await connection.deliver(RECEIVE_BYTES, take)
+    finally:
+        connection.close()
+    if not answers:
+        raise StorageFailed(f"the bookie at {host}:{port} has closed the connection")
+    return answers[0]
