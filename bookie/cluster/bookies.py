@@ -53,6 +53,15 @@ class Bookies:
         """Read the lists, and again whenever they change, until it is cancelled."""
         await self._following.run(task_status=task_status)
 
+    async def is_registered(self, bookie_id: str) -> bool:
+        """Whether a bookie is, by the store itself: a list may be older than what was read of other
+        things.
+        """
+        for parent in (self._available, self._read_only):
+            if await self._store.get(f"{parent}/{bookie_id}") is not None:
+                return True
+        return False
+
     def _forget(self, path: str) -> None:
         if path in (self._available, self._read_only):
             self._infos.clear()

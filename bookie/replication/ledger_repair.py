@@ -65,12 +65,21 @@ class LedgerRepair:
             self._counters.ledgers_replicated += 1
             view, bad = await self._look(ledger_id)
         if not bad:
-            return LedgerCondition.WHOLE
+            return await self._whole(view)
         last = bad[-1]
         # Whatever else it lacks: while it is open, its last fragment can only lose more bookies.
         if not last.fragment.closed and self._may_be_taken(view, last):
             return LedgerCondition.OPEN
         return LedgerCondition.INCOMPLETE
+
+    async def _whole(self, view: LedgerView) -> LedgerCondition:
+        """Whether a ledger is whole of which nothing bad was found: by a list of bookies that may
+        be older than the mark, and a bookie without entries is asked for nothing.
+        """
+        for bookie in view.bookies:
+            if not await self._client.bookies.is_registered(bookie):
+                return LedgerCondition.INCOMPLETE
+        return LedgerCondition.WHOLE
 
     async def end_grace(self, ledger_id: int) -> None:
         """Take a ledger from its writer, if that has not replaced its lost bookies itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.format import digests, ledger_metadata
@@ -50,6 +50,11 @@ class LedgerView:
         changed = (firsts, ensembles) != (self._firsts, self._ensembles)
         self._firsts, self._ensembles = firsts, ensembles
         return changed
+
+    @property
+    def bookies(self) -> list[str]:
+        """All that have entries of it, or may have."""
+        return list(dict.fromkeys(chain.from_iterable(self._ensembles)))
 
     @property
     def last_segment(self) -> tuple[int, Ensemble]:

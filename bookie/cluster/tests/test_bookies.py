@@ -138,3 +138,12 @@ async def test_a_list_that_changes_all_the_time_is_published_at_last(
     assert counts[0] == TORN_MAX - 1
     await trio.testing.wait_all_tasks_blocked()
     assert counts[-1] == TORN_MAX + 5
+
+
+async def test_the_store_itself_says_who_is_registered(store, cluster) -> None:
+    bookies = Bookies(store, cluster, lambda: None)
+    await store.lease(cluster.path("available", "a:1"), INFO.encode(), ignore_loss)
+    await store.lease(cluster.path("available", "readonly", "b:1"), INFO.encode(), ignore_loss)
+    assert not bookies.writable
+    found = [await bookies.is_registered(each) for each in ("a:1", "b:1", "c:1")]
+    assert found == [True, True, False]

@@ -180,6 +180,20 @@ async def test_an_open_ledger_may_be_taken_whatever_else_it_lacks(cluster):
         assert (await store.info(7)).closed
 
 
+async def test_a_list_of_bookies_that_is_old_does_not_make_a_ledger_whole(cluster):
+    """It has no entry, so nobody is asked for any."""
+    async with client_of(cluster) as client:
+        await client_knows(client, 4)
+        await made(cluster, 7)
+        bookies, before = client.bookies, client.bookies.writable
+        repair = repair_of(client)
+        assert await repair.repair(7) is LedgerCondition.WHOLE
+        await lose(cluster, (await members(cluster, 7))[0][0])
+        await client_knows(client, 3)
+        bookies.writable = before
+        assert await repair.repair(7) is LedgerCondition.INCOMPLETE
+
+
 async def test_by_hand_nothing_is_called_done_that_another_client_has_changed(cluster, monkeypatch):
     async with cluster.client() as store, client_of(cluster) as client:
         await cluster.start(2)

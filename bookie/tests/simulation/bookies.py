@@ -11,6 +11,7 @@ then on its own disk, its network and its session do nothing any more, so the ta
 process may end in their own time, and change nothing.
 """
 
+import math
 from contextlib import suppress
 
 import msgspec
@@ -183,11 +184,16 @@ class SimulatedBookie:
         """The one that the next start finds."""
         self.slow_seconds = 0.0
         """How much longer each access of its disk takes now."""
-        self.lost = False
-        """Whether its disk is gone for ever."""
+        self.lost_at = math.inf
+        """When its disk was lost, for ever."""
         self.incarnation = None
         self._number = 0
         self._chance = world.run.chance(self.name)
+
+    @property
+    def lost(self):
+        """Whether its disk is gone."""
+        return self.lost_at < math.inf
 
     @property
     def serving(self):
@@ -260,7 +266,7 @@ class SimulatedBookie:
     def lose(self):
         """Lose the disk, for ever."""
         self.crash(power=True, silent=self._chance.random() < 0.5)
-        self.lost = True
+        self.lost_at = self.world.run.clock.monotonic()
         self.world.promises.lost(self.bookie_id)
         self.world.run.trace.note(f"{self.name} has lost its disk")
 

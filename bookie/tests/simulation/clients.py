@@ -6,7 +6,6 @@
                 it; it may die in between
     reader      opens without recovery, and reads what is confirmed
     deleter     deletes a ledger, whatever others do with it
-    repairer    audits the cluster, and restores what lost bookies had
 
 A client that dies does so in the middle of whatever it does; what it has sent goes on its way.
 """
@@ -17,10 +16,11 @@ import trio
 
 from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.client.quorum.settings import QuorumSettings
-from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
+from magnetar.bookie.client.quorum.store import (
+    ClientMachine,
+    open_cluster_ledgers,
+)
 from magnetar.bookie.format import ledger_metadata
-from magnetar.bookie.replication.auto_recovery import open_auto_recovery
-from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.tests.simulation.histories import PASSWORD
 from magnetar.core.kernel.errors import BrokerError, Fenced, LedgerNotFound, StorageFailed
 from magnetar.core.testing.simulation.virtual_network import HostNetwork
@@ -244,24 +244,6 @@ async def delete(world, name, ledger_id):
                 except StorageFailed as error:
                     client.note(f"cannot delete {ledger_id}: {error}")
                     await trio.sleep(client.chance.expovariate(3.0))
-
-
-async def repair(world, name):
-    """Audit the cluster and restore what lost bookies had, as `magnetar recovery` does."""
-    async with running_client(world, name) as client:
-        settings = RecoverySettings(
-            open_ledger_grace_seconds=0.3,
-            failed_ledger_pause_seconds=1.0,
-            error_pause_seconds=0.2,
-            check_bookies_seconds=2.0,
-            check_all_ledgers_seconds=3.0 if world.climate.checks else 0,
-        )
-        opened = open_auto_recovery(
-            client.session, world.cluster, client.machine, name, settings, client.settings
-        )
-        async with opened:
-            client.note("repairs")
-            await trio.sleep_forever()
 
 
 async def look(world, name, ledger_id):

@@ -32,8 +32,8 @@ class Climate(Struct):
     reads_ahead: int
     down_max: int
     damage: bool
-    repair: bool
-    """Whether AutoRecovery runs."""
+    repairers: int
+    """How many processes of AutoRecovery run."""
     checks: bool
     """Whether its auditor also asks bookies that run for what they should have."""
     slow_disks: bool
@@ -56,7 +56,7 @@ def climate_of(chance):
         reads_ahead=chance.choice((2, 4, 8, 64)),
         down_max=chance.choice((1, 2, 3)),
         damage=damage,
-        repair=chance.random() < 0.5,
+        repairers=chance.choice((0, 0, 0, 1, 1, 2, 2)),
         checks=chance.random() < 0.5,
         slow_disks=chance.random() < 0.2,
     )

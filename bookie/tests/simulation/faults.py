@@ -9,7 +9,8 @@ lags, or ends sessions.
 
 import trio
 
-from magnetar.core.testing.simulation.virtual_metadata import MetadataWeather
+from magnetar.bookie.tests.simulation.repairers import empty
+from magnetar.core.testing.simulation.virtual_metadata import SESSION_SECONDS, MetadataWeather
 from magnetar.core.testing.simulation.virtual_network import Weather
 
 
@@ -31,7 +32,8 @@ class Faults:
             (self._slow_network, 2),
             (self._stall_metadata, 1),
             (self._bad_metadata, 2),
-            (self._expire, 1),
+            (self._expire, 2),
+            (self._empty, 1 if world.climate.repairers else 0),
             (self._damage, 3 if world.climate.damage else 0),
         ]
 
@@ -87,6 +89,8 @@ class Faults:
             self._note(f"{getattr(who, 'name', None) or who.bookie.name} is frozen")
             who.host.freeze()
             self._later(seconds, who.host.thaw)
+            if seconds > SESSION_SECONDS:
+                self._later(SESSION_SECONDS, who.session.expire)
 
     def _damage(self):
         if self._damages_left:
@@ -210,10 +214,18 @@ class Faults:
         self._world.metadata.weather = MetadataWeather()
 
     def _expire(self):
-        incarnation = self._bookie().incarnation
-        if incarnation is not None:
-            self._note(f"the session of {incarnation.bookie.name} ends")
-            incarnation.session.expire()
+        who = self._chance.choice((self._bookie().incarnation, self._client(), self._repairer()))
+        if who is not None:
+            self._note(f"the session of {getattr(who, 'name', None) or who.bookie.name} ends")
+            who.session.expire()
+
+    def _repairer(self):
+        names = list(self._world.repairers)
+        return self._world.clients[self._chance.choice(names)] if names else None
+
+    def _empty(self):
+        world = self._world
+        world.nursery.start_soon(empty, world, world.name("operator"), self._bookie().bookie_id)
 
     # -- the end ------------------------------------------------------------------------------
 

@@ -44,8 +44,9 @@ class AppendedRun:
 class LedgerHistory:
     """One ledger, as its writer and its metadata tell it."""
 
-    def __init__(self, ledger_id, trace, promises, verdict):
+    def __init__(self, ledger_id, trace, promises, verdict, on_replaced):
         self.ledger_id = ledger_id
+        self._on_replaced = on_replaced
         self.writer = None
         self.on_new_segment = None
         """Called once, with the next change of the ensemble."""
@@ -152,6 +153,7 @@ class LedgerHistory:
             for position, (old, new) in enumerate(zip(members, now[place][1], strict=True)):
                 if old == new:
                     continue
+                self._on_replaced(self.ledger_id)
                 self._trace.note(f"{name} has {new} in the place of {old} from {first} on")
                 for entry in range(first, last + 1):
                     if view.striping.has(position, entry):
@@ -210,6 +212,8 @@ class Histories:
 
     def __init__(self, trace, promises, verdict):
         self.ledgers = {}
+        self.on_replaced = lambda ledger_id: None
+        """Called when a closed segment of a ledger gets another bookie."""
         self._trace = trace
         self._promises = promises
         self._verdict = verdict
@@ -219,7 +223,7 @@ class Histories:
         found = self.ledgers.get(ledger_id)
         if found is None:
             found = self.ledgers[ledger_id] = LedgerHistory(
-                ledger_id, self._trace, self._promises, self._verdict
+                ledger_id, self._trace, self._promises, self._verdict, self.on_replaced
             )
         return found
 

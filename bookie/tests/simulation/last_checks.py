@@ -10,6 +10,7 @@ import trio
 from magnetar.bookie.tests.simulation.clients import Writing, recover, running_client
 from magnetar.bookie.tests.simulation.climate import CALM_AT
 from magnetar.bookie.tests.simulation.garbage import Garbage
+from magnetar.bookie.tests.simulation.sessions import Sessions
 from magnetar.bookie.tests.simulation.wholeness import Wholeness
 from magnetar.core.kernel.errors import EntryNotFound, LedgerNotFound, StorageFailed
 
@@ -26,6 +27,7 @@ class LastChecks:
             if self._hopeless():
                 break
             await trio.sleep(0.1)
+        await Sessions(self._world).wait()
         wholeness = Wholeness(self._world)
         await wholeness.wait()
         async with trio.open_nursery() as nursery:

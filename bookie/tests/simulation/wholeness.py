@@ -2,7 +2,7 @@
 
 Within `WHOLE_SECONDS`, if as many bookies run as an ensemble has:
 
-    no mark is left           but of ledgers that are open: where their bookies merely lag, it is
+    no mark or lock is left   but of ledgers that are open: where their bookies merely lag, it is
                               for their writers to close them (`ledger_repair.py`)
     bookies                   all that a ledger's metadata name run, also for an open one
     entries                   where the auditor asks bookies that run, each has the first and the
@@ -12,7 +12,7 @@ Within `WHOLE_SECONDS`, if as many bookies run as an ensemble has:
 
 import trio
 
-from magnetar.bookie.cluster.under_replication import under_replicated
+from magnetar.bookie.cluster.under_replication import ROOT, under_replicated
 from magnetar.bookie.tests.simulation.histories import segments
 from magnetar.core.kernel.errors import BrokerError
 
@@ -30,7 +30,7 @@ class Wholeness:
         """Wait until everything is whole; it is a violation if that takes too long."""
         world = self._world
         running = {bookie.bookie_id: bookie for bookie in world.bookies if bookie.serving}
-        if not world.climate.repair or len(running) < world.climate.striping.ensemble:
+        if not world.climate.repairers or len(running) < world.climate.striping.ensemble:
             return
         deadline = trio.current_time() + WHOLE_SECONDS
         while (lack := await self._lack(running)) is not None:
@@ -41,10 +41,18 @@ class Wholeness:
 
     async def _lack(self, running):
         """Something that is not whole yet; None if everything is."""
-        for marked in await under_replicated(self._world.metadata.truth, self._world.cluster):
-            history = self._world.histories.of(marked.ledger_id)
+        truth = self._world.metadata.truth
+        marked = await under_replicated(truth, self._world.cluster)
+        for each in marked:
+            history = self._world.histories.of(each.ledger_id)
             if history.closed or history.deleted:
-                return f"ledger {marked.ledger_id} is marked still, for {marked.missing}"
+                return f"ledger {each.ledger_id} is marked still, for {each.missing}"
+        locks = await truth.children(self._world.cluster.path(ROOT, "locks"))
+        if locks and not marked:
+            return f"the locks {locks} are held still"
+        return await self._lack_of_ledgers(running)
+
+    async def _lack_of_ledgers(self, running):
         for history in self._world.histories.existing():
             if (lack := await self._lack_of(history, running)) is not None:
                 return lack

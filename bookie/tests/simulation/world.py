@@ -18,12 +18,13 @@ from magnetar.bookie.format.entries import DigestHeader
 from magnetar.bookie.requests.session import run_of
 from magnetar.bookie.rpc.messages import Add
 from magnetar.bookie.tests.simulation.bookies import SimulatedBookie, leaves
-from magnetar.bookie.tests.simulation.clients import repair
 from magnetar.bookie.tests.simulation.climate import CALM_AT, climate_of
 from magnetar.bookie.tests.simulation.faults import Faults
 from magnetar.bookie.tests.simulation.histories import PASSWORD, Histories
 from magnetar.bookie.tests.simulation.last_checks import LastChecks
+from magnetar.bookie.tests.simulation.marks import Marks
 from magnetar.bookie.tests.simulation.promises import Promises
+from magnetar.bookie.tests.simulation.repairers import repair
 from magnetar.bookie.tests.simulation.stories import Stories
 from magnetar.bookie.tests.simulation.verdict import Verdict, Violation
 from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed
@@ -66,7 +67,9 @@ class World:
         run.timeline.failed = self.verdict.failed
         self.promises = Promises(run.trace, self.verdict)
         self.histories = Histories(run.trace, self.promises, self.verdict)
-        self.metadata.on_change = self.histories.metadata_changed
+        self.marks = None
+        self.repairers = {}
+        """The elections of those that run, by their names."""
         self.cluster = None
         self.bookies = []
         self.faults = None
@@ -77,12 +80,15 @@ class World:
         self.run.trace.note(f"seed {self.run.seed} {self.climate}")
         self.nursery.start_soon(self._thaw_at_the_end)
         self.cluster = await initialize_cluster(self.metadata.truth, "simulated")
+        self.marks = Marks(self)
+        self.histories.on_replaced = self.marks.replaced
+        self.metadata.on_change = self._metadata_changed
         self.bookies = [SimulatedBookie(self, number) for number in range(self.climate.bookies)]
         for bookie in self.bookies:
             bookie.start()
         self.nursery.start_soon(self._restart)
-        if self.climate.repair:
-            await UnderReplication(self.metadata.truth, self.cluster).prepare()
+        await UnderReplication(self.metadata.truth, self.cluster).prepare()
+        for _ in range(self.climate.repairers):
             self.nursery.start_soon(self._repair)
         self.faults = faults = Faults(self)
         async with trio.open_nursery() as nursery:
@@ -101,6 +107,10 @@ class World:
         except trio.TooSlowError:
             self.verdict.broken(f"it does not end: {PATIENCE_SECONDS} s after the last fault")
         self.nursery.cancel_scope.cancel()
+
+    def _metadata_changed(self, path, before, after):
+        self.histories.metadata_changed(path, before, after)
+        self.marks.changed(path, before, after)
 
     async def _thaw_at_the_end(self):
         """Nothing ends on a frozen host."""
@@ -123,7 +133,7 @@ class World:
                 chance.choice(down).start()
 
     async def _repair(self):
-        """Have an auditor and a replication worker, one after the other."""
+        """Have a process of AutoRecovery, one after the other."""
         while True:
             name = self.name("repairer")
             try:

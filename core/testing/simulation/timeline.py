@@ -114,6 +114,10 @@ class HostTimeline:
         self.call_in(seconds, over.set)
         await over.wait()
 
+    @property
+    def is_frozen(self) -> bool:
+        return self._frozen
+
     def freeze(self) -> None:
         """Do nothing until `thaw`, as after SIGSTOP."""
         self._frozen = True

@@ -7,7 +7,8 @@ carried out long after that. And a session reads from a server that is behind th
     reads     give what the server has seen so far, which is never less than before
     writes    are done by the leader, and the server has seen all that came before when it answers
     watches   report a change when the server has seen it
-    leases    end when the session does: `lost` first, then the paths
+    leases    end when the session does: `lost` first, then the paths; a client that is frozen hears
+              of it when it goes on
 
 Invariant: writes happen one after the other, each over the version that it names; whatever is lost.
 """
@@ -53,6 +54,8 @@ class MetadataService:
 
     def __init__(self, timeline: Timeline, chance: Luck) -> None:
         self.weather = MetadataWeather()
+        self.writer = ""
+        """Whose call is carried out."""
         self.chance = chance
         self.timeline = timeline
         self.truth = MemoryMetadata()
@@ -132,6 +135,8 @@ class MetadataSession:
         self._watches: dict[int, tuple[str, Callable[[str], None]]] = {}
         self._number = 0
         self._ended = False
+        self.expired_at = -math.inf
+        """When the last session before this one ended."""
 
     # -- what the server has seen --------------------------------------------------------------
 
@@ -171,6 +176,7 @@ class MetadataSession:
 
         def carry_out() -> None:
             answer: Result | BrokerError
+            service.writer = self.name
             try:
                 answer = at_once(call())
             except BrokerError as error:
@@ -259,11 +265,20 @@ class MetadataSession:
     # -- the session --------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """The session is over; its client goes on with another one."""
+        """The session is over; its client goes on with another one, and looks at all it watches."""
+        self.expired_at = trio.current_time()
         leases, self._leases = self._leases, {}
         for lost in leases.values():
-            lost()
+            if self._host.is_frozen:
+                self._host.call_in(0.0, lost)
+            else:
+                lost()
         self._service.timeline.call_in(self._service.latency(), self._drop, list(leases))
+        self._host.call_in(2 * self._service.latency(), self._look_at_all)
+
+    def _look_at_all(self) -> None:
+        for prefix, changed in list(self._watches.values()):
+            changed(prefix)
 
     def end(self) -> None:
         """Its client is gone: what it has sent is still carried out, and leases end in a while."""

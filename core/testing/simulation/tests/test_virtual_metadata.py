@@ -113,3 +113,29 @@ async def test_a_client_that_is_gone_loses_its_leases_and_not_what_it_has_sent(s
     with pytest.raises(StorageFailed):
         await store.put("/late", b"", ABSENT)
     assert changes[2:] == [("/lease", False)]
+
+
+async def test_after_its_session_a_client_looks_at_all_that_it_watches(service):
+    host = service.timeline.host()
+    store, reported, lost = service.session("a", host), [], []
+    await store.lease("/a/lease", b"", lambda: lost.append(1))
+    end = store.watch("/a", reported.append)
+    store.expire()
+    assert lost == [1]
+    await trio.sleep(1.0)
+    assert set(reported) == {"/a", "/a/lease"}
+    assert await service.truth.get("/a/lease") is None
+    end()
+
+
+async def test_a_frozen_client_hears_later_that_its_session_has_ended(service):
+    host = service.timeline.host()
+    store, lost = service.session("a", host), []
+    await store.lease("/lease", b"", lambda: lost.append(1))
+    host.freeze()
+    store.expire()
+    await trio.sleep(1.0)
+    assert await service.truth.get("/lease") is None
+    assert not lost
+    host.thaw()
+    assert lost == [1]

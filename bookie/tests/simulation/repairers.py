@@ -1,0 +1,69 @@
+"""Simulated clients that restore what bookies have lost.
+
+repairer    audits the cluster, and repairs ledgers, like `magnetar recovery`: several at a time
+operator    has all ledgers do without one bookie, like `magnetar bookie recover`
+"""
+
+import trio
+
+from magnetar.bookie.client.quorum.store import (
+    open_cluster_client,
+)
+from magnetar.bookie.cluster.under_replication import UnderReplication
+from magnetar.bookie.replication.auto_recovery import open_auto_recovery
+from magnetar.bookie.replication.bookie_recovery import BookieRecovery
+from magnetar.bookie.replication.ledger_repair import LedgerRepair
+from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
+from magnetar.bookie.replication.settings import RecoverySettings
+from magnetar.bookie.replication.statistics import ReplicationCounters
+from magnetar.bookie.tests.simulation.clients import running_client
+from magnetar.core.kernel.errors import BrokerError
+
+
+async def repair(world, name):
+    """Audit the cluster and restore what lost bookies had, as `magnetar recovery` does; who does
+    may die, while there are faults.
+    """
+    async with running_client(world, name) as client:
+        if not world.calm and client.chance.random() < 0.5:
+            world.timeline.call_in(client.chance.expovariate(1.0), client.crash)
+        settings = RecoverySettings(
+            open_ledger_grace_seconds=0.3,
+            failed_ledger_pause_seconds=1.0,
+            error_pause_seconds=0.2,
+            check_bookies_seconds=2.0,
+            check_all_ledgers_seconds=3.0 if world.climate.checks else 0,
+        )
+        opened = open_auto_recovery(
+            client.session, world.cluster, client.machine, name, settings, client.settings
+        )
+        async with opened as running:
+            client.note("repairs")
+            world.repairers[name] = running.election
+            try:
+                await trio.sleep_forever()
+            finally:
+                del world.repairers[name]
+
+
+async def empty(world, name, bookie_id):
+    """Have all ledgers do without a bookie, as `magnetar bookie recover` does by hand."""
+    async with running_client(world, name) as client:
+        if client.chance.random() < 0.3:
+            world.timeline.call_in(client.chance.expovariate(1.0), client.crash)
+        client.note(f"replaces {bookie_id}")
+        async with open_cluster_client(
+            client.session, world.cluster, client.machine, client.settings
+        ) as cluster_client:
+            recovery = BookieRecovery(
+                cluster_client,
+                LedgerRepair(cluster_client, RecoverySettings(), ReplicationCounters()),
+                MarkedLedgers(UnderReplication(client.session, world.cluster), name, client.chance),
+                [bookie_id],
+            )
+            with trio.move_on_after(3.0):
+                for ledger_id in await cluster_client.ledgers.ids():
+                    try:
+                        await recovery.recover(ledger_id)
+                    except BrokerError as error:
+                        client.note(f"cannot replace {bookie_id} in {ledger_id}: {error}")
