@@ -4,6 +4,7 @@ acknowledged.
 
 import threading
 import time
+from itertools import pairwise
 from typing import Any, Self
 
 import paho.mqtt.client as paho
@@ -71,7 +72,7 @@ class Publisher:
     def stall_after(self, begin: float) -> float:
         """The longest time without an acknowledgement from a moment on."""
         since = [begin, *(each for each in self.times if each > begin)]
-        return max(b - a for a, b in zip(since, since[1:], strict=False))
+        return max(b - a for a, b in pairwise(since))
 
 
 class PulsarPublisher(Publisher):
