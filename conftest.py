@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from magnetar.core.native.sources import prefer_sources
 
@@ -22,7 +22,12 @@ STEADY = not os.environ.get("MAGNETAR_EXPLORE")
 
 prefer_sources("these are unit tests")  # in this process; the servers of tests run what is compiled
 
-settings.register_profile("steady", deadline=None, derandomize=STEADY)
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=STEADY,
+    suppress_health_check=[HealthCheck.too_slow],  # of the machine, that is
+)
 settings.load_profile("steady")
 
 

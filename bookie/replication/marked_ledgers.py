@@ -23,6 +23,8 @@ from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound, Sto
 
 PAUSE_SECONDS: Final = 0.1
 """Between two looks at all marks: they may change a thousand times a second."""
+UNSURE_SECONDS: Final = 300.0
+"""How long a lock may appear whose answer was lost: more than any request is on its way."""
 log = logging.getLogger(__name__)
 
 
@@ -67,8 +69,8 @@ class MarkedLedgers:
         self.marks = marks
         self._value = f'bookieId: "{owner}"\n'.encode()
         self._order = order
-        self._unsure: set[int] = set()
-        """Ledgers whose locks may be ours: the store has not said."""
+        self._unsure: dict[int, float] = {}
+        """Ledgers whose locks may be ours, or become that: the store has not said. Until when."""
 
     async def take(self) -> LockedLedger:
         """Wait for a marked ledger that nobody repairs, and lock it."""
@@ -132,21 +134,25 @@ class MarkedLedgers:
         except AlreadyExists:
             return None
         except StorageFailed:
-            self._unsure.add(ledger_id)
+            self._unsure[ledger_id] = trio.current_time() + UNSURE_SECONDS
             raise
+        self._unsure.pop(ledger_id, None)
         return ledger
 
     async def _release_unsure(self) -> None:
         """A lock that nobody knows of would keep its ledger from being repaired as long as this
-        process runs.
+        process runs. One that is not there may be on its way: when it comes, that is a change, and
+        it is looked for again.
         """
-        for ledger_id in list(self._unsure):
+        for ledger_id, until in list(self._unsure.items()):
             path = self.marks.lock_of(ledger_id)
             found = await self.marks.store.get(path)
             if found is not None and found.value == self._value:
                 with suppress(BadVersion, NotFound):
                     await self.marks.store.delete(path, found.version)
-            self._unsure.discard(ledger_id)
+            elif trio.current_time() < until:
+                continue
+            self._unsure.pop(ledger_id, None)
 
     async def release(self, ledger: LockedLedger) -> None:
         """Let others take it. Tried until it is done, or the session ends: a lock that is forgotten

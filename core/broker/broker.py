@@ -348,11 +348,15 @@ class Broker:
         if not name.partitioned:
             await self.topic_ids.forget(name)
 
-    def policies_changed(self, namespace: NamespaceName) -> None:
-        """Apply changed policies to the loaded topics of a namespace, soon."""
-        self.spawn(self._refresh_policies, namespace)
+    async def apply_policies(self, namespace: NamespaceName) -> None:
+        """Apply changed policies to the loaded topics of a namespace. It is done to the end if the
+        caller is cancelled: the change is stored.
+        """
+        applied = trio.Event()
+        self.spawn(self._refresh_policies, namespace, applied)
+        await applied.wait()
 
-    async def _refresh_policies(self, namespace: NamespaceName) -> None:
+    async def _refresh_policies(self, namespace: NamespaceName, applied: trio.Event) -> None:
         for count, topic in enumerate(list(self.topics.values())):
             if count % POLICIES_PER_REST == 0:
                 await trio.lowlevel.checkpoint()
@@ -362,6 +366,7 @@ class Broker:
                 except BrokerError as error:
                     # the namespace is deleted, or cannot be read: the old policies hold
                     log.warning("%s: its policies stay as they were: %s", topic.name, error)
+        applied.set()
 
     # -- dispatch -----------------------------------------------------------------------------
 

@@ -150,12 +150,9 @@ class BookieConnection:
                 request.fence,
             )
         deadline = trio.current_time() + self._settings.answer_seconds + seconds
-        fence = isinstance(request, Read) and request.fence
-        frame = pack_request(self._version, number, request)
-        sent = SentRequest(deadline, replied, fence)
-        if self._sent.request(self._key(request, number), sent, frame):
-            self._outbox.append(frame)
-            self._surroundings.touch(self)
+        self._sent.request(self._key(request, number), SentRequest(deadline, replied))
+        self._outbox.append(pack_request(self._version, number, request))
+        self._surroundings.touch(self)
 
     def _key(self, request: BookieMessage, number: int) -> Hashable:
         if self._version == 2 and isinstance(request, Read):
@@ -284,9 +281,7 @@ class BookieConnection:
             key = response.request_id
         elif self._version == 2 and isinstance(response, ReadEntry):
             key = response.ledger_id, response.entry_id
-        if frames := self._sent.answered(key, response):
-            self._outbox += frames
-            self._surroundings.touch(self)
+        self._sent.answered(key, response)
 
     async def _send_rest(self, connection: NetworkConnection) -> None:
         """Send what the system did not take at once."""

@@ -7,11 +7,15 @@ turn.
 Batch reads have connections of their own. Apache's bookies before 4.17 do not know them, and end
 the connection: adds and other reads on it would fail with it. Such a bookie is remembered for a
 while, in which single entries are read.
+
+So have reads that fence: their answers have to be told from those of plain reads of the same entry,
+which version 2 does not do, and which may never come (`sent_requests.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Final
 
 import trio
@@ -27,6 +31,14 @@ REFUSAL_SECONDS: Final = 60.0
 """How long no batch is read of a bookie that has ended a connection instead of answering: it may
 have been killed, or be replaced by a newer version.
 """
+
+
+class Purpose(Enum):
+    """What a connection is for."""
+
+    MAIN = "adds, and all requests that no other is for"
+    BATCHES = "batch reads"
+    FENCES = "reads that fence"
 
 
 class Connections:
@@ -45,8 +57,8 @@ class Connections:
         self._settings = settings
         self._loop = loop
         self._nursery = nursery
-        self._connections: dict[tuple[str, int, bool], BookieConnection] = {}
-        """By bookie, version, and whether it is for batch reads."""
+        self._connections: dict[tuple[str, int, Purpose], BookieConnection] = {}
+        """By bookie, version and purpose."""
         self._quarantine = Quarantine(
             settings.error_threshold,
             settings.error_interval_seconds,
@@ -60,21 +72,25 @@ class Connections:
 
     def to(self, bookie_id: str, version: int = 2) -> BookieConnection:
         """The connection to a bookie; version 3 is for what version 2 does not have."""
-        return self._to(bookie_id, version, False)
+        return self._to(bookie_id, version, Purpose.MAIN)
 
     def for_batches(self, bookie_id: str) -> BookieConnection:
         """The connection for batch reads from a bookie."""
-        return self._to(bookie_id, 2, True)
+        return self._to(bookie_id, 2, Purpose.BATCHES)
+
+    def for_fences(self, bookie_id: str) -> BookieConnection:
+        """The connection for reads that fence."""
+        return self._to(bookie_id, 2, Purpose.FENCES)
 
     def refuses_batches(self, bookie_id: str) -> bool:
         """Whether a bookie seems to know no batch reads."""
-        connection = self._connections.get((bookie_id, 2, True))
+        connection = self._connections.get((bookie_id, 2, Purpose.BATCHES))
         if connection is None or connection.refused_at is None:
             return False
         return trio.current_time() < connection.refused_at + REFUSAL_SECONDS
 
-    def _to(self, bookie_id: str, version: int, batches: bool) -> BookieConnection:
-        key = bookie_id, version, batches
+    def _to(self, bookie_id: str, version: int, purpose: Purpose) -> BookieConnection:
+        key = bookie_id, version, purpose
         connection = self._connections.get(key)
         if connection is None:
             connection = self._connections[key] = BookieConnection(
@@ -85,7 +101,7 @@ class Connections:
 
     def failed_at(self, bookie_id: str) -> float | None:
         """When the connection to a bookie failed; None if it did not, or works again."""
-        connection = self._connections.get((bookie_id, 2, False))
+        connection = self._connections.get((bookie_id, 2, Purpose.MAIN))
         return connection.failed_at if connection is not None else None
 
     def failed(self, bookie_id: str, count: int) -> None:

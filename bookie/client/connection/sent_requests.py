@@ -9,9 +9,10 @@ One `SentAdds` is a run of entries, which ends with its last response or its fir
 
 A bookie need not answer reads of one entry in order. Of the same kind that does not matter. But the
 answer to a plain read would be taken for that of a fencing one: "no such entry", which the bookie
-said before the fence, and after which it may have taken an add. So a read waits for those of the
-other kind of its entry. (Apache's client matches both by one key, `EntryCompletionKey` and
-`completionObjectsV2Conflicts` in `PerChannelBookieClient.java` of 4.18.)
+said before the fence, and after which it may have taken an add. So fencing reads have a connection
+of their own (`connections.py`), and one connection never has both kinds. (Apache's client matches
+both by one key, `EntryCompletionKey` and `completionObjectsV2Conflicts` in
+`PerChannelBookieClient.java` of 4.18.)
 
 Invariant: each request ends once, by a response, by `expire` or by `fail_all`; a response that
 belongs to none is ignored: its request has expired.
@@ -67,14 +68,13 @@ class SentAdds:
 
 
 class SentRequest:
-    """Any other request that was sent, or waits for that."""
+    """Any other request that was sent."""
 
-    __slots__ = ("deadline", "ended", "fence", "replied")
+    __slots__ = ("deadline", "ended", "replied")
 
-    def __init__(self, deadline: float, replied: Replied, fence: bool = False) -> None:
+    def __init__(self, deadline: float, replied: Replied) -> None:
         self.deadline = deadline
         self.replied = replied
-        self.fence = fence
         self.ended = False
 
 
@@ -86,8 +86,6 @@ class SentRequests:
         """Of all runs without all their responses."""
         self._adds: _Queues[int, SentAdds] = _Queues()
         self._requests: _Queues[Hashable, SentRequest] = _Queues()
-        self._held: _Queues[Hashable, tuple[SentRequest, bytes]] = _Queues()
-        """Reads that wait for others of the same entry, with their frames."""
         self._sent: deque[SentAdds | SentRequest] = deque()
         """All, and some that have ended, in the order of sending."""
 
@@ -101,15 +99,9 @@ class SentRequests:
         self._sent.append(sent)
         self.adds_bytes += sent.size
 
-    def request(self, key: Hashable, sent: SentRequest, frame: bytes) -> bool:
-        """Whether the frame is to be sent now; else `answered` returns it later."""
+    def request(self, key: Hashable, sent: SentRequest) -> None:
         self._sent.append(sent)
-        before = self._requests.queues.get(key)
-        if before is not None and (before[-1].fence != sent.fence or key in self._held.queues):
-            self._held.put(key, (sent, frame))
-            return False
         self._requests.put(key, sent)
-        return True
 
     # -- responses ----------------------------------------------------------------------------
 
@@ -145,28 +137,12 @@ class SentRequests:
         self._end(sent)
         sent.done(result)
 
-    def answered(self, key: Hashable, response: BookieMessage) -> list[bytes]:
-        """The response to any other request; returns the frames that waited for it."""
+    def answered(self, key: Hashable, response: BookieMessage) -> None:
+        """The response to any other request."""
         sent = self._requests.take(key)
-        frames = self._release(key) if key in self._held.queues else []
         if sent is not None and not sent.ended:
             self._end(sent)
             sent.replied(response)
-        return frames
-
-    def _release(self, key: Hashable) -> list[bytes]:
-        """Those that need not wait any more: of one kind, once none of the other is left."""
-        frames: list[bytes] = []
-        while key in self._held.queues:
-            sent, frame = self._held.queues[key][0]
-            before = self._requests.queues.get(key)
-            if before is not None and before[-1].fence != sent.fence:
-                break
-            self._held.take(key)
-            if not sent.ended:
-                self._requests.put(key, sent)
-                frames.append(frame)
-        return frames
 
     def _end(self, sent: SentAdds | SentRequest) -> None:
         sent.ended = True
@@ -200,7 +176,7 @@ class SentRequests:
         next one.
         """
         sent, self._sent = self._sent, deque()
-        self._adds, self._requests, self._held = _Queues(), _Queues(), _Queues()
+        self._adds, self._requests = _Queues(), _Queues()
         self.adds_bytes = 0
         failed = 0
         for each in sent:

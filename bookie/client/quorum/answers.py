@@ -10,11 +10,13 @@ from typing import NamedTuple, TypeVar
 
 import trio
 
+from magnetar.bookie.client.connection.connection import BookieConnection
 from magnetar.bookie.client.connection.connections import Connections
 from magnetar.bookie.client.connection.statuses import error_of
 from magnetar.bookie.rpc.messages import (
     BatchRead,
     BookieMessage,
+    Read,
     ReadEntry,
     Status,
     StatusOnly,
@@ -61,9 +63,14 @@ class Answers:
     def ask(self, position: int, bookie: str, request: BookieMessage) -> None:
         """Ask one more."""
         self.waiting += 1
-        batch = isinstance(request, BatchRead)
-        connection = (self._connections.for_batches if batch else self._connections.to)(bookie)
-        connection.ask(request, partial(self._replied, position, bookie))
+        self._connection(bookie, request).ask(request, partial(self._replied, position, bookie))
+
+    def _connection(self, bookie: str, request: BookieMessage) -> BookieConnection:
+        if isinstance(request, BatchRead):
+            return self._connections.for_batches(bookie)
+        if isinstance(request, Read) and request.fence:
+            return self._connections.for_fences(bookie)
+        return self._connections.to(bookie)
 
     def _replied(self, position: int, bookie: str, response: BookieMessage | BrokerError) -> None:
         status = getattr(response, "status", Status.OK)

@@ -132,6 +132,7 @@ class Recovery:
         self._error: BrokerError | None = None
         self._stores: deque[tuple[int, Completion[None]]] = deque()
         """What is being stored again: its bytes, and when it is."""
+        self._stores_bytes = 0
 
     async def run(self) -> LedgerMetadata:
         """Find the end of the ledger, and close it there."""
@@ -193,11 +194,12 @@ class Recovery:
                 reads.decided(len(entry))
                 await self._wait_for_room(len(entry))
                 self._stores.append((len(entry), self._store_again(entry)))
+                self._stores_bytes += len(entry)
                 entry_id += 1
         finally:
             reads.end()
-        for _, stored in self._stores:
-            await stored.result()
+        while self._stores:
+            await self._wait_for_first()
 
     async def _wait_for_room(self, size: int) -> None:
         """Wait until one more of this size may be stored: by halves of their number, so that they
@@ -206,12 +208,14 @@ class Recovery:
         stores, count_max = self._stores, self._settings.recovery_reads_ahead
         if len(stores) >= count_max:
             while len(stores) > count_max // 2:
-                await stores.popleft()[1].result()
-        under_way = sum(each for each, _ in stores)
-        while stores and under_way + size > self._settings.recovery_bytes_max:
-            stored_size, stored = stores.popleft()
-            await stored.result()
-            under_way -= stored_size
+                await self._wait_for_first()
+        while stores and self._stores_bytes + size > self._settings.recovery_bytes_max:
+            await self._wait_for_first()
+
+    async def _wait_for_first(self) -> None:
+        size, stored = self._stores.popleft()
+        await stored.result()
+        self._stores_bytes -= size
 
     def _begin_read(
         self, entry_id: int, held: Callable[[int], None]

@@ -32,6 +32,10 @@ class Brittle(MemoryMetadata):
         await super().delete(path, expected)
 
     async def lease(self, path, value, lost):
+        if self.failing.startswith("late"):
+            self.failing = ""
+            self.late = lambda: super(Brittle, self).lease(path, value, lost)
+            raise StorageFailed("no answer")
         await super().lease(path, value, lost)
         self._break(f"lease {path}")
 
@@ -147,3 +151,29 @@ async def test_a_lock_whose_answer_was_lost_is_not_kept(autojump_clock, marked):
         await marked.take()
     assert await locks(marked) == ["urL0000000007"]
     assert (await marked.take()).ledger_id == 7
+
+
+async def test_a_lock_that_comes_late_is_released_when_it_does(autojump_clock, marked, nursery):
+    """Its answer was lost, and it was not there when it was looked for."""
+    await marked.marks.mark(7, ["a"], 1)
+    marked.marks.store.failing = "late"
+    with pytest.raises(StorageFailed):
+        await marked.take()
+    await marked.marks.disable()
+    taken = []
+
+    async def take():
+        taken.append(await marked.take())
+
+    nursery.start_soon(take)
+    await trio.testing.wait_all_tasks_blocked()
+    await marked.marks.store.late()
+    await trio.sleep(1)
+    assert await locks(marked) == []
+    await marked.marks.enable()
+    await trio.sleep(1)
+    assert [each.ledger_id for each in taken] == [7]
+    assert await locks(marked) == ["urL0000000007"], "the one that is held now stays"
+    await marked.marks.mark(8, ["a"], 1)
+    assert (await marked.take()).ledger_id == 8
+    assert await locks(marked) == ["urL0000000007", "urL0000000008"]

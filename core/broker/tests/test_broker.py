@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from magnetar.core.broker.broker import DISPATCH_SECONDS_MAX
 from magnetar.core.broker.topic_list import topics_of
@@ -14,8 +15,10 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.managed_ledger import LogState
+from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import AutoTopicCreation
+from magnetar.core.ports.metadata_store import Versioned
 from magnetar.core.testing.bench import settled, stored
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
@@ -287,17 +290,38 @@ async def test_policies_reach_loaded_topics_and_their_subscriptions() -> None:
         client.flow(10)
         policies = NamespacePolicies(max_unacked_per_consumer=0)
         await broker.catalog.set_policies(DEFAULT, policies)
-        broker.policies_changed(DEFAULT)
+        await broker.apply_policies(DEFAULT)
         await settled()
         broker.dispatch()
         assert client.got == places
+
+
+class DistantMetadata(MemoryMetadata):
+    """A store over a network."""
+
+    async def get(self, path: str) -> Versioned | None:
+        await trio.sleep(1)
+        return await super().get(path)
+
+
+async def test_policies_are_in_force_when_the_change_is_answered(
+    autojump_clock: MockClock,
+) -> None:
+    stores = Stores()
+    stores.metadata = DistantMetadata()
+    async with running(stores) as broker:
+        topic = await broker.topic(A)
+        assert isinstance(topic, PersistentTopic)
+        await broker.catalog.set_policies(DEFAULT, NamespacePolicies(max_unacked_per_consumer=7))
+        await broker.apply_policies(DEFAULT)
+        assert topic.policies.max_unacked_per_consumer == 7
 
 
 async def test_policies_of_a_namespace_that_is_gone_do_not_end_the_server() -> None:
     async with running() as broker:
         await broker.topic(A)
         await broker.catalog.delete_namespace(DEFAULT)
-        broker.policies_changed(DEFAULT)
+        await broker.apply_policies(DEFAULT)
         await settled()
         assert A.full in broker.topics
 

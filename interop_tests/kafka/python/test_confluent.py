@@ -324,7 +324,6 @@ def test_configs_of_groups(admin, topic):
     assert shown() == ("45000", ConfigSource.DEFAULT_CONFIG.value)
 
 
-@pytest.mark.standalone  # over ZooKeeper it does soon, as with Apache's
 def test_a_limit_of_sizes_takes_effect(admin, producer, made, topic):
     made(topic, 1)
     result(altered(admin, topic, AlterConfigOpType.SET, "max.message.bytes", "1000"))

@@ -5,7 +5,8 @@ import trio.testing
 
 from magnetar.bookie.client.connection.connections import Connections
 from magnetar.bookie.client.connection.settings import ConnectionSettings
-from magnetar.bookie.rpc.messages import Read
+from magnetar.bookie.rpc import version2
+from magnetar.bookie.rpc.messages import Read, ReadEntry, Status
 
 
 class Noted:
@@ -13,6 +14,8 @@ class Noted:
 
     def __init__(self):
         self.sends = []
+        self.takes = []
+        """What takes the bytes that come on each connection."""
 
     async def connect(self, host, port):
         await trio.lowlevel.checkpoint()
@@ -23,6 +26,7 @@ class Noted:
         return len(data)
 
     async def deliver(self, size_max, take):
+        self.takes.append(take)
         await trio.sleep_forever()
 
     async def wait_sendable(self):
@@ -103,3 +107,18 @@ async def test_one_connection_for_each_bookie_and_version(nursery):
     assert connections.failed_at("b:1") is None
     assert connections.failed_at("unknown:1") is None
     nursery.cancel_scope.cancel()
+
+
+async def test_a_fence_does_not_wait_for_a_plain_read_that_is_never_answered(nursery):
+    """Nor does it hear its answer, which may be older than the fence: both have their own."""
+    connections, one, network = await started(nursery)
+    heard, plain = [], []
+    connections.for_fences("b:1").ask(Read(1, 0, bytes(20), fence=True), heard.append)
+    one.ask(Read(1, 0), plain.append)
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(network.sends) == 3
+    head = version2.header(version2.READ)
+    response = version2.pack_response(head, ReadEntry(Status.NO_ENTRY, 1, 0))
+    network.takes[1](len(response).to_bytes(4) + response)
+    assert [each.status for each in heard] == [Status.NO_ENTRY]
+    assert plain == []

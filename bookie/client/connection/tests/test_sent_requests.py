@@ -23,9 +23,9 @@ class Sent:
         done = lambda result: self.ends.append((name, result))  # noqa: E731
         self.requests.add(SentAdds(1, first, last, 10, deadline, done))
 
-    def ask(self, name: str, key: object, deadline: float = 9, *, fence: bool = False) -> bool:
+    def ask(self, name: str, key: object, deadline: float = 9) -> None:
         replied = lambda result: self.ends.append((name, result))  # noqa: E731
-        return self.requests.request(key, SentRequest(deadline, replied, fence), name.encode())
+        self.requests.request(key, SentRequest(deadline, replied))
 
 
 def test_a_row_of_responses_ends_all_runs_that_it_covers() -> None:
@@ -84,43 +84,6 @@ def test_what_is_late_ends_and_its_response_is_ignored() -> None:
     sent.requests.answered((1, 0), own)
     sent.requests.adds_answered(Status.OK, 1, 0, 2)
     assert sent.ends[2:] == [("again", own), ("b", Status.OK)]
-
-
-def test_a_fencing_read_never_hears_the_answer_to_a_plain_one() -> None:
-    """The bookie may have given that before the fence."""
-    sent, key = Sent(), (1, 5)
-    denied, found = ReadEntry(Status.NO_ENTRY, 1, 5), ReadEntry(Status.OK, 1, 5, b"e")
-    assert sent.ask("plain", key, deadline=1)
-    assert sent.ask("also plain", key)
-    assert not sent.ask("fencing", key, fence=True)
-    assert not sent.ask("also fencing", key, fence=True)
-    assert not sent.ask("plain again", key)
-    assert sent.ask("another entry", (1, 6), fence=True)
-    assert sent.requests.expire(1.0, GONE)
-    assert sent.requests.answered(key, denied) == []
-    assert sent.requests.answered(key, denied) == [b"fencing", b"also fencing"]
-    assert sent.requests.answered(key, found) == []
-    assert sent.requests.answered(key, found) == [b"plain again"]
-    assert sent.requests.answered(key, found) == []
-    assert sent.ends == [
-        ("plain", GONE),
-        ("also plain", denied),
-        ("fencing", found),
-        ("also fencing", found),
-        ("plain again", found),
-    ]
-
-
-def test_a_read_that_waits_in_vain_is_never_sent() -> None:
-    sent, key = Sent(), (1, 5)
-    assert sent.ask("plain", key)
-    assert not sent.ask("fencing", key, deadline=1, fence=True)
-    assert not sent.ask("later", key, fence=True)
-    assert sent.requests.expire(1.0, GONE)
-    assert sent.requests.answered(key, ReadEntry(Status.OK, 1, 5)) == [b"later"]
-    sent.requests.fail_all(GONE)
-    assert not sent.requests
-    assert [name for name, _ in sent.ends] == ["fencing", "plain", "later"]
 
 
 def test_the_end_of_a_connection_ends_all_and_what_it_causes_is_of_the_next_one() -> None:

@@ -45,7 +45,7 @@ async def change(request: AdminRequest, **fields: Any) -> None:
     policies = msgspec.structs.replace(await _policies(request), **fields)
     check_retention(policies.retention, policies.backlog_quotas)
     await request.broker.catalog.set_policies(request.namespace, policies)
-    request.broker.policies_changed(request.namespace)
+    await request.broker.apply_policies(request.namespace)
 
 
 async def _remove_offload_policies(request: AdminRequest) -> None:

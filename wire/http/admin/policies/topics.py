@@ -37,14 +37,14 @@ async def _change(request: AdminRequest, **fields: Any) -> None:
     policies = msgspec.structs.replace(await _policies(request), **fields)
     check_retention(policies.retention, policies.backlog_quotas)
     await administration.set_topic_policies(request.broker, request.topic, policies)
-    request.broker.policies_changed(request.topic.namespace)
+    await request.broker.apply_policies(request.topic.namespace)
 
 
 async def _remove_all(request: AdminRequest) -> None:
     """Remove all policies of the topic."""
     await _policies(request)
     await administration.set_topic_policies(request.broker, request.topic, TopicPolicies())
-    request.broker.policies_changed(request.topic.namespace)
+    await request.broker.apply_policies(request.topic.namespace)
 
 
 TOPICS: Final = Level("topic", "/{tenant}/{namespace}/{topic}", _policies, _change)

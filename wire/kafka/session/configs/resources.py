@@ -119,7 +119,7 @@ class ConfigResources:
             if for_real:
                 applied = configs.applied(decided, requested, self._defaults)
                 await administration.set_topic_policies(self._broker, name, applied)
-        self._broker.policies_changed(name.namespace)
+        await self._broker.apply_policies(name.namespace)
 
     async def _of_broker(self, caller: Caller, name: str) -> list[Shown]:
         self._check_broker(name)

@@ -25,7 +25,7 @@ async def decide(stage: Stage, topic: TopicPolicies | None = None, **rates: obje
     await stage.broker.catalog.set_policies(DEFAULT, NamespacePolicies(**by_cluster))
     if topic is not None:
         await stage.broker.catalog.set_topic_policies(TopicName.parse("t"), topic)
-    stage.broker.policies_changed(DEFAULT)
+    await stage.broker.apply_policies(DEFAULT)
 
 
 async def writer(stage: Stage, topic: str = "t") -> Player:

@@ -130,7 +130,7 @@ async def configured(stage: Stage, **configs: str) -> None:
     expected = {key.replace("_", "."): value for key, value in configs.items()}
     applied = apply_configs(TopicPolicies(), expected, stage.front.services.defaults)
     await stage.broker.catalog.set_topic_policies(name, applied)
-    stage.broker.policies_changed(name.namespace)
+    await stage.broker.apply_policies(name.namespace)
     await settled()
 
 
@@ -273,7 +273,7 @@ async def test_who_is_too_fast_is_told_and_not_read(stage: Stage) -> None:
         TopicName.parse("t"),
         TopicPolicies(publish_rate={"publishThrottlingRateInMsg": 1}),
     )
-    stage.broker.policies_changed(TopicName.parse("t").namespace)
+    await stage.broker.apply_policies(TopicName.parse("t").namespace)
     await settled()
     client.ask(produce_request("t", batch(b"a", b"b")), 9)
     await settled()

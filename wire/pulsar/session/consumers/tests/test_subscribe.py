@@ -128,7 +128,7 @@ async def test_what_may_not_be_subscribed_to(stage: Stage) -> None:
         (await stage.broker.topic(TopicName.parse("t"))).name.namespace,
         NamespacePolicies(auto_subscription_creation=AutoSubscriptionCreation(False)),
     )
-    stage.broker.policies_changed(TopicName.parse("t").namespace)
+    await stage.broker.apply_policies(TopicName.parse("t").namespace)
     client = await stage.player()
     received = await client.says_one(peer.subscribe(1, 3, "t", "s"))
     assert received.body.error == pb.SubscriptionNotFound
