@@ -62,7 +62,7 @@ def serve(folder: Path) -> None:
     trace = Trace(folder / "trace")
     signal.signal(signal.SIGUSR1, trace.mark)
     sys.setprofile(trace.note)
-    ports = [f"--{name}-port=0" for name in ("pulsar", "kafka", "http")]
+    ports = [f"--{name}-port=0" for name in ("pulsar", "kafka", "mqtt", "mqtt-ws", "http")]
     data, ready = folder / "data", folder / "ready"
     sys.argv = ["magnetar", "standalone", f"--data-dir={data}", f"--ready-file={ready}", *ports]
     main()
