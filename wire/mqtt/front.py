@@ -107,7 +107,7 @@ class MqttFront:
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
             if any(each.websocket_doors for each in self._mount_points):
-                nursery.start_soon(trio.to_thread.run_sync, import_module, WEBSOCKET)
+                nursery.start_soon(partial(trio.to_thread.run_sync, import_module, WEBSOCKET))
             for services in self.services_by_namespace.values():
                 nursery.start_soon(services.run)
 
