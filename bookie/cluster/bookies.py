@@ -36,7 +36,7 @@ class Bookies:
     def __init__(
         self, store: MetadataStore, cluster: BookKeeperCluster, *hearers: Callable[[], None]
     ) -> None:
-        self.hearers = list(hearers)
+        self._hearers = list(hearers)
         """Called when one of the lists is another one."""
         self.writable: Infos = {}
         self.read_only: Infos = {}
@@ -48,6 +48,10 @@ class Bookies:
         self._following = Following(
             store, self._available, self._read, "the list of bookies", self._forget
         )
+
+    def tell(self, hearer: Callable[[], None]) -> None:
+        """Call this too when one of the lists is another one."""
+        self._hearers.append(hearer)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Read the lists, and again whenever they change, until it is cancelled."""
@@ -76,7 +80,7 @@ class Bookies:
                 break
         if (writable, read_only) != (self.writable, self.read_only):
             self.writable, self.read_only = writable, read_only
-            for hear in self.hearers:
+            for hear in self._hearers:
                 hear()
 
     async def _below(self, parent: str) -> Infos:

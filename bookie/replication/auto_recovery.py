@@ -61,7 +61,8 @@ async def open_auto_recovery(
             settings,
             counters,
         )
-        client.bookies.hearers += [auditor.changed, worker.bookies_changed]
+        client.bookies.tell(auditor.changed)
+        client.bookies.tell(worker.bookies_changed)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(election.run, auditor.run)
             nursery.start_soon(worker.run)
