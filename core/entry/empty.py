@@ -15,7 +15,7 @@ from typing import Final
 
 from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.form import Chunk, TransactionMark
-from magnetar.core.entry.record import Record
+from magnetar.core.entry.record import DetailedRecord, Record
 
 NAME: Final = "empty"
 EMPTY: Final = bytes(4)
@@ -52,6 +52,10 @@ def transaction_mark(_sent: bytes) -> TransactionMark | None:
 
 
 def records(_sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
+    return ()
+
+
+def messages(_sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[DetailedRecord]:
     return ()
 
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from magnetar.core.entry.compaction import UnpackedEntry
-from magnetar.core.entry.record import Record
+from magnetar.core.entry.record import DetailedRecord, Record
 
 
 class Chunk(NamedTuple):
@@ -110,6 +110,10 @@ class Form(Protocol):
         """Its messages in order; none of an entry for brokers only. `earlier` are the chunks
         before this last one of a large message.
         """
+        ...
+
+    def messages(self, sent: bytes, earlier: Sequence[bytes] = ()) -> Sequence[DetailedRecord]:
+        """The same messages, with all that is known of each."""
         ...
 
     def entry_of(

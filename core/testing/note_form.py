@@ -13,7 +13,7 @@ import msgspec
 
 from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.form import Chunk, MarkKind, TransactionMark
-from magnetar.core.entry.record import Record
+from magnetar.core.entry.record import NO_TIME, DetailedRecord, Record
 from magnetar.core.kernel.errors import Corrupted
 
 NAME: Final = "note"
@@ -78,6 +78,14 @@ def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
     return [
         Record(place, time_ms, _bytes(key), _bytes(value))
         for place, (key, value) in enumerate(pairs)
+    ]
+
+
+def messages(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[DetailedRecord]:
+    time_ms, _ = _opened(sent)
+    return [
+        DetailedRecord(one.place, time_ms, NO_TIME, one.key, None, one.value, (), None, None, None)
+        for one in records(sent)
     ]
 
 

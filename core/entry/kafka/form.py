@@ -19,7 +19,7 @@ from typing import Final
 from magnetar.core.entry.form import Chunk, MarkKind, TransactionMark
 from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.kafka.compaction import UnpackedBatch
-from magnetar.core.entry.record import Record
+from magnetar.core.entry.record import NO_TIME, DetailedRecord, Record
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import number_at, varint, varint_end
 from magnetar.core.native import quickest
@@ -132,6 +132,28 @@ def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
     if record_batch.header_of(batch).attributes & record_batch.CONTROL:
         return ()
     return record_batch.records_of(batch)
+
+
+def messages(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[DetailedRecord]:
+    header = record_batch.header_of(memoryview(sent)[batch_at(sent, 0) :])
+    stored_ms = publish_time(sent) or NO_TIME
+    known = header.producer_id >= 0
+    producer = b"%d" % header.producer_id if known else None
+    return [
+        DetailedRecord(
+            one.place,
+            stored_ms,
+            one.timestamp_ms,
+            one.key,
+            None,
+            one.value,
+            one.headers,
+            producer,
+            header.first_sequence + one.place if known else None,
+            None,
+        )
+        for one in records(sent)
+    ]
 
 
 def entry_of(records: Sequence[Record], index: int, publish_time_ms: int, _producer: str) -> bytes:

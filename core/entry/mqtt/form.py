@@ -33,7 +33,7 @@ from magnetar.core.entry.mqtt.properties import (
     value_of,
 )
 from magnetar.core.entry.mqtt.run import PublishRun
-from magnetar.core.entry.record import NO_TIME, Header, Record
+from magnetar.core.entry.record import NO_TIME, DetailedRecord, Header, Record
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import VARINT_BYTES_MAX, varint
 
@@ -130,6 +130,26 @@ def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
             headers_of(packet.properties, time_ms, packet.qos, retain=packet.retain),
         )
         for packet in run_of(sent)
+    ]
+
+
+def messages(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[DetailedRecord]:
+    publisher = run_of(sent).client_id
+    stored_ms = publish_time(sent) or NO_TIME
+    return [
+        DetailedRecord(
+            one.place,
+            stored_ms,
+            one.timestamp_ms if one.timestamp_ms != stored_ms else NO_TIME,
+            one.key,
+            None,
+            one.value,
+            one.headers,
+            publisher,
+            None,
+            None,
+        )
+        for one in records(sent)
     ]
 
 

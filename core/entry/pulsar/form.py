@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from magnetar.core.entry.form import TransactionMark
-from magnetar.core.entry.pulsar import messages, metadata
+from magnetar.core.entry.pulsar import metadata
 from magnetar.core.entry.pulsar.compaction import UnpackedMessages
-from magnetar.core.entry.pulsar.messages import PulsarMessage
-from magnetar.core.entry.record import Record
+from magnetar.core.entry.pulsar.messages import PulsarMessage, batch_of
+from magnetar.core.entry.record import DetailedRecord, Record
 
 NAME: Final = "pulsar"
 
@@ -22,7 +22,7 @@ deliver_at = metadata.deliver_at_time
 ordering_key = metadata.sticky_key
 sequence = metadata.sequence
 chunk = metadata.chunk
-entry_of = messages.batch_of
+entry_of = batch_of
 """A batch; the index serves as its sequence id."""
 unpacked = UnpackedMessages
 
@@ -38,10 +38,21 @@ def transaction_mark(_sent: bytes) -> TransactionMark | None:
 
 
 def records(sent: bytes, earlier: Sequence[bytes] = ()) -> Sequence[Record]:
+    message = _whole(sent, earlier)
+    return message.records() if message is not None else ()
+
+
+def messages(sent: bytes, earlier: Sequence[bytes] = ()) -> Sequence[DetailedRecord]:
+    message = _whole(sent, earlier)
+    return message.messages() if message is not None else ()
+
+
+def _whole(sent: bytes, earlier: Sequence[bytes]) -> PulsarMessage | None:
+    """The message, joined with the chunks before; None of a marker."""
     message = PulsarMessage(sent)
     if message.is_marker:
-        return ()
+        return None
     if earlier:
         before = b"".join([PulsarMessage(one).payload for one in earlier])
         message.payload = before + message.payload
-    return message.records()
+    return message

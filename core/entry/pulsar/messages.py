@@ -13,13 +13,13 @@ is read.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct as Layout
 from typing import Any, Final
 
 from magnetar.core.entry.pulsar import compression
 from magnetar.core.entry.pulsar.properties import headers_of, properties_of
-from magnetar.core.entry.record import NO_TIME, Header, Record
+from magnetar.core.entry.record import NO_TIME, DetailedRecord, Header, Record
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import varint
 
@@ -33,22 +33,24 @@ _MASK: Final = (1 << 64) - 1
 Fields = dict[int, Any]
 """The last value of each field by its number; a list for a repeated field."""
 
+_PRODUCER, _SEQUENCE_ID, _SCHEMA_VERSION = 1, 2, 16
 _PUBLISH_TIME, _PROPERTIES, _KEY, _COMPRESSION, _SIZE_BEFORE, _COUNT = 3, 4, 6, 8, 9, 11
 _EVENT_TIME, _ENCRYPTION_KEYS, _KEY_IS_BASE64, _ORDERING_KEY, _MARKER = 12, 13, 17, 18, 20
 _TRANSACTION_LOW, _TRANSACTION_HIGH, _NULL_VALUE, _PART_OF, _NULL_KEY = 22, 23, 25, 26, 30
 """Fields of `MessageMetadata`."""
 _ONE_PROPERTIES, _ONE_KEY, _ONE_SIZE, _ONE_GONE, _ONE_EVENT_TIME = 1, 2, 3, 4, 5
-_ONE_KEY_IS_BASE64, _ONE_ORDERING_KEY, _ONE_NULL_VALUE, _ONE_NULL_KEY = 6, 7, 9, 10
+_ONE_KEY_IS_BASE64, _ONE_ORDERING_KEY, _ONE_SEQUENCE_ID = 6, 7, 8
+_ONE_NULL_VALUE, _ONE_NULL_KEY = 9, 10
 """Fields of `SingleMessageMetadata`."""
 _NUMBERS: Final = frozenset(
     {
-        *(_PUBLISH_TIME, _COMPRESSION, _SIZE_BEFORE, _COUNT, _EVENT_TIME),
+        *(_SEQUENCE_ID, _PUBLISH_TIME, _COMPRESSION, _SIZE_BEFORE, _COUNT, _EVENT_TIME),
         *(_KEY_IS_BASE64, _MARKER, _TRANSACTION_LOW, _TRANSACTION_HIGH, _NULL_VALUE, _NULL_KEY),
     }
 )
 _ONE_NUMBERS: Final = frozenset(
     {
-        *(_ONE_SIZE, _ONE_GONE, _ONE_EVENT_TIME),
+        *(_ONE_SIZE, _ONE_GONE, _ONE_EVENT_TIME, _ONE_SEQUENCE_ID),
         *(_ONE_KEY_IS_BASE64, _ONE_NULL_VALUE, _ONE_NULL_KEY),
     }
 )
@@ -97,18 +99,71 @@ class PulsarMessage:
             return [Record(place, self._time, _key_of(fields, _KEY), self.payload, about)]
         codec, size = fields.get(_COMPRESSION, 0), fields.get(_SIZE_BEFORE, 0)
         payload = compression.decompress(self.payload, codec, size)
-        if _COUNT in fields:
-            return self._batch(payload)
-        value = None if fields.get(_NULL_VALUE) else payload
-        headers = _headers(fields.get(_PROPERTIES, ()))
-        return [Record(0, self._time, _key_of(fields, _KEY), value, headers)]
+        if _COUNT not in fields:
+            value = None if fields.get(_NULL_VALUE) else payload
+            headers = _headers(fields.get(_PROPERTIES, ()))
+            return [Record(0, self._time, _key_of(fields, _KEY), value, headers)]
+        return [
+            Record(
+                place,
+                about.get(_ONE_EVENT_TIME) or self._time,
+                _key_of(about, _ONE_KEY),
+                value,
+                _headers(about.get(_ONE_PROPERTIES, ())),
+            )
+            for place, about, value in self._batch(payload)
+        ]
+
+    def messages(self) -> list[DetailedRecord]:
+        """The same, with all that is known of each; of an encrypted one it is the metadata's."""
+        fields = self._fields
+        sent = fields.get(_PUBLISH_TIME) or NO_TIME
+        event = fields.get(_EVENT_TIME) or NO_TIME
+        producer, version = fields.get(_PRODUCER), fields.get(_SCHEMA_VERSION)
+        first = fields.get(_SEQUENCE_ID)
+        key, ordering_key = _partition_key_of(fields, _KEY), fields.get(_ORDERING_KEY)
+        if _ENCRYPTION_KEYS in fields:
+            place = max(fields.get(_COUNT, 1), 1) - 1
+            about = [*_headers(fields.get(_PROPERTIES, ())), (METADATA, self._metadata)]
+            return [
+                DetailedRecord(
+                    place, sent, event, key, ordering_key, self.payload, about, producer, first,
+                    version,
+                )
+            ]  # fmt: skip
+        codec, size = fields.get(_COMPRESSION, 0), fields.get(_SIZE_BEFORE, 0)
+        payload = compression.decompress(self.payload, codec, size)
+        if _COUNT not in fields:
+            value = None if fields.get(_NULL_VALUE) else payload
+            headers = _headers(fields.get(_PROPERTIES, ()))
+            return [
+                DetailedRecord(
+                    0, sent, event, key, ordering_key, value, headers, producer, first, version
+                )
+            ]
+        return [
+            DetailedRecord(
+                place,
+                sent,
+                about.get(_ONE_EVENT_TIME) or event,
+                _partition_key_of(about, _ONE_KEY),
+                about.get(_ONE_ORDERING_KEY),
+                value,
+                _headers(about.get(_ONE_PROPERTIES, ())),
+                producer,
+                about.get(_ONE_SEQUENCE_ID, first),
+                version,
+            )
+            for place, about, value in self._batch(payload)
+        ]
 
     @property
     def _time(self) -> int:
         return self._fields.get(_EVENT_TIME) or self._fields.get(_PUBLISH_TIME) or NO_TIME
 
-    def _batch(self, payload: bytes) -> list[Record]:
-        found, at = [], 0
+    def _batch(self, payload: bytes) -> Iterator[tuple[int, Fields, bytes | None]]:
+        """The place, the metadata and the value of each message of a batch."""
+        at = 0
         for place in range(self._fields[_COUNT]):
             if at + 4 > len(payload):
                 raise Corrupted("a batch has fewer messages than it says")
@@ -120,21 +175,22 @@ class PulsarMessage:
                 raise Corrupted("a message is longer than its batch")
             if about.get(_ONE_GONE):
                 continue
-            value = None if about.get(_ONE_NULL_VALUE) else payload[end:at]
-            key = _key_of(about, _ONE_KEY)
-            time = about.get(_ONE_EVENT_TIME) or self._time
-            found.append(Record(place, time, key, value, _headers(about.get(_ONE_PROPERTIES, ()))))
-        return found
+            yield place, about, None if about.get(_ONE_NULL_VALUE) else payload[end:at]
 
 
 def _key_of(fields: Fields, number: int) -> bytes | None:
     """The partition key as its producer set it; without one, the ordering key."""
     one = number == _ONE_KEY
-    if fields.get(_ONE_NULL_KEY if one else _NULL_KEY):
-        return None
-    key: bytes | None = fields.get(number)
-    if key is None:
+    if number not in fields and not fields.get(_ONE_NULL_KEY if one else _NULL_KEY):
         return fields.get(_ONE_ORDERING_KEY if one else _ORDERING_KEY)
+    return _partition_key_of(fields, number)
+
+
+def _partition_key_of(fields: Fields, number: int) -> bytes | None:
+    one = number == _ONE_KEY
+    key: bytes | None = fields.get(number)
+    if key is None or fields.get(_ONE_NULL_KEY if one else _NULL_KEY):
+        return None
     if fields.get(_ONE_KEY_IS_BASE64 if one else _KEY_IS_BASE64):
         try:
             return binascii.a2b_base64(key)

@@ -46,6 +46,20 @@ def test_messages_cross_into_a_form_and_out_of_it(
 
 
 @forms
+@given(contents=CONTENTS, time_ms=st.integers(1, 2**45))
+def test_messages_are_the_records_with_more_said(
+    form: Form, contents: list[tuple[bytes, bytes | None]], time_ms: int
+) -> None:
+    sent = form.entry_of(recorded(contents, time_ms), 70, time_ms, "p")
+    messages = form.messages(sent)
+    assert [(one.place, one.key, one.value, list(one.headers)) for one in messages] == [
+        (one.place, one.key, one.value, list(one.headers)) for one in form.records(sent)
+    ]
+    assert {one.publish_ms for one in messages} == {time_ms}
+    assert {one.event_ms for one in messages} <= {time_ms, -1}
+
+
+@forms
 @given(contents=CONTENTS, data=st.data())
 def test_what_compaction_leaves_is_the_rest(
     form: Form, contents: list[tuple[bytes, bytes | None]], data: st.DataObject
