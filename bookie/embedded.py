@@ -26,6 +26,8 @@ from magnetar.core.ports.metadata_store import MetadataStore
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from magnetar.bookie.server.ledgers.lent import LentLedgers
+
 log = logging.getLogger(__name__)
 
 EMBEDDED: Final = "/magnetar/embedded-bookies"
@@ -82,6 +84,13 @@ class EmbeddedStore:
         """Make a checkpoint now: for tests, benchmarks, operators."""
         await self._parts.checkpointer.checkpoint()
         await self._parts.checkpointer.retire()
+
+    def lent(self, spare_bytes: int) -> tuple[LentLedgers, RunningBookie]:
+        """The ledgers for readers over the network, and the bookie that has them."""
+        from magnetar.bookie.server.ledgers.lent import LentLedgers
+
+        clock = self._parts.storage.machine.clock
+        return LentLedgers(self._bookie, clock, spare_bytes), self._parts
 
     async def collect(self, *, compact_below: float) -> None:
         """Free the space of deleted ledgers now."""

@@ -28,7 +28,7 @@ from typing import Any, Final, Self
 
 from magnetar.folders import Folder
 from magnetar.settings import FLAGS, SETTINGS, load
-from magnetar.settings.server import PORTS, TLS_PORTS
+from magnetar.settings.server import OPTIONAL_PORTS, PORTS, TLS_PORTS
 from magnetar.settings.toml import write_tables
 
 START_SECONDS: Final = 30.0
@@ -237,7 +237,9 @@ class Standalone:
     def _port_settings(self) -> list[str]:
         """The ports to choose: those that the server opens and the caller did not set."""
         secure = TLS_PORTS if self._tables.get("tls", {}).get("certificate") else ()
-        return [key for key in (*PORTS, *secure) if not self._tables.get("listen", {}).get(key)]
+        listen = self._tables.get("listen", {})
+        asked = [key for key in OPTIONAL_PORTS if listen.get(key, -1) >= 0]
+        return [key for key in (*PORTS, *asked, *secure) if not listen.get(key)]
 
     def _lost_a_port(self) -> bool:
         """Whether the server's last line says that a port chosen by us is in use."""

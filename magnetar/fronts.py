@@ -27,6 +27,7 @@ from magnetar.doors.origins import Origins
 from magnetar.doors.sockets import DoorPlan, address, host_names
 from magnetar.measures import mqtt
 from magnetar.measures import parts as measures
+from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
 from magnetar.settings.mount_points import TLS_KINDS, MountListener, mount_listeners
 from magnetar.settings.server import ClientAuth, Tls
@@ -62,6 +63,8 @@ class Parts(Struct, frozen=True):
 
 MQTT_WS: Final = "mqtt_ws"
 MQTT_WSS: Final = "mqtt_wss"
+BOOKIE: Final = "bookie"
+"""Of the door for those who read ledgers themselves; closed unless it is asked for."""
 
 
 class FrontPlan(NamedTuple):
@@ -129,9 +132,18 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
         hosts,
         lambda: None if ledgers.writable() else NO_WRITES,
         parts.mqtt_clients,
+        parts.storage.places(part_settings.advertised(settings, parts.addresses().get(BOOKIE))),
     )
     options = replace(options, bookies=parts.storage.bookies)
     return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
+
+
+def _bookie(parts: Parts, doors: Sequence[Door]) -> Front:
+    if parts.storage.lend is None:
+        raise OperatorError(
+            "--bookie-port is for a server with a bookie of its own: here readers ask the cluster's"
+        )
+    return parts.storage.lend(doors)
 
 
 def _metrics(parts: Parts) -> list[Family]:
@@ -182,6 +194,7 @@ FRONTS: Final = (
         ),
         _http,
     ),
+    FrontPlan((DoorPlan(BOOKIE, lambda listen: listen.bookie_port),), _bookie),
 )
 FOREIGN_CLIENTS: Final = "http"
 """The door named to HTTP clients that connect to another front's door."""
@@ -190,7 +203,8 @@ DOORS: Final = tuple(door for front in FRONTS for door in front.doors)
 
 def door_plans(settings: Settings) -> Sequence[DoorPlan]:
     """All doors to open with these settings."""
-    return (*DOORS, *map(_mount_plan, mount_listeners(settings.mqtt.mount_points)))
+    asked = [plan for plan in DOORS if plan.port(settings.listen) >= 0]
+    return (*asked, *map(_mount_plan, mount_listeners(settings.mqtt.mount_points)))
 
 
 def _mount_plan(listener: MountListener) -> DoorPlan:
@@ -210,7 +224,8 @@ def http_address(settings: Settings, doors: Mapping[str, Door]) -> HttpAddress:
 def make_fronts(parts: Parts) -> list[Front]:
     """All fronts, each with its open doors."""
     doors = parts.doors
-    return [
-        front.make(parts, [doors[plan.name] for plan in front.doors if plan.name in doors])
+    opened = [
+        (front, [doors[plan.name] for plan in front.doors if plan.name in doors])
         for front in FRONTS
     ]
+    return [front.make(parts, its) for front, its in opened if its]

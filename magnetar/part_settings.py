@@ -18,6 +18,7 @@ from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.client_administration import ClientAdministration
+from magnetar.core.ports.ledger_places import LedgerPlaces
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.shared_settings import HTTP_PART
@@ -130,6 +131,7 @@ def http_options(
     hosts: HostNames,
     readiness: Callable[[], str | None],
     mqtt_clients: Mapping[str, ClientAdministration],
+    ledger_places: LedgerPlaces,
 ) -> HttpOptions:
     """The HTTP front's options; `hosts` are the server's names, `readiness` returns why it cannot
     accept writes now, or None, and `mqtt_clients` has the administration of each namespace.
@@ -160,7 +162,13 @@ def http_options(
         read_entry=metadata.read,
         committed_offset=committed_offset,
         mqtt_clients=mqtt_clients,
+        ledger_places=ledger_places,
     )
+
+
+def advertised(settings: Settings, address: str | None) -> str:
+    """`host:port` for clients; empty for a door that is closed."""
+    return _advertised("", settings, address)
 
 
 def _advertised(scheme: str, settings: Settings, address: str | None) -> str:

@@ -18,11 +18,12 @@ from magnetar.core.ports.metadata_store import MetadataStore, Versioned
 
 async def read(store: MetadataStore, ledger_id: int) -> LedgerMetadata:
     """The metadata of a ledger; `LedgerNotFound` if there is none."""
-    ledger, _ = ledger_metadata.decode((await _read(store, ledger_id)).value)
+    ledger, _ = ledger_metadata.decode((await stored(store, ledger_id)).value)
     return ledger
 
 
-async def _read(store: MetadataStore, ledger_id: int) -> Versioned:
+async def stored(store: MetadataStore, ledger_id: int) -> Versioned:
+    """The same, undecoded."""
     found = await store.get(ledger_metadata.path_of(ledger_id))
     if found is None:
         raise LedgerNotFound(f"there is no ledger {ledger_id}")
@@ -69,7 +70,7 @@ async def change(
 ) -> LedgerMetadata:
     """Apply `transform` in place; it returns False if nothing must be written, or raises."""
     while True:
-        found = await _read(store, ledger_id)
+        found = await stored(store, ledger_id)
         current, form = ledger_metadata.decode(found.value)
         if not transform(current):
             return current

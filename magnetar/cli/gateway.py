@@ -13,7 +13,7 @@ from magnetar.settings import FLAGS
 
 PASSWORD_VARIABLE = "MAGNETAR_LEDGER_PASSWORD"
 
-FLAGS_OF_STORAGE = ("--data-dir", "--no-sync")
+FLAGS_OF_STORAGE = ("--data-dir", "--no-sync", "--bookie-port")
 """A gateway stores nothing on its own machine."""
 OPTIONS = (
     "digest_type",

@@ -7,7 +7,7 @@ from magnetar.core.kernel.names import NamespaceName
 from magnetar.operator_error import OperatorError
 from magnetar.settings.mount_points import TLS_KINDS, MountListener, mount_listeners
 from magnetar.settings.registry import SETTINGS, Settings
-from magnetar.settings.server import PORT_MAX, PORTS, TLS_PORTS
+from magnetar.settings.server import OPTIONAL_PORTS, PORT_MAX, PORTS, TLS_PORTS
 from magnetar.wire.mqtt.mapping.rules import MappingRule, Rules
 
 PARTS = ("magnetar", "core", "bookie", "wire", "hypercorn")
@@ -56,9 +56,9 @@ def _check_client_auth(settings: Settings, origins: Mapping[str, str]) -> None:
 
 def _check_ports(settings: Settings, origins: Mapping[str, str]) -> None:
     seen: dict[int, str] = {}
-    for name in PORTS + (TLS_PORTS if settings.tls.certificate else ()):
+    for name in PORTS + OPTIONAL_PORTS + (TLS_PORTS if settings.tls.certificate else ()):
         path, port = f"listen.{name}", getattr(settings.listen, name)
-        if port and port in seen:
+        if port > 0 and port in seen:
             raise OperatorError(f"{path} and {seen[port]} are both {port}")
         seen[port] = path
     for listener in _mounts(settings, origins):

@@ -122,6 +122,7 @@ FLAGS: Final = MappingProxyType(
         "--mqtt-port": "listen.mqtt_port",
         "--mqtt-ws-port": "listen.mqtt_ws_port",
         "--http-port": "listen.http_port",
+        "--bookie-port": "listen.bookie_port",
         "--pulsar-tls-port": "listen.pulsar_tls_port",
         "--kafka-tls-port": "listen.kafka_tls_port",
         "--mqtt-tls-port": "listen.mqtt_tls_port",

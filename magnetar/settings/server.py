@@ -6,6 +6,8 @@ from msgspec import Meta, Struct
 
 PORT_MAX = 65_535
 PORTS: Final = ("pulsar_port", "kafka_port", "mqtt_port", "mqtt_ws_port", "http_port")
+OPTIONAL_PORTS: Final = ("bookie_port",)
+"""Closed unless they are asked for."""
 TLS_PORTS: Final = (
     "pulsar_tls_port", "kafka_tls_port", "mqtt_tls_port", "mqtt_wss_port", "https_port",
 )  # fmt: skip
@@ -36,6 +38,15 @@ class Listen(Struct, frozen=True):
     http_port: Annotated[
         int, Meta(description="Admin REST, lookup and metrics; 0 as above.", ge=0, le=PORT_MAX)
     ] = 8080
+    bookie_port: Annotated[
+        int,
+        Meta(
+            description="Reads of ledgers in BookKeeper's protocol, for Spark; -1: closed, 0 as "
+            "above.",
+            ge=-1,
+            le=PORT_MAX,
+        ),
+    ] = -1
     pulsar_tls_port: Annotated[
         int, Meta(description="Pulsar over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
     ] = 6651

@@ -15,7 +15,7 @@ import logging
 import os
 import platform
 import random  # noqa: TID251  # this composes the ledger client
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -28,15 +28,17 @@ from magnetar.bookie.client.quorum.settings import QuorumSettings
 from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_ledgers
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
+from magnetar.bookie.cluster.bookies import Bookies
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
 from magnetar.bookie.cluster.lease import take_lease
 from magnetar.bookie.cluster.overview import ClusterOverview
 from magnetar.bookie.format.digests import DIGEST_TYPES
+from magnetar.bookie.format.service_info import ServiceInfo
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
-from magnetar.core.kernel.errors import AlreadyExists
+from magnetar.core.kernel.errors import AlreadyExists, LedgerNotFound
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
@@ -179,8 +181,34 @@ async def open_cluster_storage(
             joined.metadata,
             lambda: measures.of_cluster(writable=store.writable(), congested=store.congested),
             _nothing,
-            ClusterOverview(joined.ledgers, joined.cluster),
+            lambda _address: ClusterPlaces(joined.ledgers, joined.cluster, store.bookies),
+            bookies=ClusterOverview(joined.ledgers, joined.cluster),
         )
+
+
+class ClusterPlaces:
+    """`LedgerPlaces` of a cluster."""
+
+    def __init__(self, store: MetadataStore, cluster: BookKeeperCluster, bookies: Bookies) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._bookies = bookies
+
+    async def metadata(self, ledger_id: int) -> bytes:
+        found = await self._store.get(self._cluster.ledger(ledger_id))
+        if found is None:
+            raise LedgerNotFound(f"there is no ledger {ledger_id}")
+        return found.value
+
+    def bookies(self) -> Mapping[str, str]:
+        infos = {**self._bookies.read_only, **self._bookies.writable}
+        return {name: address_of(info) for name, info in infos.items()}
+
+
+def address_of(info: ServiceInfo) -> str:
+    """`host:port` of a bookie, for its clients."""
+    endpoint = info.rpc()
+    return f"{endpoint.host}:{endpoint.port}"
 
 
 async def _who_is_there(metadata: MetadataStore) -> str:

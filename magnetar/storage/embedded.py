@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
-from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.client.metadata_loop import stored
+from magnetar.bookie.embedded import EmbeddedStore, open_embedded
+from magnetar.bookie.requests.limits import RequestLimits
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie_identity import explained_damage
+from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
 from magnetar.process.data_directory import BOOKIE, METADATA
 from magnetar.settings import Settings
-from magnetar.shared_settings import bookie_settings
+from magnetar.shared_settings import bookie_settings, request_limits
 from magnetar.storage.failure import ended_by_failure
 from magnetar.storage.opened import OpenedStorage
 
@@ -37,4 +43,31 @@ async def open_embedded_storage(settings: Settings, link: Link) -> AsyncIterator
             metadata,
             lambda: measures.of_bookie(store.statistics()),
             store.drop_read_cache,
+            partial(EmbeddedPlaces, metadata, bookie.bookie_id),
+            partial(_lend, store, bookie, request_limits(settings)),
         )
+
+
+class EmbeddedPlaces:
+    """`LedgerPlaces` of one bookie, which serves readers if it has an address."""
+
+    def __init__(self, metadata: MetadataStore, bookie_id: str, address: str) -> None:
+        self._metadata = metadata
+        self._bookies = {bookie_id: address} if address else {}
+
+    async def metadata(self, ledger_id: int) -> bytes:
+        return (await stored(self._metadata, ledger_id)).value
+
+    def bookies(self) -> Mapping[str, str]:
+        return self._bookies
+
+
+def _lend(
+    store: EmbeddedStore, settings: BookieSettings, limits: RequestLimits, doors: Sequence[Door]
+) -> Front:
+    # Imported here: few servers are asked for it.
+    from magnetar.bookie.requests.front import BookieFront
+    from magnetar.bookie.requests.services import BookieServices
+
+    ledgers, running = store.lent(settings.entry_log_size_max_bytes)
+    return BookieFront(BookieServices(ledgers, running, limits), doors)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from msgspec import Struct
 
+from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.core.ports.bookie_administration import ClusterAdministration
 from magnetar.core.ports.group_commit import GroupCommit
+from magnetar.core.ports.ledger_places import LedgerPlaces
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.settings import Settings
@@ -30,6 +32,10 @@ class OpenedStorage(Struct, frozen=True):
     """Its part of the metrics."""
     drop_read_cache: Callable[[], None]
     """Called once after the start, which may have read much."""
+    places: Callable[[str], LedgerPlaces]
+    """Where ledgers are, for programs that read them; of one's own bookie at that address."""
+    lend: Callable[[Sequence[Door]], Front] | None = None
+    """Serves readers of one's own bookie; None without one."""
     bookies: ClusterAdministration | None = None
     """The cluster that it is on, for administrators; None for storage within the server."""
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from magnetar.core.ports.bookie_administration import ClusterAdministration
 from magnetar.core.ports.client_administration import ClientAdministration
+from magnetar.core.ports.ledger_places import LedgerPlaces
 from magnetar.wire.http.guard import HostNames
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class HttpOptions(Struct, frozen=True):
     """The offset that a Kafka group has committed to a cursor, if any."""
     mqtt_clients: Mapping[str, ClientAdministration] = {}
     """The administration of MQTT's clients, by the namespaces that listeners serve."""
+    ledger_places: LedgerPlaces | None = None
+    """Where ledgers are, for those who read them themselves."""
     bookies: ClusterAdministration | None = None
     """The cluster of bookies that a gateway stores on."""
 

@@ -35,7 +35,7 @@ def ledgers_of_one(
         shared.connections, placement, shared.nursery, settings.unconfirmed_bytes_max
     )
     alone = replace(settings, striping=Striping(1, 1, 1))
-    return ClusterLedgerStore(services, client.ledgers, ids, machine, alone)
+    return ClusterLedgerStore(services, client.ledgers, ids, client.bookies, machine, alone)
 
 
 async def write_and_read(

@@ -66,9 +66,12 @@ class ClusterLedgerStore:
         services: ClientServices,
         ledgers: ClusterLedgers,
         ids: LedgerIdGenerator,
+        bookies: Bookies,
         machine: ClientMachine,
         settings: QuorumSettings,
     ) -> None:
+        self.bookies = bookies
+        """Those that run."""
         self._services = services
         self._ledgers = ledgers
         self._ids = ids
@@ -235,8 +238,10 @@ async def open_cluster_ledgers(
         metadata, cluster, machine, settings, connection_settings, racks
     ) as client:
         ids = LedgerIdGenerator(metadata, cluster)
-        store = ClusterLedgerStore(client.services, client.ledgers, ids, machine, settings)
-        client.bookies.hearers.append(store.bookies_changed)
+        store = ClusterLedgerStore(
+            client.services, client.ledgers, ids, client.bookies, machine, settings
+        )
+        client.bookies.tell(store.bookies_changed)
         if settings.explicit_lac_seconds:
             client.services.nursery.start_soon(store.tell_lacs, settings.explicit_lac_seconds)
         yield store

@@ -11,6 +11,7 @@ from magnetar.wire.http.admin import (
     mqtt,
     namespaces,
     partitions,
+    reading,
     single_cluster,
     subscriptions,
     tenants,
@@ -51,5 +52,6 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/brokers": brokers.BROKERS,
         "/admin/v2/broker-stats": brokers.STATS,
         "/admin/v2/mqtt": mqtt.TABLE,
+        "/admin/v2/reading": reading.TABLE,
         **unsupported.TABLES,
     }

@@ -1,0 +1,55 @@
+"""What a log holds, for programs that read its ledgers themselves: facts, as they travel. Pure.
+
+A position is the next entry to read, so ranges are half-open: what is between two positions is
+read once. Entries may be read before `end`; with transactions, before `stable`, and without those
+of the aborted ones.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from magnetar.core.ledger.read.transaction_index import Aborted
+
+
+class Place(Struct, frozen=True, array_like=True):
+    """A position, and the index of the first message of its entry."""
+
+    ledger_id: int
+    entry_id: int
+    index: int
+
+
+class EntryPlace(Struct, frozen=True, array_like=True):
+    """An entry, the index of its first message, and that of the first one of the next entry."""
+
+    ledger_id: int
+    entry_id: int
+    index: int
+    next_index: int
+
+
+class PlannedLedger(Struct, frozen=True, omit_defaults=True):
+    """One ledger of the log."""
+
+    id: int
+    first_index: int
+    entries: int
+    """With those that compaction removed."""
+    bytes: int
+    open: bool = False
+    begun_ms: int = 0
+    closed_ms: int = 0
+    kept: str = ""
+    """Where its remaining entries are stored, if it was compacted (`RemainingEntries.location`)."""
+
+
+class ReadingPlan(Struct, frozen=True):
+    """See the module's docstring."""
+
+    first: Place
+    stable: Place
+    """Every transaction of what is before has ended."""
+    end: Place
+    ledgers: list[PlannedLedger]
+    aborted: list[Aborted]

@@ -1,0 +1,173 @@
+"""`/admin/v2/reading`: what programs need that read ledgers from the bookies themselves, as Spark's
+workers do.
+
+`topics` tells where the messages of topics are, and how far they may be read; `positions` which
+entry has a message, by its offset or its time; `ledgers` the metadata of ledgers, and the addresses
+of their bookies. All are asked by POST, because a request names thousands. Nothing is changed, and
+nobody is fenced.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any, Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.errors import Invalid, LedgerNotFound, NotFound, TopicNotFound
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.index_lookup import IndexLookup, first_index_at
+from magnetar.core.ledger.read.reading_plan import (
+    EntryPlace,
+    Place,
+    PlannedLedger,
+    ReadingPlan,
+)
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.routes import Table
+
+Json = dict[str, Any]
+LEDGERS_MAX: Final = 10_000
+"""Of one request, as many topics too."""
+TOPICS_PER_REST: Final = 50
+"""Topics planned before other tasks run."""
+
+
+class TopicsBody(Struct, frozen=True, forbid_unknown_fields=True):
+    topics: list[str] = []
+    """Names of topics: of a partitioned one all partitions are meant."""
+
+
+class PositionsBody(Struct, frozen=True, forbid_unknown_fields=True):
+    offsets: dict[str, int] = {}
+    """The message that is looked for in each topic, or partition."""
+    times: dict[str, int] = {}
+    """The same: the first one that is not older than that, in ms."""
+
+
+class LedgersBody(Struct, frozen=True, forbid_unknown_fields=True):
+    ledgers: list[int] = []
+
+
+async def topics(request: AdminRequest) -> Json:
+    """A plan for each topic; those that do not exist are named."""
+    body = await request.value(TopicsBody)
+    names = [TopicName.parse(name) for name in (body.topics if body is not None else [])]
+    _check_number(names, "topics")
+    broker = request.broker
+    plans: dict[str, ReadingPlan] = {}
+    partitions: dict[str, int] = {}
+    missing = []
+    for name in names:
+        count = 0 if name.partitioned else await broker.catalog.partitions(name)
+        if count:
+            partitions[name.full] = count
+        for number, one in enumerate([name.partition(i) for i in range(count)] or [name]):
+            if number % TOPICS_PER_REST == TOPICS_PER_REST - 1:
+                await trio.lowlevel.checkpoint()
+            try:
+                plans[one.full] = plan_of(await _log(broker, one))
+            except TopicNotFound:
+                missing.append(one.full)
+    return {"topics": plans, "partitions": partitions, "missing": missing}
+
+
+async def _log(broker: Broker, name: TopicName) -> ManagedLedger:
+    topic = await broker.topic(name, create=False)
+    if not isinstance(topic, PersistentTopic):
+        raise Invalid(f"{name} is not persistent: nothing of it is stored")
+    return topic.ledger
+
+
+def plan_of(log: ManagedLedger) -> ReadingPlan:
+    """The facts as they are now. Plain call: they fit together."""
+    chain = log.chain
+    end = _place(chain.after(chain.confirmed), log.confirmed_index)
+    undecided = next(iter(log.transactions.open.values()), None)
+    stable = end if undecided is None else _place(undecided.position, undecided.first)
+    ledgers = [
+        PlannedLedger(
+            one.ledger_id,
+            one.first_index,
+            chain.last_entry_of(one) + 1,
+            one.size,
+            open=not one.closed_ms,
+            begun_ms=one.begun_ms,
+            closed_ms=one.closed_ms,
+            kept=one.remaining.location if one.remaining is not None else "",
+        )
+        for one in chain.segments
+    ]
+    first = _place(chain.first, log.first_index)
+    return ReadingPlan(first, stable, end, ledgers, list(log.transactions.aborted))
+
+
+def _place(position: Position, index: int) -> Place:
+    return Place(*position, index)
+
+
+async def positions(request: AdminRequest) -> Json:
+    """The entry of one message of each topic; the end where no message is so late."""
+    body = await request.value(PositionsBody) or PositionsBody()
+    _check_number([*body.offsets, *body.times], "topics")
+    found: dict[str, EntryPlace] = {}
+    for text, offset in body.offsets.items():
+        log = await _log(request.broker, TopicName.parse(text))
+        if not log.first_index <= offset <= log.confirmed_index:
+            raise Invalid(
+                f"{text} has no offset {offset}, only {log.first_index} to {log.confirmed_index}"
+            )
+        found[text] = await _place_of(log, offset)
+    for text, since_ms in body.times.items():
+        log = await _log(request.broker, TopicName.parse(text))
+        message = await log.times.first_since(since_ms)
+        offset = log.confirmed_index if message is None else message.index
+        found[text] = await _place_of(log, offset)
+    return {"positions": found}
+
+
+async def _place_of(log: ManagedLedger, offset: int) -> EntryPlace:
+    chain, end = log.chain, log.confirmed_index
+    if offset >= end:
+        return EntryPlace(*chain.after(chain.confirmed), end, end)
+    position = await IndexLookup(log).find(offset)
+    following = chain.after(position)
+    next_index = await first_index_at(log, following) if chain.has(following) else end
+    return EntryPlace(*position, await first_index_at(log, position), next_index)
+
+
+async def ledgers(request: AdminRequest) -> Json:
+    """The metadata of ledgers, as they are stored, in base64, and all bookies' addresses."""
+    places = request.options.ledger_places
+    bookies = places.bookies() if places is not None else {}
+    if places is None or not bookies:
+        raise NotFound("no bookie serves readers: start the server with --bookie-port")
+    body = await request.value(LedgersBody)
+    ids = body.ledgers if body is not None else []
+    _check_number(ids, "ledgers")
+    found: dict[int, str] = {}
+    missing = []
+    for ledger_id in ids:
+        try:
+            found[ledger_id] = b64encode(await places.metadata(ledger_id)).decode()
+        except LedgerNotFound:
+            missing.append(ledger_id)
+    return {"ledgers": found, "bookies": bookies, "missing": missing}
+
+
+def _check_number(named: Sequence[object], what: str) -> None:
+    if len(named) > LEDGERS_MAX:
+        raise Invalid(f"more than {LEDGERS_MAX} {what}")
+
+
+TABLE: Final[Table] = (
+    ("POST", "/topics", topics),
+    ("POST", "/positions", positions),
+    ("POST", "/ledgers", ledgers),
+)
