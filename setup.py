@@ -22,8 +22,10 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 
-ROOMS = ("core", "wire", "bookie")
+ROOMS = ("core", "wire", "bookie", "spark_connector")
 """Folders at the top that are installed inside `magnetar`."""
+DISCOVERY = "spark_connector/discovery"
+"""Has the module by which Spark finds the format: it must stand at the top of `site-packages`."""
 SHARED = ["core/native/octets.pxd"]
 TWINS = [
     "core.entry.compiled",
@@ -245,7 +247,9 @@ setup(
         "build_py": BuildWithoutTests,
     },
     packages=packages(),
-    package_dir={f"magnetar.{room}": room for room in ROOMS},
+    package_dir={"": DISCOVERY, "magnetar": "magnetar"}
+    | {f"magnetar.{room}": room for room in ROOMS},
+    py_modules=["pyspark_magnetar"],
     ext_modules=[
         Extension(
             f"magnetar.{name}", [name.replace(".", "/") + ".pyx"], depends=SHARED, optional=True

@@ -1,0 +1,58 @@
+"""One Spark session for all tests here: it takes ten seconds to start.
+
+The servers have a bookie's port for Spark's workers, and belong to a file.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar import Standalone, pytest_plugin, standalone
+
+DISCOVERY = Path(__file__).parents[2] / "spark_connector/discovery"
+"""Where Spark finds the format in a checkout; an installation has the module on its path."""
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(DISCOVERY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("magnetar")
+    builder = builder.config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
+    session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def lending(request, cluster_of_run) -> Iterator[Standalone]:
+    """A server whose ledgers may be read; a gateway's are on bookies."""
+    settings = pytest_plugin._settings(request.config)
+    if cluster_of_run is not None:
+        with cluster_of_run.gateway(settings) as made:
+            yield made
+    else:
+        with standalone(**settings, bookie_port=0) as made:
+            yield made
+
+
+@pytest.fixture
+def read(spark, lending) -> Callable[..., list[Any]]:
+    """Reads topics: the rows in order."""
+
+    def rows(topic: str, **options: str) -> list[Any]:
+        reader = spark.read.format("magnetar").option("service.url", lending.http_url)
+        frame = reader.option("topic", topic).options(**options).load()
+        return frame.orderBy("topic", "partition", "offset").collect()
+
+    return rows

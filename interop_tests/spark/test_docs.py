@@ -1,0 +1,36 @@
+"""The examples of docs/spark.md, as they are written there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+TEXT = (Path(__file__).parents[2] / "docs/spark.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_all_examples(spark, lending, connect, tmp_path, capsys) -> None:
+    producer = connect(lending.pulsar_url).create_producer("orders")
+    for number, item in enumerate(("tea", "salt", "tea")):
+        producer.send(item.encode(), partition_key=f"c{number % 2}")
+    assert len(BLOCKS) == 3
+    names: dict = {}
+    for block in BLOCKS:
+        code = block.replace("http://127.0.0.1:8080", lending.http_url)
+        exec(code.replace("/tmp/orders", f"{tmp_path}/orders"), names)
+    shown = capsys.readouterr().out
+    assert "customer" in shown
+    assert re.search(r"\|\s*pulsar\|\s*3\|", shown)
+    stored = spark.read.parquet(f"{tmp_path}/orders")
+    assert sorted(row.item for row in stored.collect()) == ["salt", "tea", "tea"]
+
+
+def test_every_option_and_column_is_in_the_tables() -> None:
+    from magnetar.spark_connector.columns import COLUMNS
+    from magnetar.spark_connector.options import KNOWN
+
+    named = set(re.findall(r"`([\w.]+)`", TEXT))
+    assert set(KNOWN.values()) <= named
+    assert set(COLUMNS) <= named

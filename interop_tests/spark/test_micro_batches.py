@@ -1,0 +1,262 @@
+"""The micro-batches of a stream, with a real server and without Spark: what would be stored, what
+would be read, and what happens when Spark asks again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from magnetar.bookie.reading.sources import PlannedLedgers
+from magnetar.spark_connector import options
+from magnetar.spark_connector.errors import ConnectorError, DataLossError, OptionError
+from magnetar.spark_connector.range_reader import RangeReader
+from magnetar.spark_connector.stream import FRESH, MicroBatches
+
+Offset = dict[str, Any]
+
+
+class Query:
+    """A stream as Spark runs it, batch by batch."""
+
+    def __init__(self, server: Any, **given: str) -> None:
+        self.given = {"service.url": server.http_url, **given}
+        self.batches = MicroBatches(options.parse(self.given, stream=True))
+        self.at: Offset = dict(FRESH)
+
+    def restart(self) -> Query:
+        """Another process that goes on from the checkpoint."""
+        again = Query.__new__(Query)
+        again.given = self.given
+        again.batches = MicroBatches(options.parse(self.given, stream=True))
+        again.at = json.loads(json.dumps(self.at))
+        return again
+
+    def planned(self, *, limited: bool = True) -> Offset:
+        return self.batches.latest(self.at, limited=limited)
+
+    def rows(self, end: Offset) -> list[bytes]:
+        found = []
+        for task in self.batches.tasks(self.at, end, 2):
+            source = PlannedLedgers(task.ledgers, task.bookies)
+            for one in task.ranges:
+                reader = RangeReader(one, source, task.aborted.get(one.log, ()), True)
+                found += [m.value for entry in reader.rows() for m in entry.messages]
+        return found
+
+    def batch(self) -> list[bytes] | None:
+        """The next one; None if there is nothing to do."""
+        end = self.planned()
+        if json.dumps(end) == json.dumps(self.at):
+            return None
+        found = self.rows(end)
+        self.at = end
+        return found
+
+    def everything(self) -> list[bytes]:
+        found: list[bytes] = []
+        while (rows := self.batch()) is not None:
+            found += rows
+        return found
+
+
+@pytest.fixture
+def send(lending, connect) -> Callable[..., None]:
+    client = connect(lending.pulsar_url)
+    producers: dict[str, Any] = {}
+
+    def send(topic: str, *values: str, batch: int = 0) -> None:
+        key = f"{topic} {batch}"
+        if key not in producers:
+            producers[key] = client.create_producer(
+                topic,
+                batching_enabled=batch > 0,
+                batching_max_messages=max(batch, 2),
+                batching_max_publish_delay_ms=10_000,
+            )
+        for value in values:
+            producers[key].send_async(value.encode(), lambda *_: None)
+        producers[key].flush()
+
+    return send
+
+
+def numbers(*bounds: int) -> list[str]:
+    return [str(number) for number in range(*bounds)]
+
+
+def encoded(values: list[str]) -> list[bytes]:
+    return [value.encode() for value in values]
+
+
+def test_latest_is_where_the_query_began(lending, send, topic) -> None:
+    send(topic, "before")
+    query = Query(lending, topic=topic)
+    first = query.planned()
+    send(topic, "between")
+    assert query.planned()["init"] == first["init"], "asked twice, it means the same"
+    # A crash before the first batch is done: Spark asks again from the fresh offset to this end.
+    assert query.restart().rows(first) == []
+    assert query.batch() == [b"between"]
+    send(topic, "after")
+    assert query.restart().batch() == [b"after"]
+
+
+def test_the_first_batch_anchors_latest_though_it_is_empty(lending, send, topic) -> None:
+    send(topic, "before")
+    query = Query(lending, topic=topic)
+    assert query.batch() == []
+    assert query.batch() is None
+    send(topic, "while the job is away")
+    assert query.restart().batch() == [b"while the job is away"]
+
+
+def test_batches_meet(lending, send, topic) -> None:
+    query = Query(lending, topic=topic, startingOffsets="earliest", maxRowsPerTrigger="7")
+    send(topic, *numbers(20))
+    send(topic, *numbers(20, 50), batch=10)
+    sizes = []
+    found: list[bytes] = []
+    while (rows := query.batch()) is not None:
+        sizes.append(len(rows))
+        found += rows
+        query = query.restart()
+    assert found == encoded(numbers(50))
+    assert sizes == [7, 7, 6, 10, 10, 10], "entries are read whole, and the limit is kept else"
+
+
+def test_a_replay_reads_the_same(lending, send, topic) -> None:
+    query = Query(lending, topic=topic, startingOffsets="earliest")
+    send(topic, *numbers(10))
+    end = query.planned()
+    send(topic, *numbers(10, 20))
+    assert query.restart().rows(end) == query.rows(end) == encoded(numbers(10))
+
+
+def test_equal_positions_are_equal_texts(lending, send, topic) -> None:
+    query = Query(lending, topic=topic, startingOffsets="earliest")
+    send(topic, "a")
+    assert query.batch() == [b"a"]
+    assert json.dumps(query.planned()) == json.dumps(query.at)
+    again = query.restart()
+    assert json.dumps(again.planned()) == json.dumps(again.at)
+    lending.restart()  # an idle roll-over is no news
+    assert again.batch() is None
+    send(topic, "b")
+    assert again.batch() == [b"b"]
+
+
+def test_what_is_there_now_and_no_more(lending, send, topic) -> None:
+    query = Query(lending, topic=topic, startingOffsets="earliest", maxRowsPerTrigger="3")
+    send(topic, *numbers(8))
+    query.batches.stop_where_it_ends_now()
+    found: list[bytes] = []
+    while (rows := query.batch()) is not None:
+        found += rows
+        send(topic, "later")
+    assert found == encoded(numbers(8))
+
+
+def test_fewer_rows_wait_for_others(lending, send, topic) -> None:
+    query = Query(lending, topic=topic, minRowsPerTrigger="5")
+    send(topic, "before")
+    assert query.batch() == [], "the anchor"
+    send(topic, *numbers(4))
+    assert query.batch() is None
+    send(topic, "4")
+    assert query.batch() == encoded(numbers(5))
+    impatient = Query(
+        lending,
+        topic=topic,
+        startingOffsets="earliest",
+        minRowsPerTrigger="50",
+        maxTriggerDelayMs="0",
+    )
+    assert impatient.everything() == [b"before", *encoded(numbers(5))]
+
+
+def test_a_budget_is_shared(lending, send, topics) -> None:
+    busy, quiet = topics(), topics()
+    send(busy, *numbers(90))
+    send(quiet, *numbers(10))
+    query = Query(
+        lending, topics=f"{busy},{quiet}", startingOffsets="earliest", maxRowsPerTrigger="20"
+    )
+    end = query.planned()
+    ends = {name.rpartition("/")[2]: place[2] for name, place in end["pos"].items()}
+    assert ends == {busy: 18, quiet: 2}
+    assert sorted(query.everything()) == sorted(encoded(numbers(90) + numbers(10)))
+
+
+def test_bytes_are_limited(lending, send, topic) -> None:
+    send(topic, *("x" * 1000 for _ in range(100)))
+    query = Query(lending, topic=topic, startingOffsets="earliest", maxBytesPerTrigger="20k")
+    sizes = []
+    while (rows := query.batch()) is not None:
+        sizes.append(len(rows))
+    assert sum(sizes) == 100
+    assert max(sizes) <= 20
+
+
+def test_topics_that_match_come_and_go(lending, send, topic) -> None:
+    query = Query(lending, topicsPattern=f"{topic}-.*", startingOffsets="latest")
+    send(f"{topic}-a", "before")
+    assert query.batch() == []
+    send(f"{topic}-a", "a")
+    send(f"{topic}-b", "new ones are read from their beginning")
+    send(f"other-{topic}-a", "is none of them")
+    found = query.restart().batch()
+    assert found == [b"a", b"new ones are read from their beginning"]
+
+
+def test_a_time_to_begin(lending, send, topic) -> None:
+    send(topic, "long ago")
+    query = Query(lending, topic=topic, startingTimestamp=str(32_503_680_000_000))
+    assert query.batch() == []
+    since = Query(lending, topic=topic, startingTimestamp="0")
+    assert since.batch() == [b"long ago"]
+
+
+def test_deleted_and_made_again(lending, send, connect, topic) -> None:
+    import httpx
+
+    query = Query(lending, topic=topic, startingOffsets="earliest")
+    send(topic, *numbers(5))
+    assert query.batch() == encoded(numbers(5))
+    url = f"{lending.http_url}/admin/v2/persistent/public/default/{topic}?force=true"
+    assert httpx.delete(url).status_code == 204
+    with pytest.raises(DataLossError, match=f"{topic} has been deleted"):
+        Query.planned(query.restart())
+    connect(lending.pulsar_url).create_producer(topic).send(b"0")
+    with pytest.raises(DataLossError, match="deleted and made again: it ends at offset 1"):
+        query.restart().planned()
+    query.given["failOnDataLoss"] = "false"
+    assert query.restart().batch() == [b"0"]
+
+
+def test_a_topic_that_never_was_is_a_mistake(lending, topic) -> None:
+    with pytest.raises(OptionError, match=f"there is no topic persistent://public/default/{topic}"):
+        Query(lending, topic=topic).planned()
+
+
+def test_a_checkpoint_of_something_else(lending, send, topic) -> None:
+    send(topic, "a")
+    query = Query(lending, topic=topic)
+    query.at = {"topic": {"0": 17}}
+    with pytest.raises(ConnectorError, match="an offset of another source"):
+        query.planned()
+    query.at = {"v": 9}
+    with pytest.raises(ConnectorError, match="of version 9, not 1"):
+        query.planned()
+
+
+def test_a_server_that_is_away_is_asked_again(lending, send, topic) -> None:
+    query = Query(lending, topic=topic, startingOffsets="earliest", pollTimeoutMs="3000")
+    send(topic, "a")
+    lending.stop()
+    assert query.batch() is None
+    lending.start()
+    assert query.batch() == [b"a"]

@@ -1,0 +1,126 @@
+"""Structured streaming: each message once, over restarts, kills and new partitions."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from .conftest import DISCOVERY
+
+pytestmark = pytest.mark.spark
+
+
+def started(spark, lending, topic, folder: Path, **options: str):
+    reader = spark.readStream.format("magnetar").option("service.url", lending.http_url)
+    frame = reader.option("topic", topic).options(**options).load()
+    frame = frame.selectExpr("partition", "offset", "CAST(value AS STRING) value")
+    writer = frame.writeStream.format("parquet").option("path", str(folder / "out"))
+    return writer.option("checkpointLocation", str(folder / "checkpoint"))
+
+
+def drained(writer) -> None:
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+
+
+def rows(spark, folder: Path) -> list[tuple[int, int, str]]:
+    found = spark.read.parquet(str(folder / "out")).orderBy("partition", "offset").collect()
+    return [(row.partition, row.offset, row.value) for row in found]
+
+
+def test_a_stream_goes_on_where_it_was(spark, lending, connect, topic, tmp_path) -> None:
+    producer = connect(lending.pulsar_url).create_producer(topic)
+    for number in range(30):
+        producer.send(str(number).encode())
+        if number % 10 == 9:
+            drained(
+                started(
+                    spark, lending, topic, tmp_path,
+                    startingOffsets="earliest", maxRowsPerTrigger="4",
+                )
+            )  # fmt: skip
+    assert rows(spark, tmp_path) == [(0, number, str(number)) for number in range(30)]
+
+
+def test_progress_shows_where_it_is(spark, lending, connect, topic, tmp_path) -> None:
+    producer = connect(lending.pulsar_url).create_producer(topic)
+    for number in range(10):
+        producer.send(str(number).encode())
+    writer = started(spark, lending, topic, tmp_path, startingOffsets="earliest")
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    source = query.lastProgress["sources"][0]
+    assert source["numInputRows"] == 10
+    assert '"pos"' in source["endOffset"] or "pos" in str(source["endOffset"])
+    assert "10" in str(source["latestOffset"])
+
+
+ROWS_PER_BATCH = 50
+JOB = dedent("""\
+    import sys
+    from pyspark.sql import SparkSession
+    url, topic, folder = sys.argv[1:]
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    reader = spark.readStream.format("magnetar").option("service.url", url).option("topic", topic)
+    reader = reader.option("startingOffsets", "earliest").option("maxRowsPerTrigger", "ROWS")
+    frame = reader.load().selectExpr("partition", "offset", "CAST(value AS STRING) value")
+    writer = frame.writeStream.format("parquet").option("path", folder + "/out")
+    query = writer.option("checkpointLocation", folder + "/checkpoint").start()
+    print("started", flush=True)
+    query.awaitTermination()
+""").replace("ROWS", str(ROWS_PER_BATCH))
+
+
+def batches_done(folder: Path) -> int:
+    commits = folder / "checkpoint/commits"
+    return len([one for one in commits.glob("*") if one.name.isdecimal()])
+
+
+@pytest.mark.parametrize(
+    "kills", [1, pytest.param(50, marks=(pytest.mark.heavy, pytest.mark.timeout(3600)))]
+)
+def test_a_killed_job_loses_nothing_and_doubles_nothing(
+    spark, lending, connect, topic, tmp_path, kills
+) -> None:
+    count = ROWS_PER_BATCH * (6 * kills + 20)
+    producer = connect(lending.pulsar_url).create_producer(topic, block_if_queue_full=True)
+    for number in range(count):
+        producer.send_async(str(number).encode(), lambda *_: None)
+    producer.flush()
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    words = [sys.executable, str(script), lending.http_url, topic, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(DISCOVERY), "PYSPARK_PYTHON": sys.executable}
+    for kill in range(kills):
+        job = subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        with job:
+            assert job.stdout is not None
+            assert job.stdout.readline() == b"started\n"
+            before = batches_done(tmp_path)
+            while batches_done(tmp_path) < before + 3:
+                assert job.poll() is None
+            os.killpg(job.pid, signal.SIGKILL)
+        done = batches_done(tmp_path) * ROWS_PER_BATCH
+        assert done < count, f"kill {kill} came too late"
+    drained(
+        started(
+            spark, lending, topic, tmp_path, startingOffsets="earliest", maxRowsPerTrigger="500"
+        )
+    )
+    assert rows(spark, tmp_path) == [(0, number, str(number)) for number in range(count)]
+
+
+def test_a_mistake_ends_the_query(spark, lending, topic, tmp_path) -> None:
+    query = started(spark, lending, topic, tmp_path).trigger(availableNow=True).start()
+    with pytest.raises(Exception, match=f"there is no topic persistent://public/default/{topic}"):
+        query.awaitTermination(120)

@@ -1,0 +1,1 @@
+"""Spark reads and writes topics: `spark.read.format("magnetar")`. Start with README.md."""

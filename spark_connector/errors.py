@@ -1,0 +1,19 @@
+"""What goes wrong, in sentences for whoever wrote the query."""
+
+from __future__ import annotations
+
+
+class ConnectorError(Exception):
+    """The base of all; its text is for people."""
+
+
+class OptionError(ConnectorError):
+    """An option is missing, unknown, or has no sensible value."""
+
+
+class ServiceError(ConnectorError):
+    """The server does not answer, or refuses."""
+
+
+class DataLossError(ConnectorError):
+    """Messages that were asked for are not there any more, or cannot be read."""

@@ -1,0 +1,132 @@
+"""What users say of where a query begins and ends: positions by name, by offset, by time. Pure.
+
+    startingOffsets, endingOffsets
+        earliest, latest
+        {"TOPIC": POSITION, "PARTITIONED TOPIC": {"0": POSITION, "1": POSITION}}
+    startingTimestamp, endingTimestamp
+        milliseconds, of all topics; the first message that is not older, or the end
+
+A position is `earliest`, `latest`, an offset (as Kafka counts, -2 and -1 for these two), or
+`"LEDGER:ENTRY"`. It always means the next message to read: what begins there is included at the
+start, and excluded at the end. Topics and partitions that are not named have the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
+from magnetar.spark_connector.errors import DataLossError, OptionError
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+KAFKAS: Final = {-2: EARLIEST, -1: LATEST}
+"""`ListOffsetsRequest` of Kafka, and its source for Spark."""
+NO_INDEX: Final = -1
+
+Said = str | int
+
+
+class Time(Struct, frozen=True):
+    """The first message that is not older."""
+
+    ms: int
+
+
+class BoundOption(Struct, frozen=True):
+    """Where a query begins, or where it ends."""
+
+    default: str
+    topics: Mapping[str, Said | Mapping[int, Said]] = {}
+    time: Time | None = None
+
+    def of(self, topic: TopicName) -> Said | Time:
+        """What is said of a topic, or of one partition."""
+        if self.time is not None:
+            return self.time
+        said = self.topics.get(topic.base.full, self.default)
+        if isinstance(said, Mapping):
+            said = said.get(topic.partition_index, self.default)
+        return KAFKAS.get(said, said) if isinstance(said, int) else said
+
+
+def parse(name: str, text: str, default: str) -> BoundOption:
+    """The option of that name."""
+    if text.lower() in (EARLIEST, LATEST):
+        return BoundOption(text.lower())
+    try:
+        said = msgspec.json.decode(text, type=dict[str, Said | dict[int, Said]])
+        topics = {TopicName.parse(topic).full: each for topic, each in said.items()}
+    except (msgspec.MsgspecError, InvalidName) as error:
+        raise OptionError(
+            f'"{name}" is {EARLIEST}, {LATEST}, or positions by topic in JSON: {error}'
+        ) from error
+    return BoundOption(default, topics)
+
+
+def known_place(
+    said: Said | Time, topic: str, plan: ReadingPlan, *, committed: bool, fails: bool
+) -> Place | int | Time:
+    """The place that is meant, if the plan tells it; else the offset or the time to ask for. What
+    has been deleted is a loss of data if it is asked for; unless `fails`, what is left is read.
+    """
+    end = plan.stable if committed else plan.end
+    if said == EARLIEST:
+        return plan.first
+    if said == LATEST:
+        return end
+    if isinstance(said, Time):
+        return said
+    if isinstance(said, str):
+        place = _at(said, topic)
+        gone = (place.ledger_id, place.entry_id) < (plan.first.ledger_id, plan.first.entry_id)
+    else:
+        gone = said < plan.first.index
+    if gone:
+        if fails:
+            raise lost(topic, str(said), plan)
+        return plan.first
+    if isinstance(said, str):
+        return min(place, end, key=order)
+    if said > plan.end.index:
+        raise OptionError(
+            f"{topic}: there is no offset {said}, only {plan.first.index} to {plan.end.index}"
+        )
+    return end if said >= end.index else said
+
+
+def lost(topic: str, said: str, plan: ReadingPlan) -> DataLossError:
+    """What is said when messages have been deleted before they were read."""
+    return DataLossError(
+        f"{topic}: {said} is not there any more, the first is offset {plan.first.index} "
+        f"({plan.first.ledger_id}:{plan.first.entry_id}); with failOnDataLoss=false the query goes "
+        "on there"
+    )
+
+
+def order(place: Place) -> tuple[int, int]:
+    """By which places are in the order of the log."""
+    return place.ledger_id, place.entry_id
+
+
+def _at(said: str, topic: str) -> Place:
+    ledger, colon, entry = said.partition(":")
+    if not (colon and ledger.isdecimal() and entry.isdecimal()):
+        raise OptionError(f'{topic}: "{said}" is no position such as earliest, 17 or "5:0"')
+    return Place(int(ledger), int(entry), NO_INDEX)
+
+
+def as_start(found: EntryPlace, offset: int) -> Place:
+    """A message in the entry that was found, as the start of what is read."""
+    return Place(found.ledger_id, found.entry_id, offset)
+
+
+def as_end(found: EntryPlace, offset: int) -> Place:
+    """The same as the end: an entry with messages before it is read too."""
+    return Place(found.ledger_id, found.entry_id + (offset > found.index), offset)

@@ -1,0 +1,126 @@
+"""Plans queries: which entries their tasks read, and all that they need for it.
+
+It runs in the driver, and is the only part that asks the server.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Container, Mapping, Sequence
+
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
+from magnetar.core.ledger.read.transaction_index import Aborted
+from magnetar.spark_connector import offsets
+from magnetar.spark_connector.errors import DataLossError, OptionError
+from magnetar.spark_connector.offsets import BoundOption, Time
+from magnetar.spark_connector.options import SourceOptions
+from magnetar.spark_connector.range_reader import Task
+from magnetar.spark_connector.ranges import EntryRange, aborted_of, between, shared
+from magnetar.spark_connector.service import LedgerFacts, ReadingService
+
+log = logging.getLogger(__name__)
+Plans = Mapping[str, ReadingPlan]
+Places = Mapping[str, Place]
+
+
+class Planner:
+    """Plans the batches of one query."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+        self.service = ReadingService(options.service_urls, options.timeout_seconds)
+
+    def plans(self, known: Container[str] = ()) -> Plans:
+        """Each topic, or partition, as it is now. One that was named and is not there is a mistake,
+        unless it was `known` before.
+        """
+        names = self.options.topics or self._matching()
+        if not names:
+            return {}
+        found = self.service.topics(names)
+        never = [topic for topic in found.missing if topic not in known]
+        if never and self.options.topics:
+            raise OptionError(f"there is no topic {', '.join(never)}")
+        return found.topics
+
+    def _matching(self) -> Sequence[str]:
+        """The topics of a namespace that match the pattern."""
+        namespace, _, pattern = self.options.topics_pattern.rpartition("/")
+        name = NamespaceName.parse(namespace)
+        wanted = re.compile(pattern)
+        topics = map(TopicName.parse, self.service.topics_of(str(name)))
+        return [one.full for one in topics if wanted.fullmatch(one.base.local)]
+
+    def bounds(self, plans: Plans, option: BoundOption, *, end: bool) -> Places:
+        """Where to begin, or to end, in each log."""
+        found: dict[str, Place] = {}
+        asked: dict[str, int] = {}
+        times: dict[str, int] = {}
+        options = self.options
+        for topic, plan in plans.items():
+            place = offsets.known_place(
+                option.of(TopicName.parse(topic)),
+                topic,
+                plan,
+                committed=options.read_committed,
+                fails=options.fail_on_data_loss,
+            )
+            if isinstance(place, Place):
+                found[topic] = place
+            elif isinstance(place, Time):
+                times[topic] = place.ms
+            else:
+                asked[topic] = place
+        if asked or times:
+            as_bound = offsets.as_end if end else offsets.as_start
+            for topic, entry in self.service.positions(asked, times).items():
+                found[topic] = as_bound(entry, asked.get(topic, entry.index))
+        return found
+
+    def tasks(self, plans: Plans, starts: Places, ends: Places, parallelism: int) -> list[Task]:
+        """The tasks of a batch; `parallelism` is how many run at once."""
+        ranges: list[EntryRange] = []
+        for topic, end in sorted(ends.items()):
+            if (plan := plans.get(topic)) is not None:
+                ranges += between(topic, plan, starts[topic], end)
+        options = self.options
+        most = options.max_partitions or 2 * parallelism
+        shares = shared(ranges, options.max_bytes_per_split, options.min_partitions, most)
+        facts = self.service.ledgers(sorted({one.stored_in for one in ranges}))
+        return [self._task(share.ranges, plans, facts) for share in shares]
+
+    def _task(self, ranges: Sequence[EntryRange], plans: Plans, facts: LedgerFacts) -> Task:
+        """A share with what is needed for it."""
+        options = self.options
+        wanted = {one.stored_in for one in ranges}
+        gone = wanted - facts.ledgers.keys()
+        for one in ranges:
+            if one.stored_in in gone:
+                what = f"{one.log}: ledger {one.ledger_id} has been deleted"
+                if options.fail_on_data_loss:
+                    raise DataLossError(what)
+                log.warning("%s", what)
+        aborted: dict[str, list[Aborted]] = {}
+        if options.read_committed:
+            for one in ranges:
+                if found := aborted_of(plans[one.log], one):
+                    aborted[one.log] = found
+        return Task(
+            tuple(one for one in ranges if one.stored_in not in gone),
+            {each: facts.ledgers[each] for each in wanted - gone},
+            facts.bookies,
+            aborted,
+            options.columns,
+            options.fail_on_data_loss,
+        )
+
+
+def batch(options: SourceOptions, parallelism: int) -> list[Task]:
+    """The tasks of a batch query."""
+    planner = Planner(options)
+    plans = planner.plans()
+    starts = planner.bounds(plans, options.starting, end=False)
+    ends = planner.bounds(plans, options.ending, end=True)
+    return planner.tasks(plans, starts, ends, parallelism)

@@ -1,0 +1,142 @@
+"""Spark's side: the format `magnetar`, its schema, and a batch reader.
+
+Spark pickles the reader and its partitions into the workers that read. Nothing is imported here
+that a session without this format would pay for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from magnetar.spark_connector import columns, options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from magnetar.spark_connector.range_reader import Task
+    from magnetar.spark_connector.stream import MicroBatches, Offset
+
+
+class MagnetarSource(DataSource):
+    """Topics of a Magnetar server, or of a gateway, as a table."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "magnetar"
+
+    def schema(self) -> str:
+        # The options of a stream are checked by its reader: Spark does not say which this is.
+        return columns.ddl(options.columns_of(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return MagnetarReader(options.parse(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return MagnetarStreamReader(options.parse(self.options, stream=True))
+
+
+class TaskPartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(None)
+        self.task = task
+
+
+class MagnetarReader(DataSourceReader):
+    """Plans a query in the driver, and carries out its tasks in the workers."""
+
+    def __init__(self, chosen: options.SourceOptions) -> None:
+        self._options = chosen
+
+    def partitions(self) -> list[InputPartition]:
+        from magnetar.spark_connector import planner
+
+        return [TaskPartition(task) for task in planner.batch(self._options, _parallelism())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from magnetar.spark_connector.range_reader import batches
+
+        assert isinstance(partition, TaskPartition)
+        return batches(partition.task)
+
+
+class MagnetarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream of micro-batches. It is pickled into the workers too, without what it knows."""
+
+    def __init__(self, chosen: options.SourceOptions) -> None:
+        self._options = chosen
+        self._made: MicroBatches | None = None
+
+    def __reduce__(self) -> tuple[type, tuple[options.SourceOptions]]:
+        return MagnetarStreamReader, (self._options,)
+
+    @property
+    def _batches(self) -> MicroBatches:
+        if self._made is None:
+            from magnetar.spark_connector.stream import MicroBatches
+
+            self._made = MicroBatches(self._options)
+        return self._made
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        from magnetar.spark_connector.stream import FRESH
+
+        return dict(FRESH)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        chosen = self._options
+        if chosen.max_rows_per_trigger:
+            return ReadMaxRows(chosen.max_rows_per_trigger)
+        if chosen.max_bytes_per_trigger:
+            return ReadMaxBytes(chosen.max_bytes_per_trigger)
+        if chosen.min_rows_per_trigger:
+            return ReadMinRows(chosen.min_rows_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        return self._batches.latest(start, limited=not isinstance(limit, ReadAllAvailable))
+
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802
+        return self._batches.newest()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._batches.stop_where_it_ends_now()
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        return [TaskPartition(task) for task in self._batches.tasks(start, end, _parallelism())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from magnetar.spark_connector.range_reader import batches
+
+        assert isinstance(partition, TaskPartition)
+        return batches(partition.task)
+
+    def commit(self, end: Offset) -> None:
+        """Nothing is kept on the server: Spark's checkpoint says how far the stream is."""
+
+
+def _parallelism() -> int:
+    """How many tasks run at once; the planning worker is not told, so as many as this machine has
+    cores.
+    """
+    import os
+
+    return os.cpu_count() or 1

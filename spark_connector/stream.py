@@ -1,0 +1,243 @@
+"""The micro-batches of a stream: what the next one reads, and how far the stream is.
+
+Spark stores an offset for each batch before it runs, as JSON, and compares such texts:
+
+    {"v": 1}                                         fresh: the query has never read anything
+    {"init": {LOG: PLACE}, "pos": {LOG: PLACE}, "v": 1}
+
+`pos` is where the next batch begins in each topic or partition: `[ledger, entry, offset]` of the
+next entry. `init` is where this batch began in logs that are new to it.
+
+Spark asks for the first offset twice, and again after a restart before the first batch is done,
+and stores nothing before there is one (all seen with 4.3). If `latest` meant the end each time,
+what is sent in between would be skipped. So the first offset is fresh, and the first batch, though
+it may be empty, stores in `init` what was meant. An error would end the query: a server that does
+not answer is asked again at the next trigger, and the offset stays.
+
+Invariants: batches meet without a gap, in each log; a batch that is planned again reads the same
+entries; equal positions are equal texts.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
+from magnetar.spark_connector import offsets
+from magnetar.spark_connector.admission import shares_of
+from magnetar.spark_connector.errors import ConnectorError, DataLossError, OptionError, ServiceError
+from magnetar.spark_connector.options import SourceOptions
+from magnetar.spark_connector.planner import Places, Planner, Plans
+from magnetar.spark_connector.range_reader import Task
+from magnetar.spark_connector.ranges import between
+
+log = logging.getLogger(__name__)
+VERSION: Final = 1
+Offset = dict[str, Any]
+"""As Spark stores it."""
+FRESH: Final[Offset] = {"v": VERSION}
+
+
+class StreamOffset(Struct, frozen=True, forbid_unknown_fields=True):
+    """See the module's docstring."""
+
+    v: int
+    pos: dict[str, Place] = {}
+    init: dict[str, Place] = {}
+
+    @property
+    def is_fresh(self) -> bool:
+        return not self.pos and not self.init
+
+    def encoded(self) -> Offset:
+        """As a dictionary, with keys in order."""
+        parts = {"init": self.init, "pos": self.pos} if self.init else {"pos": self.pos}
+        return {name: _sorted(part) for name, part in parts.items()} | {"v": self.v}
+
+
+def _sorted(places: Mapping[str, Place]) -> dict[str, list[int]]:
+    found = sorted(places.items())
+    return {topic: [each.ledger_id, each.entry_id, each.index] for topic, each in found}
+
+
+def decoded(stored: Offset) -> StreamOffset:
+    """What Spark has kept; a `ConnectorError` if it is not ours."""
+    try:
+        found = msgspec.convert(stored, StreamOffset)
+    except msgspec.MsgspecError as error:
+        raise ConnectorError(
+            f"the checkpoint has an offset of another source, or a damaged one: {error}"
+        ) from error
+    if found.v != VERSION:
+        raise ConnectorError(f"the checkpoint has an offset of version {found.v}, not {VERSION}")
+    return found
+
+
+class MicroBatches:
+    """See the module's docstring. It lives in the driver, as long as the query runs."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._planner = Planner(options)
+        self._first: dict[str, Place] = {}
+        """Where logs begin for this query: what is resolved once stays."""
+        self._target: Places | None = None
+        """With AvailableNow, where everything ends."""
+        self._began_at = time.monotonic()
+
+    def latest(self, start: Offset, *, limited: bool) -> Offset:
+        """Where the next batch ends; `start` if there is nothing to read."""
+        begun = decoded(start)
+        try:
+            plans = self._planner.plans(begun.pos)
+            places = self._places(begun, plans)
+            ends = self._ends(places, plans)
+            if limited:
+                ends = self._admitted(places, ends, plans)
+        except ServiceError as error:
+            log.warning("asked again at the next trigger: %s", error)
+            return start
+        if ends == begun.pos and not begun.is_fresh:
+            return start
+        self._began_at = time.monotonic()
+        new = {topic: place for topic, place in places.items() if topic not in begun.pos}
+        return StreamOffset(VERSION, dict(ends), new).encoded()
+
+    def newest(self) -> Offset | None:
+        """Where everything ends now, for Spark's progress; None if nobody says."""
+        try:
+            plans = self._planner.plans()
+        except (ServiceError, OptionError):
+            return None
+        return StreamOffset(VERSION, {t: self._end(plan) for t, plan in plans.items()}).encoded()
+
+    def stop_where_it_ends_now(self) -> None:
+        """Trigger.AvailableNow: read what is there, and no more."""
+        self._target = {t: self._end(plan) for t, plan in self._planner.plans().items()}
+
+    def tasks(self, start: Offset, end: Offset, parallelism: int) -> list[Task]:
+        """The tasks of a batch."""
+        begun, ended = decoded(start), decoded(end)
+        plans = self._planner.plans(ended.pos)
+        starts = begun.pos | ended.init
+        for topic, place in list(starts.items()):
+            if topic in ended.pos and ended.pos[topic] != place:
+                starts[topic] = self._check(topic, place, plans.get(topic))
+        return self._planner.tasks(plans, starts, ended.pos, parallelism)
+
+    # -- where logs are -----------------------------------------------------------------------
+
+    def _places(self, begun: StreamOffset, plans: Plans) -> dict[str, Place]:
+        """Where the next batch begins in each log."""
+        found = {}
+        for topic, place in begun.pos.items():
+            found[topic] = self._check(topic, place, plans.get(topic))
+        fresh = {topic: plan for topic, plan in plans.items() if topic not in found}
+        unknown = {topic: plan for topic, plan in fresh.items() if topic not in self._first}
+        if begun.is_fresh:
+            self._first |= self._planner.bounds(unknown, self._options.starting, end=False)
+        else:  # a topic or partition that has come since: nothing of it has been read
+            self._first |= {topic: plan.first for topic, plan in unknown.items()}
+        return found | {topic: self._first[topic] for topic in fresh}
+
+    def _check(self, topic: str, place: Place, plan: ReadingPlan | None) -> Place:
+        """The same place, or the first that is left if messages have been deleted unread."""
+        if plan is None:
+            self._lose(ConnectorError(f"{topic} has been deleted"))
+            return place
+        if 0 <= place.index < plan.first.index:
+            self._lose(offsets.lost(topic, f"offset {place.index}", plan))
+            return plan.first
+        if place.index > plan.end.index:
+            self._lose(
+                ConnectorError(
+                    f"{topic} has been deleted and made again: it ends at offset {plan.end.index}, "
+                    f"and {place.index} have been read"
+                )
+            )
+            return plan.first
+        return place
+
+    def _lose(self, error: ConnectorError) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLossError(str(error))
+        log.warning("%s", error)
+
+    def _end(self, plan: ReadingPlan) -> Place:
+        return plan.stable if self._options.read_committed else plan.end
+
+    def _ends(self, places: Places, plans: Plans) -> dict[str, Place]:
+        """Where everything ends that may be read; never before the place."""
+        ends = {}
+        for topic, place in places.items():
+            plan = plans.get(topic)
+            end = place if plan is None else self._end(plan)
+            if self._target is not None:
+                end = min(end, self._target.get(topic, place), key=offsets.order)
+            ends[topic] = max(end, place, key=offsets.order)
+        return ends
+
+    # -- limits -------------------------------------------------------------------------------
+
+    def _admitted(self, places: Places, ends: Places, plans: Plans) -> dict[str, Place]:
+        """The ends, as far as the limits of a batch allow: whole entries, at least one."""
+        options = self._options
+        rows = {
+            topic: ends[topic].index - _index(place, plans[topic]) if topic in plans else 0
+            for topic, place in places.items()
+        }
+        total = sum(rows.values())
+        if 0 < total < options.min_rows_per_trigger and self._target is None:
+            waited = time.monotonic() - self._began_at
+            if waited < options.max_trigger_delay_seconds:
+                return dict(places)
+        admitted = total
+        if options.max_rows_per_trigger:
+            admitted = min(admitted, options.max_rows_per_trigger)
+        if options.max_bytes_per_trigger:
+            size = sum(self._bytes(topic, places, ends, plans) for topic in ends)
+            if size > options.max_bytes_per_trigger:
+                admitted = min(admitted, total * options.max_bytes_per_trigger // size)
+        if admitted >= total:
+            return dict(ends)
+        return self._cut(places, ends, shares_of(rows, max(admitted, 1)))
+
+    @staticmethod
+    def _bytes(topic: str, places: Places, ends: Places, plans: Plans) -> int:
+        if topic not in plans:
+            return 0
+        return sum(one.bytes for one in between(topic, plans[topic], places[topic], ends[topic]))
+
+    def _cut(self, places: Places, ends: Places, shares: Mapping[str, int]) -> dict[str, Place]:
+        """So many rows of each log, in whole entries."""
+        asked = {
+            topic: place.index + shares[topic]
+            for topic, place in places.items()
+            if shares[topic] and 0 <= place.index < ends[topic].index - shares[topic]
+        }
+        found = self._planner.service.positions(asked, {}) if asked else {}
+        cut = {}
+        for topic, place in places.items():
+            if topic in found:
+                cut[topic] = _boundary(found[topic], place)
+            else:
+                cut[topic] = ends[topic] if shares.get(topic) else place
+        return cut
+
+
+def _index(place: Place, plan: ReadingPlan) -> int:
+    """The offset of a place; that of the first message if the place was given without."""
+    return place.index if place.index >= 0 else plan.first.index
+
+
+def _boundary(found: EntryPlace, start: Place) -> Place:
+    """The beginning of an entry, or its end if nothing else is read."""
+    if found.index > start.index:
+        return Place(found.ledger_id, found.entry_id, found.index)
+    return Place(found.ledger_id, found.entry_id + 1, found.next_index)
