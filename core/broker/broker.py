@@ -27,6 +27,7 @@ from magnetar.core.broker.access import Access
 from magnetar.core.broker.attachment import ATTACH_SECONDS, NameCounts
 from magnetar.core.broker.catalog import Catalog
 from magnetar.core.broker.housekeeping import Housekeeping
+from magnetar.core.broker.sweep_work import SweepWork
 from magnetar.core.broker.topic_ids import TopicIds
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.cluster.ownership import ALONE, Ownership
@@ -44,14 +45,13 @@ from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit, throttle_for
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import TailCache
-from magnetar.core.ledger.storage import PendingLog, Storage, UnsavedCursor
+from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -59,8 +59,6 @@ log = logging.getLogger(__name__)
 
 POLICIES_PER_REST = 10
 """Topics that get new policies before other tasks run; policies are computed for each."""
-DISPATCH_SECONDS_MAX = 0.005
-"""The longest dispatch in one sweep; other work of the sweep follows."""
 
 
 def _always(_topic: Topic) -> bool:
@@ -113,6 +111,10 @@ class Broker:
         self.housekeeping = Housekeeping(self)
         self.publish_throttle = throttle_for(settings.publish_rate, None, clock.monotonic())
         """The throttle of all topics together; None without a limit."""
+        self._schedule = schedule
+        work = SweepWork(clock, schedule, gathers=settings.gathers_appends)
+        self.dispatch, self.store = work.dispatch, work.store
+        """The link calls both in each sweep (`core/link/backend.py`)."""
         storage = Storage(
             ledgers,
             metadata,
@@ -121,16 +123,10 @@ class Broker:
             settings.roll,
             self.spawn,
             self._cursor_dirty,
-            self._gather,
+            work.gather,
             settings.skips_lost,
         )
-        self.env = Environment(
-            storage, clock, self.spawn, self._dirty_add, self._lost, settings.division
-        )
-        self._schedule = schedule
-        self._dirty: list[PersistentSubscription] = []
-        self._gathers = settings.gathers_appends
-        self._appended: list[PendingLog] = []
+        self.env = Environment(storage, clock, self.spawn, work.add, self._lost, settings.division)
         self._dirty_cursors: list[UnsavedCursor] = []
         self._locks: dict[str, trio.Lock] = {}
         """Locks of the topics that are being loaded, unloaded or deleted."""
@@ -367,52 +363,6 @@ class Broker:
                     # the namespace is deleted, or cannot be read: the old policies hold
                     log.warning("%s: its policies stay as they were: %s", topic.name, error)
         applied.set()
-
-    # -- dispatch -----------------------------------------------------------------------------
-
-    def _dirty_add(self, subscription: PersistentSubscription) -> None:
-        self._dirty.append(subscription)
-        self._schedule()
-
-    def dispatch(self) -> None:
-        """Serve the subscriptions that have work, at the end of a sweep.
-
-        There may be hundreds. Those that are not reached in time are first in the next sweep, so
-        that reading, storing and sending go on in between.
-        """
-        if not self._dirty:
-            return
-        dirty, self._dirty = self._dirty, []
-        until = self.clock.monotonic() + DISPATCH_SECONDS_MAX
-        for at, subscription in enumerate(dirty):
-            if at and self.clock.monotonic() >= until:
-                self._dirty[:0] = dirty[at:]
-                self._schedule()
-                return
-            try:
-                if subscription.dispatch():
-                    subscription.schedule()
-            except Exception:
-                # a defect of ours: these consumers reconnect, and the server goes on
-                log.exception("subscription %s: dispatch failed", subscription.name)
-                subscription.disconnect_all()
-
-    # -- storing ------------------------------------------------------------------------------
-
-    def _gather(self, ledger: PendingLog) -> None:
-        if not self._gathers:
-            ledger.write()
-            return
-        self._appended.append(ledger)
-        self._schedule()
-
-    def store(self) -> None:
-        """Write what all producers have appended in this sweep of the link."""
-        if not self._appended:
-            return
-        appended, self._appended = self._appended, []
-        for ledger in appended:
-            ledger.write()
 
     # -- cursors ------------------------------------------------------------------------------
 

@@ -25,6 +25,10 @@ DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE: Final = "public/default"
 SYSTEM_NAMESPACE: Final = "pulsar/system"
 """The namespace of the server's own topics."""
+VIEWS: Final = frozenset({"__consumer_offsets"})
+"""Names in the default namespace by which clients are shown something that is no topic. Kafka's may
+not write to it either (`Topic.INTERNAL_TOPICS` of 4.3).
+"""
 
 NAME_BYTES_MAX: Final = 4096
 """Longer names are refused, because names are stored, listed and sent whole."""
@@ -117,12 +121,18 @@ class TopicName(Struct, frozen=True, cache_hash=True):
 
     @property
     def internal(self) -> bool:
-        """Whether this server stores its own state there, so that others may only read it.
+        """Whether this server stores its own state there, or shows something by that name, so that
+        others may only read it.
 
         Pulsar's brokers have topics with reserved names in namespaces of users, too; those are not
         of this server.
         """
-        return self.system and self.persistent and str(self.namespace) == SYSTEM_NAMESPACE
+        if not self.system or not self.persistent:
+            return False
+        namespace = str(self.namespace)
+        if namespace == DEFAULT_NAMESPACE:
+            return self.base.local in VIEWS
+        return namespace == SYSTEM_NAMESPACE
 
     @property
     def encoded_local(self) -> str:

@@ -31,7 +31,7 @@ class Poller(Protocol):
 
     def forget(self, fd: int) -> None: ...
 
-    def ready(self, count_max: int, wait_seconds: float = 0.0) -> list[tuple[int, int]]:
+    def ready(self, wait_seconds: float, count_max: int, /) -> list[tuple[int, int]]:
         """(fd, READ|WRITE) pairs, at once or as soon as there are any within that time; of a broken
         socket perhaps just GONE, where epoll is.
         """
@@ -50,6 +50,7 @@ if sys.platform == "linux":
         def __init__(self) -> None:
             self._epoll = select.epoll()
             self.fileno = self._epoll.fileno
+            self.ready = self._epoll.poll
 
         def watch(self, fd: int, interest: int) -> None:
             self._epoll.register(fd, interest)
@@ -59,9 +60,6 @@ if sys.platform == "linux":
 
         def forget(self, fd: int) -> None:
             self._epoll.unregister(fd)
-
-        def ready(self, count_max: int, wait_seconds: float = 0.0) -> list[tuple[int, int]]:
-            return self._epoll.poll(wait_seconds, count_max)
 
         def close(self) -> None:
             self._epoll.close()
@@ -98,7 +96,7 @@ else:
             self.change(fd, 0)
             del self._interest[fd]
 
-        def ready(self, count_max: int, wait_seconds: float = 0.0) -> list[tuple[int, int]]:
+        def ready(self, wait_seconds: float, count_max: int, /) -> list[tuple[int, int]]:
             return [
                 (event.ident, READ if event.filter == select.KQ_FILTER_READ else WRITE)
                 for event in self._kqueue.control(None, count_max, wait_seconds)

@@ -107,7 +107,7 @@ class MqttFront:
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
             if any(each.websocket_doors for each in self._mount_points):
-                nursery.start_soon(partial(trio.to_thread.run_sync, import_module, WEBSOCKET))
+                nursery.start_soon(_import_websocket)
             for services in self.services_by_namespace.values():
                 nursery.start_soon(services.run)
 
@@ -119,3 +119,8 @@ class MqttFront:
         for each in self._mount_points:
             for door in (*each.doors, *each.websocket_doors):
                 door.socket.close()
+
+
+async def _import_websocket() -> None:
+    """In a thread: a client that comes first waits for it in the loop."""
+    await trio.to_thread.run_sync(import_module, WEBSOCKET)

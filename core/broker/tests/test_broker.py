@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from magnetar.core.broker.broker import DISPATCH_SECONDS_MAX
+from magnetar.core.broker.sweep_work import DISPATCH_SECONDS_MAX
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.errors import (
     NamespaceNotFound,

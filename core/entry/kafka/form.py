@@ -25,7 +25,7 @@ from magnetar.core.kernel.varints import number_at, varint, varint_end
 from magnetar.core.native import quickest
 
 NAME: Final = "kafka"
-BEGINS: Final = b"\x0a\x05kafka\x10\x00\x18"
+BEGINS: Final[bytes] = b"\x0a\x05kafka\x10\x00\x18"
 """Producer name, sequence id, and the tag of the publish time: unique to this form."""
 _SIZE: Final = Layout(">I")
 _FORMAT: Final = b"\x22\x15\x0a\x0centry.format\x12\x05kafka"

@@ -38,7 +38,7 @@ from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import VARINT_BYTES_MAX, varint
 
 NAME: Final = "mqtt"
-BEGINS: Final = b"\x0a\x04mqtt\x10\x00\x18"
+BEGINS: Final[bytes] = b"\x0a\x04mqtt\x10\x00\x18"
 """Producer name, sequence id, and the tag of the publish time: unique to this form."""
 _SIZE: Final = Layout(">I")
 _TIME_AT: Final = _SIZE.size + len(BEGINS)

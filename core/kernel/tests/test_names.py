@@ -157,6 +157,9 @@ def test_other_subscription_names_are_free() -> None:
         ("non-persistent://pulsar/system/__x", False),
         ("persistent://pulsar/system/transaction_coordinator_assign", False),
         ("persistent://public/default/__change_events", False),
+        ("persistent://public/default/__consumer_offsets", True),
+        ("persistent://public/default/__consumer_offsets-partition-49", True),
+        ("persistent://public/other/__consumer_offsets", False),
     ],
 )
 def test_internal_topics_are_those_of_the_server(name: str, internal: bool) -> None:

@@ -45,11 +45,12 @@ from magnetar.core.ledger.log.ledger_list import CREATED, LedgerList
 from magnetar.core.ledger.log.ledger_list_record import MIXED as MIXED
 from magnetar.core.ledger.log.statistics import LedgerStatistics, WriteStatistics
 from magnetar.core.ledger.log.trim import RollLimits, should_roll
+from magnetar.core.ledger.read.latest_time import UNKNOWN_TIME, LatestTime
 from magnetar.core.ledger.read.losses import DAMAGE, Losses
 from magnetar.core.ledger.read.readers import Readers
 from magnetar.core.ledger.read.sparse import Sparse
 from magnetar.core.ledger.read.tail_cache import Slice, TopicTail
-from magnetar.core.ledger.read.time_lookup import UNKNOWN_TIME, Times
+from magnetar.core.ledger.read.time_lookup import Times
 from magnetar.core.ledger.read.transaction_index import TransactionIndex
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ledger.write_failure_log import WriteFailureLog, log_name
@@ -111,7 +112,7 @@ class ManagedLedger:
         self.followers: tuple[Follower, ...] = ()  # whose state is derived from it
         self._roll_limits = storage.roll
         self._tailed = False  # whether there are readers close behind: only then is the tail cached
-        self.times, self.losses = Times(self), Losses(self)
+        self.latest_time, self.times, self.losses = LatestTime(), Times(self), Losses(self)
         self._storage = storage
         self._now, self._wall_ms = storage.clock.monotonic, storage.clock.wall_ms
         self._advanced = advanced
@@ -276,7 +277,7 @@ class ManagedLedger:
         append.first_index = self.next_index
         append.headers = header.headers(entries, counts, now_ms, self.next_index)
         if MIXED in self.properties:
-            self.times.note(append.payloads)
+            self.latest_time.note(append.payloads)
         self.next_index += entries if counts is None else sum(counts)
         self._in_flight.append(append)
         append.written = self._now()
@@ -376,7 +377,7 @@ class ManagedLedger:
         writer = await self.create()
         now_ms = self._wall_ms()
         segment = Segment(writer.ledger_id, self.next_index, begun_ms=now_ms)
-        self.times.begin(mixed=self.mixed)
+        self.latest_time.begin(mixed=self.mixed)
         try:
             await self.ledgers.add(segment)
         except BrokerError:
@@ -422,7 +423,7 @@ class ManagedLedger:
             info = await writer.close()
         finally:
             self._writer = None  # reads use it until now, because opening the ledger would fence it
-        await self.ledgers.end(info.length, self.times.noted() if self.mixed else {})
+        await self.ledgers.end(info.length, self.latest_time.noted() if self.mixed else {})
 
     async def roll_if_old(self) -> None:
         """End the ledger being written if it is old enough; called by housekeeping."""

@@ -27,7 +27,7 @@ from magnetar.core.ledger.log.remaining_entries import (
     id_entries,
     parse_location,
 )
-from magnetar.core.ledger.read import time_lookup
+from magnetar.core.ledger.read.latest_time import UNKNOWN_TIME
 from magnetar.core.ledger.write_failure_log import log_name
 from magnetar.core.ports.metadata_store import Versioned
 
@@ -66,7 +66,7 @@ async def find(storage: Storage, name: str, stored: Versioned) -> RecoveredLog:
         found = await seal(storage, name, segment.ledger_id)
         segment.entries, segment.size, segment.closed_ms = found
         if MIXED in info.properties:
-            segment.others = {**segment.others, **time_lookup.UNKNOWN_TIME}
+            segment.others = {**segment.others, **UNKNOWN_TIME}
     if listed and listed[-1] not in unsealed:
         await _check_there(storage, name, listed[-1])
     for segment in listed:

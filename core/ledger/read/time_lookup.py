@@ -20,26 +20,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
 import trio
 from msgspec import Struct
 
-from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.read import chunked_messages
+from magnetar.core.ledger.read.latest_time import LATEST, UNKNOWN, latest_in
 from magnetar.core.ledger.read.readable_log import ReadableLog
 from magnetar.core.ledger.read.tail_cache import Slice
 
-LATEST: Final = "magnetar.latest-time"
-"""Property of one ledger: the latest time of its messages."""
-UNKNOWN: Final = "-1"
-"""The value if it must be read from the entries."""
-UNKNOWN_TIME: Final = {LATEST: UNKNOWN}
-"""Properties of a ledger that was sealed for its writer."""
 READ_ENTRIES: Final = 1_000
 READ_BYTES: Final = 1024 * 1024
 """Read in one step; other tasks run between steps."""
@@ -54,11 +48,6 @@ class TimedMessage(Struct, frozen=True):
 
     index: int
     time_ms: int
-
-
-def latest_in(sent: bytes) -> int:
-    """The latest time in the metadata of an entry; -1 if it has none."""
-    return form_of(sent).latest_time(sent)
 
 
 class Points:
@@ -103,24 +92,6 @@ class Times:
     def __init__(self, ledger: ReadableLog) -> None:
         self._ledger = ledger
         self._points: OrderedDict[int, Points] = OrderedDict()
-        self._latest = -1
-        """The latest time noted in the ledger being written."""
-        self._noted_all = True
-
-    # -- while it is written ------------------------------------------------------------------
-
-    def begin(self, *, mixed: bool) -> None:
-        """A ledger is created."""
-        self._latest, self._noted_all = -1, mixed
-
-    def note(self, tails: Iterable[bytes]) -> None:
-        """Entries are being written, here without the broker's headers."""
-        self._latest = max(self._latest, *map(latest_in, tails))
-
-    def noted(self) -> dict[str, str]:
-        """The properties of a mixed ledger that ends now."""
-        known = self._noted_all and self._latest >= 0
-        return {LATEST: str(self._latest)} if known else UNKNOWN_TIME
 
     # -- questions ----------------------------------------------------------------------------
 

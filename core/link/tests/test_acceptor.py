@@ -43,9 +43,9 @@ def test_without_descriptors_a_listener_rests_until_it_is_woken(
         with no_more_descriptors():
             client.connect(door.getsockname())
             for _ in range(3):
-                assert poller.ready(8) == [(fd, READ)]
+                assert poller.ready(0, 8) == [(fd, READ)]
                 assert list(accepting.accept(fd)) == []
-                assert poller.ready(8) == [], "it would be ready for ever"
+                assert poller.ready(0, 8) == [], "it would be ready for ever"
                 accepting.wake()
         (accepted,) = accepting.accept(fd)
         accepted.socket.close()
@@ -68,5 +68,5 @@ def test_a_listener_may_stop_while_it_rests() -> None:
             assert list(accepting.accept(door.fileno())) == []
         accepting.stop()
         accepting.wake()
-        assert poller.ready(8) == []
+        assert poller.ready(0, 8) == []
         assert door.fileno() == -1

@@ -54,9 +54,9 @@ def test_the_peer_hears_the_end_and_may_go_on_talking(
     assert pair.peer.recv(100) == b"last word"
     assert pair.peer.recv(100) == b""
     pair.peer.send(b"but")
-    assert poller.ready(10) == [(pair.fd, READ)]
+    assert poller.ready(0, 10) == [(pair.fd, READ)]
     lingering.receive(pair.fd)
-    assert poller.ready(10) == [], "it is read, and forgotten"
+    assert poller.ready(0, 10) == [], "it is read, and forgotten"
     assert not pair.closed
 
 

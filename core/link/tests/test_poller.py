@@ -30,27 +30,27 @@ def pair() -> Iterator[Pair]:
 def test_a_socket_is_readable_until_it_is_read(poller: Poller, pair: Pair) -> None:
     ours, peer = pair
     poller.watch(ours.fileno(), READ)
-    assert poller.ready(10) == []
+    assert poller.ready(0, 10) == []
     peer.send(b"ab")
-    assert poller.ready(10) == [(ours.fileno(), READ)]
+    assert poller.ready(0, 10) == [(ours.fileno(), READ)]
     ours.recv(1)
-    assert poller.ready(10) == [(ours.fileno(), READ)], "there is more"
+    assert poller.ready(0, 10) == [(ours.fileno(), READ)], "there is more"
     ours.recv(1)
-    assert poller.ready(10) == []
+    assert poller.ready(0, 10) == []
 
 
 def test_only_what_is_of_interest_is_told(poller: Poller, pair: Pair) -> None:
     ours, peer = pair
     peer.send(b"a")
     poller.watch(ours.fileno(), 0)
-    assert poller.ready(10) == []
+    assert poller.ready(0, 10) == []
     poller.change(ours.fileno(), WRITE)
-    assert poller.ready(10) == [(ours.fileno(), WRITE)]
+    assert poller.ready(0, 10) == [(ours.fileno(), WRITE)]
     poller.change(ours.fileno(), READ | WRITE)
-    results = {bit for _, bits in poller.ready(10) for bit in (READ, WRITE) if bits & bit}
+    results = {bit for _, bits in poller.ready(0, 10) for bit in (READ, WRITE) if bits & bit}
     assert results == {READ, WRITE}
     poller.change(ours.fileno(), 0)
-    assert poller.ready(10) == []
+    assert poller.ready(0, 10) == []
 
 
 def test_a_forgotten_socket_may_be_watched_again(poller: Poller, pair: Pair) -> None:
@@ -58,9 +58,9 @@ def test_a_forgotten_socket_may_be_watched_again(poller: Poller, pair: Pair) -> 
     peer.send(b"a")
     poller.watch(ours.fileno(), READ)
     poller.forget(ours.fileno())
-    assert poller.ready(10) == []
+    assert poller.ready(0, 10) == []
     poller.watch(ours.fileno(), READ)
-    assert poller.ready(10) == [(ours.fileno(), READ)]
+    assert poller.ready(0, 10) == [(ours.fileno(), READ)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only epoll tells it unasked")
@@ -68,7 +68,7 @@ def test_a_broken_socket_is_told_of_unasked(poller: Poller, pair: Pair) -> None:
     ours, peer = pair
     poller.watch(ours.fileno(), 0)
     peer.close()
-    ((fd, bits),) = poller.ready(10)
+    ((fd, bits),) = poller.ready(0, 10)
     assert fd == ours.fileno()
     assert bits & GONE
 
@@ -79,7 +79,7 @@ def test_no_more_are_told_than_asked_for_and_each_has_its_turn(poller: Poller) -
         for ours, peer in pairs:
             poller.watch(ours.fileno(), READ)
             peer.send(b"a")
-        results = [poller.ready(2) for _ in range(2)]
+        results = [poller.ready(0, 2) for _ in range(2)]
         assert [len(each) for each in results] == [2, 2]
         if sys.platform == "linux":
             assert {fd for each in results for fd, _ in each} == {one.fileno() for one, _ in pairs}

@@ -84,8 +84,13 @@ class Rules:
         name = TopicName.parse(full)
         if not name.persistent:
             raise InvalidName(f"{rule.topic} keeps nothing: MQTT's messages are stored")
-        self._check_namespace(name.namespace)
+        self._check(name)
         return name
+
+    def _check(self, name: TopicName) -> None:
+        if name.internal:
+            raise InvalidName(f"{name} is the server's own")
+        self._check_namespace(name.namespace)
 
     def _check_namespace(self, namespace: NamespaceName) -> None:
         if str(namespace) == SYSTEM_NAMESPACE:
@@ -112,7 +117,7 @@ class Rules:
                 if covers(rule.filter, topic):
                     return names.topic_name(topic, self.namespace) if target is None else target
         name = names.topic_name(topic, self.namespace)
-        self._check_namespace(name.namespace)
+        self._check(name)
         return name
 
     def followed_by(self, rules: Sequence[MappingRule]) -> Rules:
@@ -145,7 +150,7 @@ class Rules:
 
     def is_single(self, name: TopicName) -> bool:
         """Whether this topic stores one MQTT topic only."""
-        if not self.has_each or not name.persistent or self.is_funnel(name):
+        if not self.has_each or not name.persistent or name.internal or self.is_funnel(name):
             return False
         own = names.mqtt_topic(name, self.namespace)
         return own is not None and not is_sys(own) and self.topic_for(own) == name

@@ -89,14 +89,25 @@ async def test_a_mount_point_confines_its_clients(stages: tuple[Stage, Stage]) -
     assert puback.reasons == ()
 
 
-async def test_nobody_writes_to_the_topics_of_the_server(stages: tuple[Stage, Stage]) -> None:
-    topic = "persistent://pulsar/system/__mqtt_sessions"
+@pytest.mark.parametrize(
+    ("topic", "reason"),
+    [
+        ("persistent://pulsar/system/__mqtt_sessions", 0x8F),
+        ("persistent://public/default/__consumer_offsets", 0x87),
+        ("persistent://public/default/__consumer_offsets-partition-0", 0x87),
+    ],
+)
+async def test_nobody_writes_to_the_topics_of_the_server(
+    stages: tuple[Stage, Stage], topic: str, reason: int
+) -> None:
     for stage in stages:
+        confined = stage is stages[1] and "public" in topic
         client = await stage.connected("c", version=V5)
         (puback,) = await client.says(publish(topic, b"x", qos=1, number=1, version=V5))
         assert puback.reasons == (0x90,)
         (suback,) = await client.says(subscribe((topic, 1), version=V5))
-        assert suback.reasons == (0x8F,)
+        assert suback.reasons == (0x8F if confined else reason,)
+        assert topic not in stage.broker.topics
 
 
 async def test_each_holds_what_its_own_sessions_need(stages: tuple[Stage, Stage]) -> None:

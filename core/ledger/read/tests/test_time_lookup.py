@@ -13,8 +13,9 @@ from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.read import time_lookup
-from magnetar.core.ledger.read.time_lookup import LATEST, UNKNOWN, Points, TimedMessage, Times
+from magnetar.core.ledger.read import latest_time, time_lookup
+from magnetar.core.ledger.read.latest_time import LATEST, UNKNOWN
+from magnetar.core.ledger.read.time_lookup import Points, TimedMessage, Times
 from magnetar.core.testing.bench import NO_AGE, Bench, Outcome, bench, settled
 from magnetar.core.testing.entries import entry
 
@@ -146,7 +147,7 @@ async def test_what_is_over_and_what_cannot_be_read_is_passed_over() -> None:
 
 def latest_in_pieces() -> int:
     """A head that is cut off says nothing."""
-    return time_lookup.latest_in(batch([99])[:60])
+    return latest_time.latest_in(batch([99])[:60])
 
 
 @given(st.lists(st.integers(0, 50), max_size=200), st.integers(0, 51))
