@@ -4,7 +4,10 @@
  * by a thread (pwrite) or by the kernel on its own (io_getevents tells of them).
  *
  * While the file named by KILLING_DISK exists, it has a number n: the process is killed (SIGKILL) as
- * soon as the n-th of these has succeeded, before its caller knows of it. */
+ * soon as the n-th of these has succeeded, before its caller knows of it.
+ *
+ * While the file named by SLOW_DISK exists, none of these ends. With that variable the kernel writes
+ * nothing on its own, so that a thread waits, as for a slow disk. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,6 +25,14 @@ struct event {
     unsigned long long data, block;
     long long result, second;
 };
+
+/* Waits until the disk is not slow any more. */
+static void wait_for_disk(void) {
+    const char *name = getenv("SLOW_DISK");
+    while (name != NULL && access(name, F_OK) == 0) {
+        usleep(10000);
+    }
+}
 
 static int broken(void) {
     const char *name = getenv("BROKEN_DISK");
@@ -58,11 +69,13 @@ static int noted(int answer) {
 
 int fdatasync(int file) {
     int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+    wait_for_disk();
     return broken() ? failed() : noted(next(file));
 }
 
 int fsync(int file) {
     int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    wait_for_disk();
     return broken() ? failed() : noted(next(file));
 }
 
@@ -70,6 +83,9 @@ static ssize_t write_at(const char *name, int file, const void *data, size_t siz
     ssize_t (*next)(int, const void *, size_t, off_t) =
         (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, name);
     int durable = fcntl(file, F_GETFL) & O_DSYNC;
+    if (durable) {
+        wait_for_disk();
+    }
     if (durable && broken()) {
         return failed();
     }
@@ -97,6 +113,10 @@ long syscall(long number, ...) {
         given[at] = va_arg(rest, long);
     }
     va_end(rest);
+    if (number == SYS_io_setup && getenv("SLOW_DISK") != NULL) {
+        errno = ENOSYS;
+        return -1;
+    }
     long answer = next(number, given[0], given[1], given[2], given[3], given[4], given[5]);
     if (number == SYS_io_getevents && answer > 0) {
         if (broken()) {

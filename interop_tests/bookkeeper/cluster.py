@@ -117,6 +117,9 @@ class Bookie:
         self._process.kill()
         self._process.wait()
 
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def stop(self) -> int:
         self._process.terminate()
         return self._process.wait(30)

@@ -3,15 +3,18 @@ trouble of ZooKeeper's makes it take a ledger for deleted.
 """
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from interop_tests import disks
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.cut import Cutter
 from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
+from interop_tests.driver import SceneError
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 EAGER = {
@@ -22,6 +25,11 @@ EAGER = {
     "MAGNETAR_STORAGE_MINOR_COMPACTION_INTERVAL_SECONDS": "0.2",
 }
 KIB = {"count": 1_000, "size": 1024}
+SYNCS_MAX = 16
+WRITTEN_BYTES = 1_200_000
+"""Of one ledger, with its overhead."""
+SETTLED_BYTES = 1_400_000
+"""Of entry logs, when only what lives and one log that is not full are left."""
 
 
 @pytest.fixture
@@ -107,6 +115,46 @@ def test_connections_that_break_in_lists_delete_nothing(cluster, bookie, cutter,
     wait_until(lambda: logs(tmp_path) < 4_000_000)
     for ledger in ledgers:
         assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(1_000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="LD_PRELOAD is Linux's")
+def test_killed_behind_each_sync_while_ledgers_are_deleted(cluster, tmp_path) -> None:
+    """Of flushes, deletions and compactions, one after the other: the number of the sync is counted
+    up until all of them end before it. What lives is readable, and what is deleted goes in the end.
+    """
+    counter, folder = tmp_path / "syncs", tmp_path / "bookie"
+    folder.mkdir()
+    bookie = Bookie(folder, "--metadata-uri", cluster.uri, "--zk-timeout", "2")
+    preload = {"LD_PRELOAD": str(disks.library(tmp_path)), "KILLING_DISK": str(counter)}
+    kept: list[str] = []
+    killed, settled = 0, SETTLED_BYTES
+    for number in range(1, SYNCS_MAX):
+        bookie.environment = {**EAGER, **preload}
+        with bookie:
+            gone = [written(cluster) for _ in range(2)]
+            kept.append(cluster.play("ledgers.write", count=10))
+            cluster.play("ledgers.close", ledger=kept[-1])
+            counter.write_text(str(number))
+            try:
+                gone.append(written(cluster))
+            except SceneError:  # it is killed while it is written to: that ledger stays
+                settled += WRITTEN_BYTES
+            for ledger in gone:
+                cluster.play("ledgers.delete", ledger=ledger)
+            wait_until(lambda most=settled: not bookie.is_running() or logs(tmp_path) < most)
+            ended_early = not bookie.is_running()
+        counter.unlink(missing_ok=True)
+        bookie.environment = EAGER
+        with bookie:
+            for ledger in kept:
+                assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(10)
+            wait_until(lambda most=settled: logs(tmp_path) < most)
+            for ledger in kept:
+                assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(10)
+        killed += ended_early
+        if not ended_early:
+            break
+    assert killed >= 6, "points of a flush and a round"
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ What it acknowledged is there afterwards, or it says that it cannot tell; never 
 
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -33,6 +34,7 @@ MAGNETAR = str(Path(sys.executable).with_name("magnetar"))
 CRC32C = digests.digest_type(LedgerMetadata.CRC32C, b"")
 DENIALS = (Status.NO_ENTRY, Status.NO_LEDGER)
 FENCED = 9
+SLOW_SECONDS = 10.0
 
 
 class Process:
@@ -56,6 +58,10 @@ class Process:
         if self.process.poll() is None:
             host, port = json.loads(ready.read_text())["bookie"].split(":")
             self.socket = socket.create_connection((host, int(port)), timeout=20)
+
+    def another_connection(self) -> socket.socket:
+        assert self.socket is not None
+        return socket.create_connection(self.socket.getpeername(), timeout=60)
 
     def refusal(self) -> str:
         """What a bookie that did not start has said; "" if it runs."""
@@ -281,6 +287,40 @@ def test_a_sync_that_fails_is_the_end(tmp_path, breaker) -> None:
     with running(tmp_path) as bookie:
         assert [read(bookie, 1, i) for i in range(10)] == [Status.OK] * 10
         put(bookie, 1, 11, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="LD_PRELOAD is Linux's")
+@pytest.mark.parametrize("ends", ["well", "killed"])
+def test_a_sync_that_takes_ten_seconds(tmp_path, breaker, ends) -> None:
+    """Nothing is acknowledged meanwhile, and what is stored is read."""
+    mark = tmp_path / "slow"
+    environment = {"LD_PRELOAD": breaker, "SLOW_DISK": str(mark)}
+    with running(tmp_path, environment=environment) as bookie:
+        put(bookie, 1, 0, 10)
+        mark.touch()
+        waiting = bookie.another_connection()
+        body = version2.pack_request(add(1, 10, payload(1, 10)))
+        waiting.sendall(struct.pack(">I", len(body)) + body)
+        end = time.monotonic() + SLOW_SECONDS
+        while time.monotonic() < end:
+            began = time.monotonic()
+            assert read(bookie, 1, 9) is Status.OK
+            assert time.monotonic() - began < SLOW_SECONDS / 2, "readers do not wait for it"
+            assert not select.select([waiting], [], [], 0.05)[0], "it is not durable"
+        if ends == "killed":
+            assert bookie.end(signal.SIGKILL) == -signal.SIGKILL
+        mark.unlink()
+        if ends == "well":
+            (size,) = struct.unpack(">I", waiting.recv(4, socket.MSG_WAITALL))
+            answer = version2.parse_response(waiting.recv(size, socket.MSG_WAITALL))
+            assert answer == Added(Status.OK, 1, 10)
+            assert bookie.end(signal.SIGKILL) == -signal.SIGKILL
+        waiting.close()
+    with running(tmp_path) as bookie:
+        assert [read(bookie, 1, i) for i in range(10)] == [Status.OK] * 10
+        assert read(bookie, 1, 10) in (Status.OK, Status.NO_ENTRY)
+        if ends == "well":
+            assert read(bookie, 1, 10) is Status.OK
 
 
 @pytest.fixture
