@@ -33,7 +33,8 @@ def test_runs_come_by_all_that_may_go_wrong():
         "the metadata store stalls", "an ambush", "has recovered", "recovery add", "fenced",
         "dies", "CLOSED", "IN_RECOVERY", "has rot", "has lost its disk", "cannot recover",
         "has stopped", "the session of", "sees", "loses [", "everything is whole",
-        "is deleted", "drops ledger", "deletes", "is marked", "is to forget a fence", "is unmarked", "replaces bookie",
+        "is deleted", "drops ledger", "deletes", "is marked", "is to forget a fence",
+        "is unmarked", "replaces bookie",
         "the session of repairer", "the session of writer", "the session of bookie",
     ):  # fmt: skip
         assert any(what in line for line in lines), f"never: {what}"
