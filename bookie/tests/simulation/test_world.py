@@ -27,7 +27,7 @@ def test_a_seed_gives_the_same_trace_in_any_process():
 @pytest.mark.slow
 def test_runs_come_by_all_that_may_go_wrong():
     """Without that nothing would be proved."""
-    lines = [line for seed in range(1, 16) for line in simulated(seed).lines]
+    lines = [line for seed in range(1, 21) for line in simulated(seed).lines]
     for what in (
         "loses power", "is killed", "is frozen", "nothing passes", "lose their connection",
         "the metadata store stalls", "an ambush", "has recovered", "recovery add", "fenced",
