@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 import trio
 
+from magnetar.bookie.client.quorum.tests.mortal import Mortal
 from magnetar.bookie.client.quorum.tests.test_recovery import made, put
 from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.replication.ledger_repair import LedgerRepair
@@ -22,32 +23,6 @@ from magnetar.bookie.replication.tests.recovering import (
 )
 from magnetar.bookie.replication.tests.test_fragment_replicator import closed
 from magnetar.bookie.replication.tests.test_ledger_checker import client_knows
-
-
-class Mortal:
-    """A store whose process dies with one of its requests, carried out or not."""
-
-    def __init__(self, store, last, *, carried_out):
-        self._store = store
-        self._left = last
-        self._carried_out = carried_out
-        self.scope = trio.CancelScope()
-
-    def __getattr__(self, name):
-        found = getattr(self._store, name)
-        if name == "watch":
-            return found
-
-        async def request(*arguments):
-            self._left -= 1
-            if self._left > 0:
-                return await found(*arguments)
-            if self._carried_out:
-                await found(*arguments)
-            self.scope.cancel()
-            await trio.sleep_forever()
-
-        return request
 
 
 def worker_of(client, store, cluster):

@@ -13,6 +13,7 @@ process may end in their own time, and change nothing.
 
 import math
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 import trio
@@ -27,6 +28,7 @@ from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.tests.memory_machine import QUIET
 from magnetar.bookie.tests.simulation.served import ServedConnection, SimulatedLoop
+from magnetar.bookie.tests.simulation.stock import StockFences
 from magnetar.core.kernel.errors import AlreadyExists, BrokerError, Corrupted, StorageFailed
 from magnetar.core.ports.machine import Machine
 from magnetar.core.testing.memory_database import MemoryDatabases
@@ -129,9 +131,10 @@ class Incarnation:
         self.ledgers = ServedLedgers(running.bookie, world.run.clock, 1 << 30)
         services = BookieServices(self.ledgers, running, RequestLimits(), None)
         front = BookieFront(services)
+        fences = StockFences(bookie, running, self.ledgers) if bookie.stock else None
 
         def accept(end):
-            ServedConnection(loop, end, services, world.promises, bookie.bookie_id)
+            ServedConnection(loop, end, services, world.promises, bookie.bookie_id, fences)
 
         if self.over:
             return
@@ -182,6 +185,12 @@ class SimulatedBookie:
         self.bookie_id = f"{self.name}:{PORT}"
         self.disk = MemoryDisk()
         """The one that the next start finds."""
+        self.stock = number < world.climate.stock
+        """Whether it tells of a fence as Apache's bookies do."""
+        if self.stock:
+            world.promises.stock.add(self.bookie_id)
+        self.crashes_early = False
+        """Whether it loses power with the next denial that comes before its fence is durable."""
         self.slow_seconds = 0.0
         """How much longer each access of its disk takes now."""
         self.lost_at = math.inf
@@ -257,6 +266,13 @@ class SimulatedBookie:
     def crash_at_a_step(self, steps):
         if self.incarnation is not None:
             self.incarnation.crash_in_steps = steps
+
+    def denied_early(self):
+        """It has told of a fence that is not durable."""
+        if self.crashes_early:
+            self.crashes_early = False
+            self.world.timeline.call_in(0.0, partial(self.crash, power=True))
+            self.world.timeline.call_in(0.01, self.start)
 
     def stop(self):
         """End it in order."""

@@ -4,7 +4,7 @@ from magnetar.bookie.client.quorum import recovery
 from magnetar.bookie.client.quorum.answers import Answers
 from magnetar.bookie.client.quorum.pending_adds import PendingAdds
 from magnetar.bookie.client.quorum.recovery import Recovery
-from magnetar.bookie.client.quorum.recovery_quorums import Fencing, RecoveryRead
+from magnetar.bookie.client.quorum.recovery_quorums import Fencing, Proof, RecoveryRead
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.client.quorum.writer import QuorumWriter
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
@@ -40,6 +40,21 @@ def the_lac_has_no_floor():
         initialize(self, striping, 0)
 
     return Fencing, "__init__", without_floor
+
+
+@mutant
+def one_bookie_too_few_is_fenced():
+    """Found only with bookies that deny entries before their fence is durable, as Apache's do."""
+
+    def proof(self):
+        everywhere = range(self._striping.ensemble)
+        if any(self._striping.is_covered({*self._answered, one}) for one in everywhere):
+            return Proof.FOUND if self._answered else Proof.UNDECIDED
+        if len(self._answered | self._failed) == self._striping.ensemble:
+            return Proof.LOST
+        return Proof.UNDECIDED
+
+    return Fencing, "proof", property(proof)
 
 
 # -- recovery ----------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ class Writing:
         self.writer = None
         self._chance = client.chance
         self._extra = 0
-        self.over = False
+        self.over = self.paused = False
         self._bursts = client.world.climate.burst_seconds
 
     def limit(self):
@@ -121,7 +121,7 @@ class Writing:
     def hurry(self):
         """Append much, whatever is acknowledged: others are about to recover the ledger."""
         self._extra = len(self.history.payloads) + WINDOW
-        if self.client.scope.cancel_called or self.over:
+        if self.client.name not in self.client.world.clients or self.over:
             return
         for _ in range(self._chance.choice((3, 10, 25))):
             if not self.history.failed:
@@ -147,7 +147,7 @@ class Writing:
         history, chance = self.history, self._chance
         while not history.failed and not self.client.world.calm:
             for _ in range(chance.choice((1, 1, 2, 5))):
-                if len(history.payloads) > self.limit():
+                if self.paused or len(history.payloads) > self.limit():
                     break
                 self._append()
             await trio.sleep(chance.expovariate(1 / self._bursts))

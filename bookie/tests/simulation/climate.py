@@ -36,6 +36,8 @@ class Climate(Struct):
     """How many processes of AutoRecovery run."""
     checks: bool
     """Whether its auditor also asks bookies that run for what they should have."""
+    stock: int
+    """How many bookies tell of a fence as Apache's do (`stock.py`)."""
     slow_disks: bool
     """Whether disks are slow for a while, so that answers come when nobody waits for them."""
 
@@ -58,5 +60,6 @@ def climate_of(chance):
         damage=damage,
         repairers=chance.choice((0, 0, 0, 1, 1, 2, 2)),
         checks=chance.random() < 0.5,
+        stock=chance.choice((0, 0, 0, 1, striping.ensemble + spare)),
         slow_disks=chance.random() < 0.2,
     )

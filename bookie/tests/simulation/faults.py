@@ -173,6 +173,41 @@ class Faults:
             if self._chance.random() < 0.3:
                 self._hold(name, recoverer, self._chance.choice((0.01, 0.05, 0.2)))
 
+    async def lose_a_fence(self, writing, recoverer):
+        """Have a bookie like Apache's lose power behind a denial, when its fence is not durable;
+        then the writer, which has not heard of any fence, goes on: with it and with one that the
+        recovery does not reach.
+        """
+        writer, history, world = writing.client.name, writing.history, self._world
+        writing.paused = True
+        await trio.sleep(0.1)
+        if history.acked + 1 < len(history.payloads):  # it would change the ensemble first
+            writing.paused = False
+            return
+        _, ensemble = history.view().last_segment
+        bookies = {bookie.bookie_id: bookie for bookie in world.bookies}
+        next_set = [ensemble[i] for i in history.view().striping.write_set(len(history.payloads))]
+        stock = [each for each in next_set if bookies[each].stock]
+        if not stock or not self._may_fall():
+            writing.paused = False
+            return
+        forgetful = bookies[self._chance.choice(stock)]
+        next_set.remove(forgetful.bookie_id)
+        deaf = bookies[self._chance.choice(next_set)]
+        self._note(f"{forgetful.name} is to forget a fence; {recoverer} does not reach {deaf.name}")
+        world.network.refuse(recoverer, deaf.name)
+        self._later(1.5, world.network.allow, recoverer, deaf.name)
+        for other in ensemble:
+            if bookies[other] not in (forgetful, deaf):
+                self._hold(bookies[other].name, writer, 1.5)
+        forgetful.slow_seconds, forgetful.crashes_early = 0.1, True
+        self._later(0.7, self._go_on, forgetful, writing)
+
+    def _go_on(self, forgetful, writing):
+        forgetful.slow_seconds, forgetful.crashes_early = 0.0, False
+        writing.paused = False
+        writing.hurry()
+
     def strike(self, writer, ledger):
         """Take bookies of the last segment from a writer, as many as there are others: it has to
         change the ensemble.

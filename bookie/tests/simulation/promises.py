@@ -29,6 +29,8 @@ class Promises:
         """(bookie, ledger, entry)"""
         self.damaged = set()
         """Bookies whose disks have lost something, or all."""
+        self.stock = set()
+        """Bookies that deny entries before their fence is durable, as Apache's do."""
         self._deleted = set()
         self._stored_when_asked = {}
 
@@ -72,6 +74,8 @@ class Promises:
             return
         if denies and was_stored:  # damage is no excuse: it is "i/o error"
             self._verdict.broken(f"{bookie} denies {what}, which it has acknowledged")
+        if denies and request.entry_id >= 0 and bookie in self.stock:
+            return
         if request.fence and (denies or response.status is Status.OK):
             self.fenced.add(key[:2])
         if request.high_priority and denies and request.entry_id >= 0:

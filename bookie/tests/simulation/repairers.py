@@ -16,8 +16,9 @@ from magnetar.bookie.replication.ledger_repair import LedgerRepair
 from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
 from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.replication.statistics import ReplicationCounters
+from magnetar.bookie.tests.simulation.bookies import leaves
 from magnetar.bookie.tests.simulation.clients import running_client
-from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError, StorageFailed
 
 
 async def repair(world, name):
@@ -52,18 +53,26 @@ async def empty(world, name, bookie_id):
         if client.chance.random() < 0.3:
             world.timeline.call_in(client.chance.expovariate(1.0), client.crash)
         client.note(f"replaces {bookie_id}")
-        async with open_cluster_client(
-            client.session, world.cluster, client.machine, client.settings
-        ) as cluster_client:
-            recovery = BookieRecovery(
-                cluster_client,
-                LedgerRepair(cluster_client, RecoverySettings(), ReplicationCounters()),
-                MarkedLedgers(UnderReplication(client.session, world.cluster), name, client.chance),
-                [bookie_id],
-            )
-            with trio.move_on_after(3.0):
-                for ledger_id in await cluster_client.ledgers.ids():
-                    try:
-                        await recovery.recover(ledger_id)
-                    except BrokerError as error:
-                        client.note(f"cannot replace {bookie_id} in {ledger_id}: {error}")
+        try:
+            await _replace(client, bookie_id)
+        except* StorageFailed as group:
+            client.note(f"cannot replace {bookie_id}: {next(leaves(group))}")
+
+
+async def _replace(client, bookie_id):
+    async with open_cluster_client(
+        client.session, client.world.cluster, client.machine, client.settings
+    ) as cluster_client:
+        marks = UnderReplication(client.session, client.world.cluster)
+        recovery = BookieRecovery(
+            cluster_client,
+            LedgerRepair(cluster_client, RecoverySettings(), ReplicationCounters()),
+            MarkedLedgers(marks, client.name, client.chance),
+            [bookie_id],
+        )
+        with trio.move_on_after(3.0):
+            for ledger_id in await cluster_client.ledgers.ids():
+                try:
+                    await recovery.recover(ledger_id)
+                except BrokerError as error:
+                    client.note(f"cannot replace {bookie_id} in {ledger_id}: {error}")

@@ -131,8 +131,10 @@ class ServedConnection:
 
     layered = False
 
-    def __init__(self, loop, end, services, promises, bookie_id):
+    def __init__(self, loop, end, services, promises, bookie_id, fences=None):
+        """`fences` answers some reads before the session does."""
         self.link = loop
+        self._fences = fences
         self.fd = 1
         self.writes = False
         self._end = end
@@ -168,7 +170,9 @@ class ServedConnection:
             raise AssertionError(f"a client of ours sent nonsense: {error}") from error
         self._partial = data[taken:]
         for event in self._wire.take_events():
-            self._session.handle(event)
+            if self._fences is None or not self._fences.answer(event, self._wire):
+                self._session.handle(event)
+        self.touch()
 
     def flush(self):
         if self.open and (packed := b"".join(self._wire.take_outgoing())):

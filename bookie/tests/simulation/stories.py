@@ -39,7 +39,9 @@ class Stories:
             await trio.sleep(chance.expovariate(1 / self._world.climate.story_seconds))
             for _ in range(chance.choice((0, 1, 1, 1, 2))):
                 name = self._world.name("recoverer")
-                if chance.random() < 0.7:
+                if self._world.climate.stock and chance.random() < 0.5:
+                    await self._world.faults.lose_a_fence(writing, name)
+                elif chance.random() < 0.7:
                     self._world.faults.ambush(writing.client.name, name, history.metadata)
                     writing.hurry()
                     await trio.sleep(chance.choice((0.0, 0.002, 0.01)))

@@ -119,11 +119,11 @@ class LocalCluster:
         return next(each for each in self.bookies if each.bookie_id == bookie_id)
 
     @asynccontextmanager
-    async def client(self, ensemble=3, write=3, ack=2, connection=QUICK, **more):
+    async def client(self, ensemble=3, write=3, ack=2, connection=QUICK, metadata=None, **more):
         settings = QuorumSettings(striping=Striping(ensemble, write, ack), **more)
         machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random(1))
         async with open_cluster_ledgers(
-            self.metadata, self.cluster, machine, settings, connection
+            metadata or self.metadata, self.cluster, machine, settings, connection
         ) as store:
             yield store
 

@@ -376,3 +376,18 @@ async def test_one_task_tries_again_however_many_saves_fail(
     bench_.ledgers.create_failure = None
     await trio.sleep(2 * module.RETRY_SECONDS)
     assert (await opened(bench_, ledger)).mark_delete == (0, 4)
+
+
+async def test_of_more_holes_than_are_saved_the_first_are(bench_: Bench) -> None:
+    """What is acknowledged behind them is delivered again after a crash; nothing is skipped."""
+    count = module.HOLES_SAVED_MAX + 1
+    ledger = await log_of(bench_, 2 * count + 1)
+    cursor = await created(bench_, ledger)
+    for entry_id in range(1, 2 * count + 1, 2):
+        cursor.ack_range(0, entry_id, entry_id)
+    await bench_.flush_cursors()
+    acked = cursor.acks.ranges(count)
+    assert len(acked) == count
+    again = (await opened(bench_, ledger)).acks
+    assert again.mark_delete == cursor.mark_delete
+    assert again.ranges(count) == acked[:-1]
