@@ -2,15 +2,14 @@
 trouble of ZooKeeper's makes it take a ledger for deleted.
 """
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.cut import Cutter
-from interop_tests.bookkeeper.test_cluster_bookies import Cluster, texts
+from interop_tests.bookkeeper.members import Cluster, texts, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 EAGER = {
@@ -49,13 +48,6 @@ def logs(folder: Path) -> int:
     """Bytes of entry logs."""
     found = (folder / "bookie/data/bookie/ledgers/current").glob("*.log")
     return sum(log.stat().st_size for log in found)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def written(cluster: Cluster) -> str:

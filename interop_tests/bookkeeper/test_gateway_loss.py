@@ -15,8 +15,8 @@ import trio
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
+from interop_tests.bookkeeper.members import wait_until as eventually
 from interop_tests.bookkeeper.publishers import PUBLISHERS, Publisher, read_all
-from interop_tests.bookkeeper.test_cluster_garbage import wait_until as eventually
 from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.core.metadata.zookeeper.addresses import parse
