@@ -284,6 +284,7 @@ def test_a_frozen_zookeeper_does_not_hold_a_stop(
         zookeeper.freeze()
         try:
             consumer.acknowledge(consumer.receive(10_000))
+            consumer.close()  # acknowledgements are sent together, and before this
             gateway.process.terminate()
             assert gateway.process.wait(5) == 1, gateway.log()
         finally:
