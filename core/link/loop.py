@@ -292,11 +292,22 @@ class Link:
         self._closings = 0
         if len(ready) == SWEEP_CONNECTIONS_MAX:
             self._serve_servers()
+        self._serve_each(ready, size)
+        self._sweeping = False
+        self.settle()
+        seconds = self.clock.monotonic() - started
+        self._pace.adjust(seconds)
+        if seconds > self._longest_pause:
+            self._longest_pause = seconds
+        return True
+
+    def _serve_each(self, ready: list[tuple[int, int]], size: int) -> None:
+        """Serve as many as the time allows; the others are still ready in the next sweep."""
         unseen = SERVED_UNSEEN
         for fd, readiness in ready:
             if not unseen:
-                if self.clock.monotonic() - started > SERVED_SECONDS:
-                    break  # the others are still ready in the next one
+                if self.clock.monotonic() - self.now > SERVED_SECONDS:
+                    break
                 unseen = SERVED_UNSEEN
             unseen -= 1
             connection = self._connections.get(fd)
@@ -310,13 +321,6 @@ class Link:
                 if self._closings >= CLOSINGS_PER_SWEEP:
                     break
                 unseen = 0  # one may take long: that of a client with 10,000 subscriptions 50 ms
-        self._sweeping = False
-        self.settle()
-        seconds = self.clock.monotonic() - started
-        self._pace.adjust(seconds)
-        if seconds > self._longest_pause:
-            self._longest_pause = seconds
-        return True
 
     def _serve_servers(self) -> None:
         """Of thousands of ready clients each has its turn after many sweeps; what they wait for

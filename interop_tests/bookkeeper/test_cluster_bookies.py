@@ -3,77 +3,21 @@
 A client of Apache's, and its shell, find them through a real ZooKeeper, which is frozen and killed.
 """
 
-import json
 import re
 import shutil
 import subprocess
 import time
-import urllib.request
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-import trio
 
 from interop_tests.bookkeeper.apache import ApacheBookie
 from interop_tests.bookkeeper.cluster import MAGNETAR, Bookie
-from interop_tests.bookkeeper.zookeeper import ZooKeeper
-from interop_tests.driver import Driver, SceneError
-from magnetar.bookie.cluster.formatting import initialize_cluster
-from magnetar.core.metadata.zookeeper.addresses import parse
-from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
+from interop_tests.bookkeeper.members import ONE, SESSION, THREE, Cluster, ask, texts
+from interop_tests.driver import SceneError
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
-ONE = "6a1f0f3e-0000-4000-8000-000000000001"
-THREE = {"ensemble": 3, "quorum": 3, "ack": 2}
-SESSION = ("--zk-timeout", "2")
-
-
-class Cluster:
-    """A ZooKeeper, and what a client of Apache's does through it."""
-
-    def __init__(self, zookeeper: ZooKeeper, java: Driver, root: str) -> None:
-        self.zookeeper = zookeeper
-        self.uri = f"zk+hierarchical://{zookeeper.address}/{root}ledgers"
-        self._java = java
-        trio.run(self._format)
-
-    async def _format(self) -> None:
-        async with open_zookeeper(parse(self.uri), 10) as store:
-            await initialize_cluster(store, ONE)
-
-    def ask(self, call: Callable[[ZooKeeperMetadata], Any]) -> Any:
-        """What the metadata store answers to somebody else."""
-
-        async def asked() -> Any:
-            async with open_zookeeper(parse(self.uri), 10) as store:
-                await store.sync()
-                return await call(store)
-
-        return trio.run(asked)
-
-    def wait_for(self, path: str, *, is_there: bool = True) -> None:
-        """Until there is a node, or none any more."""
-
-        async def seen(store: ZooKeeperMetadata) -> None:
-            with trio.fail_after(30):
-                while (await store.get(path) is not None) is not is_there:
-                    await store.sync()
-
-        self.ask(seen)
-
-    def registered(self) -> list[str]:
-        names = self.ask(lambda store: store.children("/ledgers/available"))
-        return [name for name in names if name != "readonly"]
-
-    def play(self, family: str, **args: Any) -> Any:
-        return self._java.play(family, self.uri, "", **args)
-
-    def bookie(self, folder: Path, *more: str) -> Bookie:
-        folder.mkdir(exist_ok=True)
-        return Bookie(folder, "--metadata-uri", self.uri, *SESSION, *more)
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +29,6 @@ def cluster(zookeeper, java) -> Cluster:
 def own(own_zookeeper, java) -> Cluster:
     """One whose ZooKeeper the test may stop."""
     return Cluster(own_zookeeper, java, "")
-
-
-def texts(count: int) -> list[str]:
-    return [f"entry {i}" for i in range(count)]
 
 
 def refusal(uri: str, folder: Path, *more: str) -> str:
@@ -205,14 +145,6 @@ def test_an_administrator_asks_for_the_cluster_over_http(cluster, tmp_path) -> N
         ask(where, delay, "PUT", {"delay_seconds": 77})
         assert "77" in shell.shell("lostbookierecoverydelay", "-get")
         assert ask(where, delay) == "lostBookieRecoveryDelay value: 77"
-
-
-def ask(where: str, path: str, method: str = "GET", body: Any = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"http://{where}{path}", data, method=method)
-    with urllib.request.urlopen(request, timeout=20) as response:
-        found = response.read().decode()
-    return json.loads(found) if response.headers["content-type"] == "application/json" else found
 
 
 def test_who_may_not_start_is_told_what_to_do(cluster, zookeeper, tmp_path) -> None:

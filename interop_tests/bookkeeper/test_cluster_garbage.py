@@ -4,8 +4,7 @@ trouble of ZooKeeper's makes it take a ledger for deleted.
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from interop_tests import disks
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.cut import Cutter
-from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
+from interop_tests.bookkeeper.members import Cluster, ask, texts, wait_until
 from interop_tests.driver import SceneError
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -58,13 +57,6 @@ def logs(folder: Path) -> int:
     """Bytes of entry logs."""
     found = (folder / "bookie/data/bookie/ledgers/current").glob("*.log")
     return sum(log.stat().st_size for log in found)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def written(cluster: Cluster) -> str:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
-from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
+from interop_tests.bookkeeper.members import Cluster, ask, texts
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 

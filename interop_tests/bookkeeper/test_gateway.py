@@ -18,8 +18,8 @@ from kazoo.security import READ_ACL_UNSAFE
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
+from interop_tests.bookkeeper.members import wait_until as eventually
 from interop_tests.bookkeeper.recovery import command, members
-from interop_tests.bookkeeper.test_cluster_garbage import wait_until as eventually
 from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port, running
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.core.metadata.zookeeper.addresses import parse
@@ -238,20 +238,23 @@ def test_metadata_that_may_not_be_written_is_an_operators_error(
         assert "Traceback" not in gateway.log()
 
 
+@pytest.mark.parametrize("policy", ["shutdown", "reconnect"])
 def test_a_gateway_that_lost_its_place_ends(
-    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path
+    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path, policy: str
 ) -> None:
-    with Gateway(tmp_path / "one", zookeeper) as first, ExitStack() as stack:
+    topic = f"taken-{policy}"
+    flag = ("--zk-session-expired-policy", policy)
+    with Gateway(tmp_path / "one", zookeeper, *flag) as first, ExitStack() as stack:
         first.serve()
-        publish(first, "taken", ["a", "b"])
+        publish(first, topic, ["a", "b"])
         first.process.send_signal(signal.SIGSTOP)
         second = stack.enter_context(Gateway(tmp_path / "two", zookeeper))
         second.serve()  # once the session of the first has timed out
-        publish(second, "taken", ["c"])
+        publish(second, topic, ["c"])
         first.process.send_signal(signal.SIGCONT)
         assert first.process.wait(END_SECONDS) == 1
         assert "another gateway may run" in first.log()
-        assert read(second, "taken", 3) == ["a", "b", "c"]
+        assert read(second, topic, 3) == ["a", "b", "c"]
 
 
 def test_a_cluster_that_is_not_there_is_an_operators_error(
@@ -281,6 +284,7 @@ def test_a_frozen_zookeeper_does_not_hold_a_stop(
         zookeeper.freeze()
         try:
             consumer.acknowledge(consumer.receive(10_000))
+            consumer.close()  # acknowledgements are sent together, and before this
             gateway.process.terminate()
             assert gateway.process.wait(5) == 1, gateway.log()
         finally:

@@ -15,8 +15,8 @@ import trio
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
+from interop_tests.bookkeeper.members import wait_until as eventually
 from interop_tests.bookkeeper.publishers import PUBLISHERS, Publisher, read_all
-from interop_tests.bookkeeper.test_cluster_garbage import wait_until as eventually
 from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.core.metadata.zookeeper.addresses import parse
@@ -29,6 +29,7 @@ AFTER_SECONDS = 8.0
 """More than the five seconds in which a bookie has to answer."""
 TAKEOVER_SECONDS = 15
 OUTAGE_SECONDS = 4
+LONG_OUTAGE_SECONDS = 15
 QUORUM = ("--ensemble-size", "3", "--write-quorum", "3", "--ack-quorum", "2")
 
 
@@ -169,3 +170,34 @@ def test_zookeeper_is_away_for_less_than_a_session(
             assert not publisher.failed, publisher.failed[:3]
             check(publisher, gateway)
         assert gateway.process.poll() is None
+
+
+def test_zookeeper_is_away_for_longer_than_a_session(
+    own_zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path
+) -> None:
+    """With the policy `reconnect` clients notice nothing, and no second gateway starts later."""
+    policy = ("--zk-session-expired-policy", "reconnect")
+    with Gateway(tmp_path / "one", own_zookeeper, *QUORUM, *policy) as gateway:
+        gateway.serve()
+        publishers = [kind(name).begin(gateway) for name, kind in PUBLISHERS.items()]
+        time.sleep(BEFORE_SECONDS)
+        begin = time.monotonic()
+        own_zookeeper.kill()
+        eventually(lambda: "serves on without" in gateway.log())
+        time.sleep(LONG_OUTAGE_SECONDS)
+        own_zookeeper.start()
+        eventually(lambda: "has its place again" in gateway.log())
+        time.sleep(BEFORE_SECONDS)
+        for publisher in publishers:
+            publisher.finish()
+        for publisher in publishers:
+            stall = publisher.stall_after(begin)
+            print(f"ZooKeeper away for longer, {publisher.topic}: {stall:.3f} s of stall")
+            assert not publisher.failed, publisher.failed[:3]
+            check(publisher, gateway)
+            assert stall < STALL_SECONDS
+        with Gateway(tmp_path / "two", own_zookeeper, *QUORUM) as second:
+            assert second.process.wait(60) == 2
+        later = PUBLISHERS["kafka"]("later").begin(gateway)
+        later.finish()
+        check(later, gateway)

@@ -15,8 +15,9 @@ import pytest
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import Gateway
+from interop_tests.bookkeeper.members import wait_until
 from interop_tests.bookkeeper.pulsar_broker import PulsarBroker
-from interop_tests.bookkeeper.test_cluster_garbage import EAGER, wait_until
+from interop_tests.bookkeeper.test_cluster_garbage import EAGER
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
 KIB = b"x" * 1024

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
+from interop_tests.bookkeeper.members import Cluster, ask, texts
 from interop_tests.bookkeeper.recovery import (
     Recovery,
     command,
@@ -14,7 +15,6 @@ from interop_tests.bookkeeper.recovery import (
     members,
     wait_for,
 )
-from interop_tests.bookkeeper.test_cluster_bookies import Cluster, ask, texts
 from interop_tests.driver import SceneError
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]

@@ -15,8 +15,8 @@ import trio
 
 from bench.bookies.adds import HEAD, RESPONSE_BYTES
 from interop_tests.bookkeeper.cluster import Bookie
+from interop_tests.bookkeeper.members import Cluster
 from interop_tests.bookkeeper.quorum import opened, read_all
-from interop_tests.bookkeeper.test_cluster_bookies import Cluster
 from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.ledgers import ClusterLedgers

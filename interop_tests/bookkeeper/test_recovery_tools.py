@@ -6,8 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
+from interop_tests.bookkeeper.members import THREE, Cluster, ask, texts
 from interop_tests.bookkeeper.recovery import Recovery, command, members, wait_for
-from interop_tests.bookkeeper.test_cluster_bookies import THREE, Cluster, ask, texts
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -9,8 +9,7 @@ import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
 from interop_tests.bookkeeper.cluster import Bookie
-from interop_tests.bookkeeper.test_cluster_bookies import ONE, Cluster, texts
-from interop_tests.bookkeeper.test_cluster_garbage import wait_until
+from interop_tests.bookkeeper.members import ONE, Cluster, texts, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
 THREE = {"ensemble": 3, "quorum": 3, "ack": 2, "password": ""}

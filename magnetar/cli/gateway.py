@@ -40,7 +40,12 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
         raise OperatorError(str(error)) from None
     racks = RackRules(*[options.pop(name) for name in ("min_racks", "enforced", "aware")])
     chosen = GatewayOptions(
-        metadata, bookkeeper, striping, racks=racks, **{name: options.pop(name) for name in OPTIONS}
+        metadata,
+        bookkeeper,
+        striping,
+        racks=racks,
+        reconnects=options.pop("zk_session_expired_policy") == "reconnect",
+        **{name: options.pop(name) for name in OPTIONS},
     )
     settings = with_messages_that_fit(load_settings(config, options).settings)
     server.leave(
@@ -128,6 +133,14 @@ gateway = click.Command(
             show_default=True,
             metavar="SECONDS",
             help="Of the sessions with ZooKeeper.",
+        ),
+        click.Option(
+            ["--zk-session-expired-policy"],
+            type=click.Choice(["shutdown", "reconnect"]),
+            default="shutdown",
+            show_default=True,
+            help="What to do when a session ends: end, since another gateway may run, or serve on "
+            "until there is one, as Pulsar's zookeeperSessionExpiredPolicy.",
         ),
         click.Option(
             ["explicit_lac_seconds", "--explicit-lac-interval"],

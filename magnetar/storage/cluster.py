@@ -1,8 +1,8 @@
 """Storage of a gateway: ledgers on the bookies of a BookKeeper cluster, metadata in ZooKeeper.
 
-A cluster has one gateway at a time. It holds a lease, `/magnetar/gateway`. One that starts while
+A cluster has one gateway at a time, which holds a lease (`gateway_place.py`). One that starts while
 another runs, or whose predecessor was killed and has a session until it times out, waits for a
-while and is refused then. One that loses the lease ends: others may have taken its place.
+while and is refused then. One that loses the lease ends, or serves on until another has it.
 
 Invariant: it is not the lease that keeps two gateways from writing to one topic. Whoever opens a
 topic fences its last ledger, and writes to the metadata are conditional; so of two gateways that
@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
+import trio
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -30,7 +31,6 @@ from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.bookies import Bookies
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
-from magnetar.bookie.cluster.lease import take_lease
 from magnetar.bookie.cluster.overview import ClusterOverview
 from magnetar.bookie.format.digests import DIGEST_TYPES
 from magnetar.bookie.format.service_info import ServiceInfo
@@ -38,20 +38,18 @@ from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
-from magnetar.core.kernel.errors import AlreadyExists, LedgerNotFound
+from magnetar.core.kernel.errors import LedgerNotFound
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.zookeeper.addresses import parse
-from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
+from magnetar.core.metadata.zookeeper.store import open_zookeeper
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
-from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
+from magnetar.storage.gateway_place import GatewayPlace
 from magnetar.storage.opened import OpenedStorage
 
 log = logging.getLogger(__name__)
 
-GATEWAY: Final = "/magnetar/gateway"
-"""The lease of the gateway that runs: its host and process id."""
 CANNOT_START: Final = "this gateway cannot start"
 SESSIONS_WAITED: Final = 2
 """How many times the session's time-out a gateway waits for another's end."""
@@ -75,6 +73,8 @@ class GatewayOptions(Struct, frozen=True):
     ledger_password: str
     """Pulsar's `managedLedgerPassword`."""
     zk_timeout_seconds: float
+    reconnects: bool = False
+    """Pulsar's `zookeeperSessionExpiredPolicy`: `reconnect`, or else `shutdown`."""
     explicit_lac_seconds: float = 0.0
     """Pulsar's `bookkeeperExplicitLacIntervalInMills`, in seconds."""
     bookie_error_threshold: int = 0
@@ -120,29 +120,13 @@ async def joined(
             if (at.servers, at.root) != (ledgers_at.servers, ledgers_at.root):
                 ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
             cluster = await clusters.join(ledgers, ledgers_at.ledgers, ledgers_at.layout)
-            await _become_the_gateway(metadata, fail)
+            name = f"{platform.node()}, process {os.getpid()}, {random.getrandbits(64):016x}"
+            place = GatewayPlace(metadata, name, fail, reconnects=options.reconnects)
+            await place.take(SESSIONS_WAITED * metadata.session_seconds)
+        nursery = await opened.enter_async_context(trio.open_nursery())
+        nursery.start_soon(place.keep)
         yield JoinedCluster(metadata, ledgers, cluster, options)
-
-
-async def _become_the_gateway(metadata: ZooKeeperMetadata, fail: Callable[[str], None]) -> None:
-    """Take the lease, once nobody has it."""
-    seconds = SESSIONS_WAITED * metadata.session_seconds
-    us = f"{platform.node()}, process {os.getpid()}".encode()
-
-    def lost() -> None:
-        fail("the session with ZooKeeper has ended, and another gateway may run")
-
-    async def held() -> None:
-        there = await _who_is_there(metadata)
-        log.info("waiting for the end of another gateway, or of its session: %s", there)
-
-    try:
-        await take_lease(metadata, GATEWAY, us, lost, wait_seconds=seconds, held=held)
-    except AlreadyExists:
-        raise OperatorError(
-            f"another gateway runs on this cluster ({await _who_is_there(metadata)}): "
-            "a cluster has one at a time"
-        ) from None
+        nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
@@ -209,11 +193,6 @@ def address_of(info: ServiceInfo) -> str:
     """`host:port` of a bookie, for its clients."""
     endpoint = info.rpc()
     return f"{endpoint.host}:{endpoint.port}"
-
-
-async def _who_is_there(metadata: MetadataStore) -> str:
-    found = await metadata.get(GATEWAY)
-    return "it has just ended" if found is None else found.value.decode(errors="replace")
 
 
 def _nothing() -> None:
