@@ -83,7 +83,7 @@ async def serve(
     bookie = replace(
         bookie_settings(settings),
         bookie_id=options.bookie_id or f"{rpc.host}:{rpc.port}",
-        journal_seals=True,
+        entries_prove_themselves=False,
     )
     link = Link(SystemClock(), link_limits(settings))
     with ExitStack() as closed:

@@ -18,12 +18,18 @@ group, where Apache's replay skips bytes unread. Two more rules of ours:
    before it is synced itself.
 
 By 2, a crash can tear only the last group; by 1, nothing old follows the tear. A record is broken
-if neither its own digest nor the seal of its group proves it. Such a record
-is judged by what follows. If a later group exists, the record was synced and has rotted since: it
-is kept, so that its readers get "corrupted" and not "no such entry". If none exists, it is the torn
-tail, which was never acknowledged: the scan stops at the last whole record. Where a length leads
-nowhere, the scan searches for a later group behind padding. (One case remains: a length that rots
-into another plausible length, and leads to a zero, is taken for the end, with a warning.)
+if neither its own digest nor the seal of its group proves it. Such a record is judged by what
+follows. If no later group exists, it is the torn tail, which was never acknowledged: the scan stops
+at the last whole record. If one exists, the record was synced and has rotted since, and then
+
+- an entry whose neighbours show that its id is right is kept: its readers get "corrupted", and not
+  "no such entry";
+- any other stops the start: which entry, or which ledger's fence, has been lost, nobody knows;
+- so does a length of 0, or one that leads nowhere. (Only zeros for more than a megabyte, with less
+  than that behind them, are taken for the end.)
+
+Notes are proved by seals alone. In a journal without seals they are believed: it is the journal of
+a bookie that is its only client, or Apache's.
 
 Apache's replay (`Journal.scanJournal` of 4.18) ends at a length of 0, or where the file cuts a
 record short, and checks nothing else.
@@ -158,15 +164,22 @@ def seal(size: int, checksum: int) -> bytes:
     return _seal.pack(SEAL_MAGIC, size, checksum)
 
 
-def is_sealed(data: bytes, start: int, end: int) -> bool:
-    """Whether padding begins at `end` of the data with the right seal for the records from `start`
-    to there; with `start` -1 for as many bytes as the seal says, if they are in the data.
+def sealed_bytes(data: bytes, end: int) -> int:
+    """The bytes of records that the seal in the padding at `end` speaks of; 0 without a seal, or if
+    they are not in the data.
     """
     if end + 8 + _seal.size > len(data):
+        return 0
+    magic, size, _ = _seal.unpack_from(data, end + 8)
+    return int(size) if magic == SEAL_MAGIC and size <= end else 0
+
+
+def is_sealed(data: bytes, end: int) -> bool:
+    """Whether padding begins at `end` of the data with the right seal for the records before it."""
+    size = sealed_bytes(data, end)
+    if not size:
         return False
-    magic, size, checksum = _seal.unpack_from(data, end + 8)
-    if magic != SEAL_MAGIC or (start >= 0 and size != end - start) or not 0 < size <= end:
-        return False
+    _, _, checksum = _seal.unpack_from(data, end + 8)
     computed: int = crc32c(memoryview(data)[end - size : end])
     return computed == int(checksum)
 
@@ -204,7 +217,8 @@ def kind(data: bytes, position: int) -> int:
 def read_header(data: bytes) -> bool:
     """Whether records may follow; ValueError for no, or an unknown, journal.
 
-    A header of zeros is that of a file whose creation was cut off: nothing follows.
+    A header of zeros is that of a file whose creation was cut off: only zeros follow. (Whoever
+    reads the file makes sure of that: `journal_scan.check_empty`.)
     """
     if len(data) < HEADER_BYTES or data.count(0) == len(data):
         return False

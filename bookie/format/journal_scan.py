@@ -1,11 +1,13 @@
 """Reading a journal file after a crash: whole records, in order, up to the torn tail. Pure.
 
 The theory is in `journal.py`. A scan returns every acknowledged record, and perhaps a few that were
-stored and not yet acknowledged; it never returns a record that was not written.
+stored and not yet acknowledged, or ends with `RottenError`; it never returns a record that was not
+written, but for entries that are broken, under ids that are right.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Generator
 from typing import Final
 
@@ -25,18 +27,35 @@ Read = Callable[[int, int], bytes]
 """(offset, size) -> bytes, fewer only at the end of the file."""
 
 
+FAR_BYTES: Final = 1024 * 1024
+"""Behind that, a look at one sector in so many bytes: whole files would be read at each start."""
+
+
 class RottenError(ValueError):
-    """A synced part of the journal is damaged, and the record after it cannot be found."""
+    """A synced part of the journal is damaged, and what it said cannot be told."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"the record at {offset} makes no sense and is not the last")
         self.offset = offset
 
 
-def scan(read: Read, start: int) -> Generator[entries.Run | journal_format.Note, None, int]:
-    """Yield runs and notes from `start` on, in the order of writing; return the end's offset."""
+class Seal(enum.Enum):
+    """What the seal of a group says of its records."""
+
+    NONE = enum.auto()
+    RIGHT = enum.auto()
+    WRONG = enum.auto()
+
+
+def scan(
+    read: Read, start: int, *, proving: bool = False
+) -> Generator[entries.Run | journal_format.Note, None, int]:
+    """Yield runs and notes from `start` on, in the order of writing; return the end's offset.
+
+    `proving`: all entries have a CRC32C, as those of a bookie that is its only client.
+    """
     window = _Window(read, start)
-    while (word := window.word()) != 0:
+    while word := window.word():
         if word == journal_format.PADDING:
             window.position = journal_format.padding_end(
                 window.data, window.position, window.offset
@@ -45,24 +64,37 @@ def scan(read: Read, start: int) -> Generator[entries.Run | journal_format.Note,
             continue
         end = window.position + 4 + word
         if not 16 <= word <= RECORD_BYTES_MAX or end > len(window.data):
-            if _synced_after(read, window.offset):
-                raise RottenError(window.offset)
+            _check_torn(read, window.offset)
             break
         kind = journal_format.kind(window.data, window.position)
         if kind < 0:
-            if kind not in journal_format.KINDS and not _group_follows(read, window.offset):
-                break  # the head of a torn note
+            if not _is_whole_note(read, window, kind):
+                break
             yield journal_format.parse_note(window.data[window.position + 4 : end])
             window.position = end
             continue
-        run, whole = _run(read, window, end)
+        run, whole = _run(read, window, proving)
         if run is not None:
             yield run
             end = window.position + run.offsets[-1]
         if not whole:
             break
         window.position = end
+    if not window.word() and _goes_on(read, window.offset):
+        _check_torn(read, window.offset)
     return window.offset
+
+
+def _check_torn(read: Read, offset: int) -> None:
+    """Make sure that a length that leads nowhere is in the torn tail."""
+    if _synced_after(read, offset):
+        raise RottenError(offset)
+
+
+def check_empty(read: Read) -> None:
+    """Make sure that a file whose header is zeros has nothing else: `RottenError`."""
+    if _goes_on(read, 0):
+        raise RottenError(0)
 
 
 def left_over(read: Read, end: int) -> bool:
@@ -75,7 +107,18 @@ def left_over(read: Read, end: int) -> bool:
     return window.count(0) != len(window)
 
 
-def _run(read: Read, window: _Window, end: int) -> tuple[entries.Run | None, bool]:
+def _is_whole_note(read: Read, window: _Window, kind: int) -> bool:
+    """Whether the note at the window's position was written so; False for one that is torn."""
+    if kind not in journal_format.KINDS and not _group_follows(read, window.offset):
+        return False
+    if window.seal() is not Seal.WRONG:
+        return True
+    if window.is_followed():
+        raise RottenError(window.offset)
+    return False
+
+
+def _run(read: Read, window: _Window, proving: bool) -> tuple[entries.Run | None, bool]:
     """The run at the window's position, and whether the scan may go on behind it.
 
     A broken record that is not the torn tail is the last of its run: reading it must fail.
@@ -84,12 +127,19 @@ def _run(read: Read, window: _Window, end: int) -> tuple[entries.Run | None, boo
     if run is None:  # too short to be an entry
         return None, _group_follows(read, window.offset)
     good = entries.count_intact(run)
-    if good == run.count or window.is_sealed():
+    if good == run.count or window.seal() is Seal.RIGHT:
         return run, True
     if window.followed or _group_follows(read, window.offset + run.offsets[good]):
         window.followed = True
+        if (proving or window.seal() is Seal.WRONG) and not (good or _next_is_intact(run)):
+            raise RottenError(window.offset)
         return entries.cut(run, good + 1), True
     return (entries.cut(run, good) if good else None), False
+
+
+def _next_is_intact(run: entries.Run) -> bool:
+    """Whether the second record of a run proves its id, and so that of the first."""
+    return run.count > 1 and entries.count_intact(entries.cut(entries.rest(run, 1), 1)) == 1
 
 
 class _Window:
@@ -105,15 +155,20 @@ class _Window:
     def begin_group(self) -> None:
         """A group begins at the position."""
         self._group = self.offset
-        self._sealed: bool | None = None
+        self._seal: Seal | None = None
         self.followed = False
         """Whether it is known that a later group follows."""
 
-    def is_sealed(self) -> bool:
-        """Whether the group at the position has the right seal, so that all of it was written."""
-        if self._sealed is None:
-            self._sealed = _is_sealed(self._read, self._group)
-        return self._sealed
+    def seal(self) -> Seal:
+        """What the seal of the group at the position says: RIGHT if all of it was written."""
+        if self._seal is None:
+            self._seal = _seal_of(self._read, self._group)
+        return self._seal
+
+    def is_followed(self) -> bool:
+        """Whether a later group follows that at the position."""
+        self.followed = self.followed or _synced_after(self._read, self._group)
+        return self.followed
 
     @property
     def offset(self) -> int:
@@ -143,16 +198,32 @@ class _Window:
         )
 
 
-def _is_sealed(read: Read, start: int) -> bool:
-    """Whether the group that begins at `start` has the right seal."""
-    window = read(start, TEAR_BYTES_MAX)
-    position = 0
-    while word := journal_format.word(window, position):
-        if word == journal_format.PADDING:
-            return journal_format.is_sealed(window, 0, position)
-        if word < 16:
-            break
-        position += 4 + word
+def _seal_of(read: Read, start: int) -> Seal:
+    """The seal of the group that begins at `start`: it says itself how long the group is, so that
+    it is found also where lengths lead past it.
+    """
+    window = read(start, WINDOW_BYTES)
+    while True:
+        position = window.find(_PADDING)
+        while position >= 0:
+            if position and journal_format.sealed_bytes(window, position) == position:
+                return Seal.RIGHT if journal_format.is_sealed(window, position) else Seal.WRONG
+            position = window.find(_PADDING, position + 1)
+        if len(window) >= TEAR_BYTES_MAX or len(window) < WINDOW_BYTES:
+            return Seal.NONE
+        window = read(start, TEAR_BYTES_MAX)
+        if len(window) <= WINDOW_BYTES:
+            return Seal.NONE
+
+
+def _goes_on(read: Read, offset: int) -> bool:
+    """Whether anything but zeros seems to stand behind `offset`."""
+    window = read(offset, LEFT_OVER_BYTES)
+    while window:
+        if window.count(0) != len(window):
+            return True
+        offset += FAR_BYTES
+        window = read(offset, journal_format.ALIGNMENT_BYTES)
     return False
 
 
@@ -181,13 +252,13 @@ def _synced_after(read: Read, offset: int) -> bool:
     """
     window = read(offset, TEAR_BYTES_MAX)
     position = window.find(_PADDING)
-    while position >= 0:
+    while 0 <= position <= len(window) - 8:
         end = journal_format.padding_end(window, position, offset + position)
         run = entries.run_at(window, end, len(window))
         zeros = window.count(0, position + 8, end) == end - position - 8
         if zeros and run is not None and entries.count_intact(entries.cut(run, 1)):
             return True
-        if position and journal_format.is_sealed(window, -1, position):
+        if position and journal_format.is_sealed(window, position):
             return True  # its records are behind the broken one, which is at 0
         position = window.find(_PADDING, position + 1)
     return _anything_after(read, offset + TEAR_BYTES_MAX)

@@ -117,7 +117,10 @@ def _fill(storage: LedgerStorage, rebuild: Rebuild | None, settings: BookieSetti
     if rebuild is not None:
         rebuild.from_logs()
     last_id = replay(
-        storage, settings.write_cache_bytes // 2, whole=rebuild is not None or not agreed
+        storage,
+        settings.write_cache_bytes // 2,
+        whole=rebuild is not None or not agreed,
+        proving=settings.entries_prove_themselves,
     )
     if rebuild is not None:
         rebuild.note_lost()

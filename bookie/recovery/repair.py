@@ -25,7 +25,8 @@ from msgspec import Struct
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Run
-from magnetar.bookie.format.journal_scan import Read, scan
+from magnetar.bookie.format.journal import HEADER_BYTES
+from magnetar.bookie.format.journal_scan import Read, check_empty, scan
 from magnetar.bookie.recovery.salvage import Salvaged, records_in
 from magnetar.bookie.server.directories import INDEXES, Directories, read_last_mark, write_last_mark
 from magnetar.bookie.server.entry_log.writer import log_ids
@@ -85,9 +86,11 @@ def _trouble(directory: Directory, name: str, offset: int) -> str:
         size = file.size()
         if size < offset:
             return f"{path} is cut short: it has {size} bytes, and lastMark says {offset}"
-        if journal_format.read_header(file.pread(journal_format.HEADER_BYTES, 0)):
-            for _ in scan(_reading(file), max(offset, journal_format.HEADER_BYTES)):
-                pass
+        if not journal_format.read_header(file.pread(journal_format.HEADER_BYTES, 0)):
+            check_empty(_reading(file))
+            return f"{path} is empty, and lastMark says {offset}" if offset > HEADER_BYTES else ""
+        for _ in scan(_reading(file), max(offset, HEADER_BYTES), proving=True):
+            pass
     except ValueError as error:
         return f"{path}: {error}"
     finally:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Run, has_crc32c
-from magnetar.bookie.format.journal_scan import RottenError, left_over, scan
+from magnetar.bookie.format.journal_scan import RottenError, check_empty, left_over, scan
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half
 from magnetar.bookie.server.directories import read_last_mark
@@ -33,9 +33,13 @@ log = logging.getLogger(__name__)
 NO_ROW: Final = LedgerRow(b"", fenced=False)
 
 
-def replay(storage: LedgerStorage, half_bytes: int, *, whole: bool = False) -> int:
+def replay(
+    storage: LedgerStorage, half_bytes: int, *, whole: bool = False, proving: bool = False
+) -> int:
     """Replay the journals from lastMark on, or all of them (`whole`). Returns the highest journal
     id, -1 if there is none. Blocks: for a thread.
+
+    `proving`: all entries have a CRC32C, so that one without the right one is broken.
     """
     directories = storage.directories
     journal = directories.journal
@@ -58,13 +62,13 @@ def replay(storage: LedgerStorage, half_bytes: int, *, whole: bool = False) -> i
     for journal_id in ids:
         if journal_id >= mark.journal_id:
             offset = mark.offset if journal_id == mark.journal_id else journal_format.HEADER_BYTES
-            _read(journal, journal_format.file_name(journal_id), offset, target)
+            _read(journal, journal_format.file_name(journal_id), offset, target, proving)
     target.write_out()
     make_durable(storage)
     return ids[-1] if ids else -1
 
 
-def _read(directory: Directory, name: str, offset: int, target: _Target) -> None:
+def _read(directory: Directory, name: str, offset: int, target: _Target, proving: bool) -> None:
     path = f"{directory.path}/{name}"
     file = directory.open(name)
     try:
@@ -72,8 +76,11 @@ def _read(directory: Directory, name: str, offset: int, target: _Target) -> None
         if size < offset:
             raise Corrupted(f"{path} is cut short: it has {size} bytes, and lastMark says {offset}")
         if not journal_format.read_header(file.pread(journal_format.HEADER_BYTES, 0)):
+            check_empty(lambda start, size: file.pread(size, start))
+            if offset > journal_format.HEADER_BYTES:
+                raise Corrupted(f"{path} is empty, and lastMark says {offset}")
             return
-        for item in _items(path, file, max(offset, journal_format.HEADER_BYTES)):
+        for item in _items(path, file, max(offset, journal_format.HEADER_BYTES), proving):
             if isinstance(item, Run):
                 target.entries(item)
             else:
@@ -86,11 +93,13 @@ def _read(directory: Directory, name: str, offset: int, target: _Target) -> None
         file.close()
 
 
-def _items(path: str, file: ReadFile, offset: int) -> Iterator[Run | journal_format.Note]:
+def _items(
+    path: str, file: ReadFile, offset: int, proving: bool
+) -> Iterator[Run | journal_format.Note]:
     def read(start: int, size: int) -> bytes:
         return file.pread(size, start)
 
-    end = yield from scan(read, offset)
+    end = yield from scan(read, offset, proving=proving)
     if left_over(read, end):
         log.warning(
             "%s: read up to %d, and not what stands behind that. A crash in the middle of writing "

@@ -14,9 +14,11 @@ class BookieSettings(Struct, frozen=True):
     """Sync before acknowledging; else acknowledge after the write, and sync each second (Apache's
     `journalSyncData`)."""
 
-    journal_seals: bool = False
-    """Give each group of the journal a checksum (`format/journal.py`): for clients whose entries
-    have other digests than CRC32C."""
+    journal_seals: bool = True
+    """Give each group of the journal a checksum (`format/journal.py`): for notes, and for entries
+    with other digests than CRC32C."""
+    entries_prove_themselves: bool = True
+    """Whether all entries have a CRC32C, as those of the client in this process."""
     journal_size_max_bytes: int = 64 * MIB
     """The largest journal file; the first ones after a start are smaller."""
     journal_spares_max: int = 2

@@ -30,7 +30,7 @@ SETTINGS = msgspec.structs.replace(
     journal_spares_max=1,
     entry_log_size_max_bytes=6_000,
     write_cache_bytes=64 * 1024,
-    journal_seals=True,
+    entries_prove_themselves=False,
 )
 KEY = b"k" * 20
 DIGESTS = {

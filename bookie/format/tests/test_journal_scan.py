@@ -8,6 +8,7 @@ from magnetar.bookie.format.journal_scan import (
     TEAR_BYTES_MAX,
     WINDOW_BYTES,
     RottenError,
+    check_empty,
     left_over,
     scan,
 )
@@ -29,10 +30,10 @@ def journal(*groups):
     return data + bytes(ZEROS_AHEAD)
 
 
-def found(data, start=512):
+def found(data, start=512, **more):
     """What a scan of these bytes gives: (ledger, entry, payload), or notes."""
     out = []
-    for item in scan(lambda offset, size: data[offset : offset + size], start):
+    for item in scan(lambda offset, size: data[offset : offset + size], start, **more):
         if isinstance(item, entries.Run):
             payloads = entries.payloads(item, item.first, item.last, 1 << 30)
             out += [(item.ledger_id, item.first + i, p) for i, p in enumerate(payloads)]
@@ -80,7 +81,6 @@ def end_of(data):
 def test_what_stands_behind_the_end_is_seen():
     assert end_of(WHOLE) == (len(WHOLE) - ZEROS_AHEAD, False)
     assert end_of(WHOLE[: len(WHOLE) - ZEROS_AHEAD]) == (len(WHOLE) - ZEROS_AHEAD, False)
-    assert end_of(WHOLE[:512] + bytes(512) + WHOLE[1024:]) == (512, True)
     torn = WHOLE[: LAST_START + 40] + bytes(200) + WHOLE[LAST_START + 240 :]
     assert end_of(torn) == (LAST_START, True)
 
@@ -253,12 +253,80 @@ def test_a_group_that_is_torn_anywhere_has_no_seal():
         assert (1, 4, b"four") not in found(bytes(torn))
 
 
-def test_rot_in_a_sealed_group_is_kept_for_its_client_to_see():
-    data = bytearray(sealed(*OTHERS))
-    data[data.index(b"zero")] ^= 0x40
+def test_rot_in_a_sealed_group_stops_the_start():
+    """Nobody knows which entry it was, or whose fence, unless neighbours show its id."""
+    whole = sealed(*OTHERS, [other(3, 0, b"last")])
+    end = whole.index(b"MGRP") - 8
+    for place in range(512, end):
+        data = bytearray(whole)
+        data[place] ^= 0x40
+        with pytest.raises(RottenError):
+            found(bytes(data))
+
+
+def test_entries_that_prove_themselves_are_told_from_those_that_rot():
+    """With their own digests, rot in one of them costs that one, and no other."""
+    blobs = [run(1, number, b"%d" % number * 30) for number in range(6)]
+    data = bytearray(sealed(blobs, LAST))
+    data[data.index(b"3" * 30)] ^= 1
     kept = found(bytes(data))
-    assert kept[1] == (1, 0, b":ero")
-    assert kept[2:] == FIRST_FOUND[2:] + LAST_FOUND
+    assert [item[:2] for item in kept[:6]] == [(1, number) for number in range(6)]
+    assert [item[2] for item in kept[:6] if item[1] != 3] == [
+        b"%d" % number * 30 for number in range(6) if number != 3
+    ]
+
+
+@pytest.mark.parametrize("place", range(4, 20))
+@pytest.mark.parametrize("number", [0, 2, 5])
+def test_an_id_that_rots_stops_the_start(place, number):
+    """Kept under another id, the entry would be "no such entry", and acknowledged."""
+    blobs = [run(1, each, b"%d" % each * 30) for each in range(6)]
+    data = bytearray(journal(blobs, LAST))
+    data[512 + sum(map(len, blobs[:number])) + place] ^= 0x10
+    with pytest.raises(RottenError):
+        found(bytes(data), proving=True)
+
+
+def test_zeros_where_a_synced_group_was_stop_the_start():
+    """A scan took them for the end, and all that was acknowledged behind them was gone."""
+    groups = [[run(1, each, b"%d" % each * 700)] for each in range(5)]
+    for data in (sealed(*groups), sealed(*OTHERS, *groups)):
+        for start in range(512, len(data) - ZEROS_AHEAD - 1024, 512):
+            with pytest.raises(RottenError):
+                found(data[:start] + bytes(512) + data[start + 512 :])
+    data = journal(*groups)  # without seals, if another group follows that behind the zeros
+    for start in range(512, len(data) - ZEROS_AHEAD - 2048, 512):
+        with pytest.raises(RottenError):
+            found(data[:start] + bytes(512) + data[start + 512 :])
+
+
+def test_zeros_are_the_end_of_what_was_torn():
+    groups = [[run(1, each, b"%d" % each * 700)] for each in range(5)]
+    for make in (journal, sealed):
+        whole, last = make(*groups), len(make(*groups[:4])) - ZEROS_AHEAD
+        for start in range(last, len(whole) - ZEROS_AHEAD, 512):
+            kept = found(whole[:start] + bytes(512) + whole[start + 512 :])
+            assert kept == found(whole)[: len(kept)]
+            assert len(kept) >= 4
+
+
+def test_a_far_hole_is_seen():
+    groups = [[run(1, each, bytes([each + 1]) * 500_000)] for each in range(12)]
+    data = journal(*groups)
+    with pytest.raises(RottenError):
+        found(data[:512] + bytes(2_500_000) + data[2_500_512:])
+
+
+def test_a_header_of_zeros_with_something_behind_it_is_damage():
+    def check(data):
+        check_empty(lambda offset, size: data[offset : offset + size])
+
+    check(bytes(8192))
+    check(b"")
+    with pytest.raises(RottenError):
+        check(bytes(512) + WHOLE[512:])
+    with pytest.raises(RottenError):
+        check(bytes(5 << 20) + b"x" * (1 << 20))
 
 
 def test_a_senseless_length_before_a_sealed_group_is_rot():

@@ -11,7 +11,7 @@ Invariant: `synced` only moves forward, and only over durable bytes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -55,7 +55,7 @@ class CommitGroups:
         wait_sync: bool,
         seals: bool = False,
     ) -> None:
-        """`seals`: whether groups get a checksum, for entries that cannot prove themselves."""
+        """`seals`: whether groups get a checksum, for notes, and entries with other digests."""
         self.file: JournalFile = files.create(first_id, 0, synced=wait_sync)
         self.synced = journal_format.Mark(first_id, journal_format.HEADER_BYTES)
         """Everything before it survives a crash."""
@@ -136,9 +136,8 @@ class CommitGroups:
         items, size = batches[0]
         if len(batches) > 1 or size > SMALL_BYTES:
             return None
-        blobs = [blob for blob, _ in items]
-        blobs.append(self.padding(blobs, self.file.position + size))
-        group = b"".join(blobs)
+        records = b"".join([blob for blob, _ in items])
+        group = records + self.padding((records,), self.file.position + size)
         piece = self.buffer[: len(group)]
         piece[:] = group
         return piece
@@ -158,14 +157,15 @@ class CommitGroups:
                 fill = 0
         return fill
 
-    def padding(self, blobs: list[bytes], end: int) -> bytes:
+    def padding(self, blobs: Sequence[bytes], end: int) -> bytes:
         """The padding of a group of these records, which end at `end` of the file."""
         if not self._seals:
             return journal_format.padding(end)
-        checksum = 0
+        checksum = size = 0
         for blob in blobs:
             checksum = crc32c(blob, checksum)
-        return journal_format.padding(end, journal_format.seal(sum(map(len, blobs)), checksum))
+            size += len(blob)
+        return journal_format.padding(end, journal_format.seal(size, checksum))
 
     def end(self) -> None:
         """End the group: it is written."""

@@ -3,10 +3,13 @@
 import logging
 import shutil
 
+import pytest
+
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.memory_machine import open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.tests.contract_ledger_store import append
 from magnetar.core.testing.memory_disk import MemoryDisk
 
@@ -15,7 +18,9 @@ def opened(directory, metadata):
     return open_embedded(directory, metadata, BookieSettings(), on_fatal=print)
 
 
-async def test_a_hole_in_a_journal_is_told(tmp_path, caplog):
+@pytest.mark.parametrize("hole", [0, 512])
+async def test_a_hole_in_a_journal_stops_the_start(tmp_path, caplog, hole):
+    """It is told from the zeros at the end by what follows, and from a torn end too."""
     metadata = DictMetadata()
     async with opened(tmp_path / "bookie", metadata) as store:
         writer = await store.create({})
@@ -25,14 +30,14 @@ async def test_a_hole_in_a_journal_is_told(tmp_path, caplog):
             shutil.copytree(tmp_path / "bookie", tmp_path / name)
     journals = sorted((tmp_path / "holed" / "journal" / "current").glob("*.txn"))
     with journals[-1].open("r+b") as file:
-        file.seek(512)
+        file.seek(hole)
         file.write(bytes(512))
     caplog.set_level(logging.WARNING, "magnetar.bookie.server.replay")
     async with opened(tmp_path / "whole", metadata):
         assert not caplog.messages
-    async with opened(tmp_path / "holed", metadata):
-        (results,) = caplog.messages
-        assert f"{journals[-1]}: read up to 512" in results
+    with pytest.raises(Corrupted, match=f"{journals[-1]}: the record at {hole} makes no sense"):
+        async with opened(tmp_path / "holed", metadata):
+            pass
 
 
 async def test_entries_of_a_collected_ledger_can_be_collected_again():

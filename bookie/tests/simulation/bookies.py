@@ -44,7 +44,7 @@ SETTINGS = msgspec.structs.replace(
     write_cache_bytes=16 * 1024,
     minor_compaction_interval_seconds=0.4,
     major_compaction_interval_seconds=1.0,
-    journal_seals=True,
+    entries_prove_themselves=False,
 )
 """Small, so that journals and logs roll, and halves of the cache fill."""
 
