@@ -171,3 +171,20 @@ async def test_who_is_ready_waits_for_the_next_sweep_while_serving_is_slow(
             assert await receive_exactly(stream, 2) == b"b\n"
         most = max(now - last for last, now in pairwise([0, *served]))
         assert most == (loop.SERVED_UNSEEN if slow else 40)
+
+
+async def test_who_leaves_slowly_is_the_last_of_a_sweep() -> None:
+    """A client with 10,000 subscriptions takes 50 ms to forget; 24 at once took more than 1 s."""
+    async with running() as bench, contextlib.AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(await bench.dial()) for _ in range(5)]
+        for stream in streams:
+            await stream.send_all(b"a\n")
+            await receive_exactly(stream, 2)
+        after_sweeps = [0]
+        bench.link.clock = StepClock(2 * loop.SERVED_SECONDS)
+        bench.backend.at_dispatch = lambda: after_sweeps.append(len(bench.events))
+        for stream in streams:
+            stream.socket.close()
+        while len(bench.events) < 5:
+            await trio.lowlevel.checkpoint()
+        assert max(now - before for before, now in pairwise([*after_sweeps, 5])) == 1
