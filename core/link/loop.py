@@ -292,7 +292,7 @@ class Link:
         self._closings = 0
         if len(ready) == SWEEP_CONNECTIONS_MAX:
             self._serve_servers()
-        self._serve_each(ready, size)
+        self._serve_all(ready, size)
         self._sweeping = False
         self.settle()
         seconds = self.clock.monotonic() - started
@@ -301,13 +301,13 @@ class Link:
             self._longest_pause = seconds
         return True
 
-    def _serve_each(self, ready: list[tuple[int, int]], size: int) -> None:
-        """Serve as many as the time allows; the others are still ready in the next sweep."""
+    def _serve_all(self, ready: list[tuple[int, int]], size: int) -> None:
+        """Serve what is ready until that has taken long. `now` is when the sweep began."""
         unseen = SERVED_UNSEEN
         for fd, readiness in ready:
             if not unseen:
                 if self.clock.monotonic() - self.now > SERVED_SECONDS:
-                    break
+                    break  # the others are still ready in the next one
                 unseen = SERVED_UNSEEN
             unseen -= 1
             connection = self._connections.get(fd)
