@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 
-from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.replication import audits
 from magnetar.bookie.replication.auditor import Auditor
 from magnetar.bookie.replication.election import AuditorElection
@@ -61,18 +60,6 @@ def a_lock_is_released_as_soon_as_it_is_taken():
         return ledger
 
     return MarkedLedgers, "take", take_for_a_moment
-
-
-@mutant
-def a_mark_is_removed_whatever_was_written_since():
-    async def unmark(self, ledger_id, version):
-        path = self.path_of(ledger_id)
-        found = await self.store.get(path)
-        if found is not None:
-            await self.store.delete(path, found.version)
-        return True
-
-    return UnderReplication, "unmark", unmark
 
 
 @mutant
