@@ -5,6 +5,8 @@ would be read, and what happens when Spark asks again.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -260,3 +262,12 @@ def test_a_server_that_is_away_is_asked_again(lending, send, topic) -> None:
     assert query.batch() is None
     lending.start()
     assert query.batch() == [b"a"]
+
+
+def test_workers_import_no_loop() -> None:
+    modules = "planner, range_reader, stream"
+    code = (
+        f"import sys; from magnetar.spark_connector import {modules}; print('trio' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
