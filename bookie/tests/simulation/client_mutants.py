@@ -80,7 +80,7 @@ def a_recovery_does_not_wait_for_what_it_stores():
                 return
             self._store_again(entry)
             self._pending.last_confirmed = entry_id
-            run = recovery._run_of(entry)
+            run = recovery.run_of(entry)
             self._pending.length_confirmed = recovery.header_of(run, entry_id).length
             entry_id += 1
 
