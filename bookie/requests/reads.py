@@ -12,11 +12,13 @@ disk, and ends when nothing waits. Responses need no order: a client matches the
 
 Invariants: nothing is read for a client that does not receive (`Connection.congested`); reads that
 wait are bounded, of one connection and of all; a fencing read is never answered before its fence is
-durable, whatever the answer.
+durable, whatever the answer; an error that nobody expected ends the connection of that read, and
+nothing else: any client may ask for anything, and the bookie is for all of them.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from contextlib import suppress
 from functools import partial
@@ -46,6 +48,8 @@ from magnetar.bookie.rpc.wire import BookieWire, Call
 from magnetar.bookie.server.ledgers.states import UNKNOWN_LAC
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Overloaded, Unauthorized
 from magnetar.core.link.connection import Connection
+
+log = logging.getLogger(__name__)
 
 RESPONSE_BYTES: Final = 40
 """About what a response takes without its entries."""
@@ -169,6 +173,10 @@ class Reads:
                 response = None if may_wait else self._at_once(call.request, call)
             except BrokerError as error:
                 response = self._failure(call.request, error)
+            except Exception:
+                log.exception("%s: closed, this bookie failed to read", self._connection.peer)
+                self._give_up()
+                return
             if response is None:
                 self._reading = True
                 self._connection.link.nursery.start_soon(self._read_on)
@@ -177,6 +185,11 @@ class Reads:
             self._reply(call, response)
         if self._queue and not self._reading:
             self._timeout.begin()
+
+    def _give_up(self) -> None:
+        """End the connection. Not at once: the link may be in the middle of what it has sent."""
+        self._forget_waiting()
+        self._connection.end("this bookie failed to read")
 
     @property
     def _queue(self) -> deque[tuple[Call, bool]]:
@@ -198,6 +211,10 @@ class Reads:
             response = await self._from_disk(call, may_wait)
         except BrokerError as error:
             response = self._failure(call.request, error)
+        except Exception:
+            log.exception("%s: closed, this bookie failed to read", self._connection.peer)
+            self._give_up()
+            return
         finally:
             self._reading = False
         if not self._connection.open:
