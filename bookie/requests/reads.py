@@ -28,6 +28,7 @@ from magnetar.bookie.format import availability
 from magnetar.bookie.requests.batch import Batch
 from magnetar.bookie.requests.errors import refusal, status_of
 from magnetar.bookie.requests.long_polls import LongPolls
+from magnetar.bookie.requests.notes import Notes
 from magnetar.bookie.requests.response_timeout import ResponseTimeout
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.messages import (
@@ -61,8 +62,12 @@ FEW: Final = 16
 class Reads:
     """See the module's docstring."""
 
-    def __init__(self, services: BookieServices, connection: Connection, wire: BookieWire) -> None:
+    def __init__(
+        self, services: BookieServices, connection: Connection, wire: BookieWire, notes: Notes
+    ) -> None:
+        """`notes` are the connection's, for fences."""
         self._services = services
+        self._notes = notes
         self._ledgers = services.ledgers
         self._connection = connection
         self._wire = wire
@@ -91,17 +96,14 @@ class Reads:
 
     def _fence(self, call: Call) -> None:
         request: Any = call.request
-        try:
-            if request.master_key is None:
-                raise Unauthorized("a fence without a master key")
-            self._ledgers.fence(request.ledger_id, request.master_key, partial(self._fenced, call))
-        except Fenced:  # the ledger is deleted: there is nothing to fence
-            self._enqueue(call)
-        except BrokerError as error:
-            self._refuse(call, error)
+        if request.master_key is None:
+            self._refuse(call, Unauthorized("a fence without a master key"))
+            return
+        fence = partial(self._ledgers.fence, request.ledger_id, request.master_key)
+        self._notes.write(fence, partial(self._fenced, call))
 
     def _fenced(self, call: Call, error: BrokerError | None) -> None:
-        if error is None:
+        if error is None or isinstance(error, Fenced):  # of a deleted ledger: nothing is to fence
             self._enqueue(call)
         else:
             self._refuse(call, error)
