@@ -33,6 +33,8 @@ _NAME: Final = re.compile(rf"[0-9a-f]{{1,8}}{re.escape(SUFFIX)}")
 _header = Struct(">4siqi")
 _batch = Struct(">iqqi")
 _pair = Struct(">qq")
+MAP_LEDGER_BYTES_MAX: Final = _batch.size + _pair.size
+"""Of one ledger in the map, with a batch of its own."""
 
 
 def file_name(log_id: int) -> str:
@@ -83,8 +85,8 @@ def read_ledgers_map(data: bytes, ledgers: int) -> dict[int, int]:
     position = 0
     while position + _batch.size <= len(data):
         size, ledger_id, entry_id, count = _batch.unpack_from(data, position)
-        if (ledger_id, entry_id) != (MAP_LEDGER_ID, MAP_ENTRY_ID) or (
-            size != _batch.size - 4 + _pair.size * count
+        if (ledger_id, entry_id) != (MAP_LEDGER_ID, MAP_ENTRY_ID) or not (
+            count >= 0 and size == _batch.size - 4 + _pair.size * count <= len(data) - position - 4
         ):
             raise ValueError("its ledgers map is damaged")
         pairs: Iterable[tuple[int, int]] = _pair.iter_unpack(

@@ -12,11 +12,13 @@ disk, and ends when nothing waits. Responses need no order: a client matches the
 
 Invariants: nothing is read for a client that does not receive (`Connection.congested`); reads that
 wait are bounded, of one connection and of all; a fencing read is never answered before its fence is
-durable, whatever the answer.
+durable, whatever the answer; an error that nobody expected ends the connection of that read, and
+nothing else: any client may ask for anything, and the bookie is for all of them.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from contextlib import suppress
 from functools import partial
@@ -26,6 +28,7 @@ from magnetar.bookie.format import availability
 from magnetar.bookie.requests.batch import Batch
 from magnetar.bookie.requests.errors import refusal, status_of
 from magnetar.bookie.requests.long_polls import LongPolls
+from magnetar.bookie.requests.notes import Notes
 from magnetar.bookie.requests.response_timeout import ResponseTimeout
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.messages import (
@@ -47,6 +50,8 @@ from magnetar.bookie.server.ledgers.states import UNKNOWN_LAC
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Overloaded, Unauthorized
 from magnetar.core.link.connection import Connection
 
+log = logging.getLogger(__name__)
+
 RESPONSE_BYTES: Final = 40
 """About what a response takes without its entries."""
 PART_OF_FEW: Final = 4
@@ -57,8 +62,12 @@ FEW: Final = 16
 class Reads:
     """See the module's docstring."""
 
-    def __init__(self, services: BookieServices, connection: Connection, wire: BookieWire) -> None:
+    def __init__(
+        self, services: BookieServices, connection: Connection, wire: BookieWire, notes: Notes
+    ) -> None:
+        """`notes` are the connection's, for fences."""
         self._services = services
+        self._notes = notes
         self._ledgers = services.ledgers
         self._connection = connection
         self._wire = wire
@@ -87,17 +96,14 @@ class Reads:
 
     def _fence(self, call: Call) -> None:
         request: Any = call.request
-        try:
-            if request.master_key is None:
-                raise Unauthorized("a fence without a master key")
-            self._ledgers.fence(request.ledger_id, request.master_key, partial(self._fenced, call))
-        except Fenced:  # the ledger is deleted: there is nothing to fence
-            self._enqueue(call)
-        except BrokerError as error:
-            self._refuse(call, error)
+        if request.master_key is None:
+            self._refuse(call, Unauthorized("a fence without a master key"))
+            return
+        fence = partial(self._ledgers.fence, request.ledger_id, request.master_key)
+        self._notes.write(fence, partial(self._fenced, call))
 
     def _fenced(self, call: Call, error: BrokerError | None) -> None:
-        if error is None:
+        if error is None or isinstance(error, Fenced):  # of a deleted ledger: nothing is to fence
             self._enqueue(call)
         else:
             self._refuse(call, error)
@@ -169,6 +175,10 @@ class Reads:
                 response = None if may_wait else self._at_once(call.request, call)
             except BrokerError as error:
                 response = self._failure(call.request, error)
+            except Exception:
+                log.exception("%s: closed, this bookie failed to read", self._connection.peer)
+                self._give_up()
+                return
             if response is None:
                 self._reading = True
                 self._connection.link.nursery.start_soon(self._read_on)
@@ -177,6 +187,11 @@ class Reads:
             self._reply(call, response)
         if self._queue and not self._reading:
             self._timeout.begin()
+
+    def _give_up(self) -> None:
+        """End the connection. Not at once: the link may be in the middle of what it has sent."""
+        self._forget_waiting()
+        self._connection.end("this bookie failed to read")
 
     @property
     def _queue(self) -> deque[tuple[Call, bool]]:
@@ -198,6 +213,10 @@ class Reads:
             response = await self._from_disk(call, may_wait)
         except BrokerError as error:
             response = self._failure(call.request, error)
+        except Exception:
+            log.exception("%s: closed, this bookie failed to read", self._connection.peer)
+            self._give_up()
+            return
         finally:
             self._reading = False
         if not self._connection.open:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from magnetar.bookie.format.entries import ENTRY_BYTES_MIN, LENGTH_BYTES, Run
 from magnetar.bookie.requests.authentication import AUTH_DISABLED, Admission
 from magnetar.bookie.requests.errors import status_of
+from magnetar.bookie.requests.notes import Notes
 from magnetar.bookie.requests.reads import Reads
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.adds import Adds
@@ -63,7 +64,8 @@ class BookieSession:
         self._ledgers = services.ledgers
         self._connection = connection
         self._wire = wire
-        self._reads = Reads(services, connection, wire)
+        self._notes = Notes(connection)
+        self._reads = Reads(services, connection, wire, self._notes)
         mechanism = services.mechanism
         self._admission = None if mechanism is None else Admission(mechanism)
         """None once the client may do everything."""
@@ -167,11 +169,10 @@ class BookieSession:
 
     def _write_lac(self, call: Call) -> None:
         request: Any = call.request
-        done = partial(self._wrote_lac, call)
-        try:
-            self._ledgers.write_lac(request.ledger_id, request.master_key, request.packet, done)
-        except BrokerError as error:
-            done(error)
+        write = partial(
+            self._ledgers.write_lac, request.ledger_id, request.master_key, request.packet
+        )
+        self._notes.write(write, partial(self._wrote_lac, call))
 
     def _wrote_lac(self, call: Call, error: BrokerError | None) -> None:
         request: Any = call.request
@@ -180,11 +181,7 @@ class BookieSession:
         self._reply(call, WroteLac(status, request.ledger_id))
 
     def _force(self, call: Call) -> None:
-        done = partial(self._forced, call)
-        try:
-            self._ledgers.force(done)
-        except BrokerError as error:
-            done(error)
+        self._notes.write(self._ledgers.force, partial(self._forced, call))
 
     def _forced(self, call: Call, error: BrokerError | None) -> None:
         request: Any = call.request

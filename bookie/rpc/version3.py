@@ -126,11 +126,13 @@ def _read_fields(read: Read) -> pb.ReadEntry:
 
 def _read(found: pb.ReadEntry) -> Read:
     flag = found.flag if found.HasField("flag") else None
+    fence = flag == pb.ReadEntry.FENCE_LEDGER
     return Read(
         found.ledgerId,
         found.entryId,
-        _optional(found, "masterKey"),
-        fence=flag == pb.ReadEntry.FENCE_LEDGER,
+        # Only a fence needs it, at once: a read may wait, with megabytes that nobody looks at.
+        _optional(found, "masterKey") if fence else None,
+        fence=fence,
         previous_lac=_optional(found, "previousLAC"),
         timeout_ms=_optional(found, "timeOut"),
         piggyback=flag == pb.ReadEntry.ENTRY_PIGGYBACK,

@@ -232,6 +232,8 @@ class MemoryReadFile:
         return self._disk.image.file(self._number).data
 
     def pread(self, size: int, offset: int, /) -> bytes:
+        if size < 0 or offset < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         return bytes(self._data[offset : offset + size])
 
     def preadv(self, buffers: Sequence[memoryview], offset: int, /) -> int:

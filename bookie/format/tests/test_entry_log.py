@@ -23,6 +23,9 @@ def test_maps_in_batches_and_damaged_ones():
         log_format.read_ledgers_map(data, 24_999)
     with pytest.raises(ValueError, match="damaged"):
         log_format.read_ledgers_map(b"\0" * 100, 1)
+    for end in (len(data) - 1, len(data) - 16, 100_000):
+        with pytest.raises(ValueError, match="its ledgers map"):
+            log_format.read_ledgers_map(data[:end], 25_000)
 
 
 @pytest.mark.parametrize("data", [b"", b"BKLG".ljust(1024, b"\0"), b"BKLO\0\0\0\x09".ljust(1024)])

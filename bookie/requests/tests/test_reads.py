@@ -6,7 +6,8 @@ import pytest
 import trio
 import trio.lowlevel
 
-from magnetar.bookie.format import availability
+from magnetar.bookie.format import availability, digests
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.requests.tests.peers import KEY, add, entry, serving
 from magnetar.bookie.rpc.messages import (
@@ -172,6 +173,43 @@ async def test_the_last_confirmed_of_an_empty_ledger(served):
         assert await peer.ask(ReadLac(1)) == Lac(Status.NO_LEDGER, 1)
         await peer.ask(Read(1, 0, KEY, fence=True))
         assert await peer.ask(ReadLac(1)) == Lac(Status.NO_ENTRY, 1)
+
+
+@pytest.mark.parametrize("kind", ["CRC32", "CRC32C"])
+async def test_the_highest_id_is_one_like_the_others(served, kind):
+    last = 2**63 - 1
+    digest = digests.digest_type(LedgerMetadata.DigestType.Value(kind), b"")
+    stored = entry(1, last, digest=digest)
+    async with served.dial(3) as peer:
+        await peer.ask(add(1, last, digest=digest))
+        for _ in range(2):
+            assert (await peer.ask(LAST)).entry == stored
+            assert (await peer.ask(Read(1, last))).entry == stored
+            assert (await peer.ask(ReadLac(1))).last_entry == stored
+            assert availability.decode((await peer.ask(ListEntries(1))).availability) == [last]
+            await served.checkpoint()
+    async with served.dial() as peer:
+        for _ in range(2):
+            found = await peer.ask(BatchRead(1, last, 7, 0, 1 << 20))
+            assert (found.status, found.entries) == (Status.OK, (stored,))
+            await served.checkpoint()
+
+
+@pytest.mark.parametrize("part", ["entry", "entry_at_once"])
+async def test_a_read_that_fails_as_nobody_expected_costs_one_connection(
+    served, monkeypatch, caplog, part
+):
+    async with served.dial() as other, served.dial() as peer:
+        await other.ask(add(1, 0))
+        await served.checkpoint()
+        with monkeypatch.context() as patched:
+            patched.setattr(served.ledgers, part, lambda *_: 1 // 0)
+            await peer.say(Read(1, 0), Read(1, 0))
+            with pytest.raises(EOFError):
+                await peer.hear()
+        assert "ZeroDivisionError" in caplog.text
+        assert served.services.reads.count == 0
+        assert (await other.ask(Read(1, 0))).status is Status.OK
 
 
 async def test_a_recovery_is_answered_in_order_and_before_others(served):

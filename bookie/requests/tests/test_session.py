@@ -101,6 +101,23 @@ async def test_negative_ids_would_be_notes_in_the_journal(served, version, ledge
         assert response == Added(Status.BAD_REQUEST, ledger_id, entry_id)
 
 
+@pytest.mark.parametrize("size", [0, 19, 21, 4 << 20])
+async def test_a_key_that_no_client_makes(served, size):
+    """Version 3 has no length for keys; the bookie keeps that of each ledger in use."""
+    key = b"k" * size
+    packet = digests.seal_lac(digests.digest_type(LedgerMetadata.CRC32C, b""), 1, 0)
+    async with served.dial(3) as peer:
+        for request in (
+            add(1, 0, key=key),
+            WriteLac(1, 0, key, packet),
+            Read(1, 0, key, fence=True),
+        ):
+            assert (await peer.ask(request)).status is Status.UNAUTHORIZED
+        assert (await peer.ask(Read(1, 0))).status is Status.NO_LEDGER
+        assert await peer.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+        assert (await peer.ask(Read(1, 0, key))).status is Status.OK
+
+
 async def test_an_add_whose_entry_is_another(served):
     async with served.dial(3) as peer:
         response = await peer.ask(Add(1, 0, KEY, entry(1, 5)))

@@ -99,9 +99,7 @@ statuses = st.sampled_from(Status)
 REQUEST = st.one_of(
     st.builds(Add, ids, ids, blobs, blobs, flags, flags, flags),
     st.builds(Read, ids, ids, optional_blobs, st.just(True), flags, optional_ids, optional_ids),
-    st.builds(
-        Read, ids, ids, optional_blobs, st.just(False), flags, optional_ids, optional_ids, flags
-    ),
+    st.builds(Read, ids, ids, st.none(), st.just(False), flags, optional_ids, optional_ids, flags),
     st.builds(Authenticate, st.text(max_size=10), blobs),
     st.builds(WriteLac, ids, ids, blobs, blobs),
     st.builds(ReadLac, ids),
@@ -129,6 +127,11 @@ txn_ids = st.integers(0, 2**64 - 1)
 def test_requests_come_back(txn_id: int, request: BookieMessage) -> None:
     header, found = version3.parse_request(version3.pack_request(txn_id, request))
     assert (header.txn_id, found) == (txn_id, request)
+
+
+def test_a_key_is_kept_only_for_a_fence() -> None:
+    frame = version3.pack_request(1, Read(1, 0, KEY))
+    assert version3.parse_request(frame)[1] == Read(1, 0)
 
 
 @given(txn_ids, RESPONSE)

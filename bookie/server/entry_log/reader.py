@@ -140,7 +140,8 @@ class EntryLogReader:
         """
         offset, count = self._header(log_id)
         if offset:
-            data = self._pread(log_id, offset, self.size(log_id) - offset)
+            size = min(self.size(log_id) - offset, count * log_format.MAP_LEDGER_BYTES_MAX)
+            data = self._pread(log_id, offset, size)
             try:
                 return log_format.read_ledgers_map(data, count), 0
             except ValueError as error:
@@ -179,10 +180,19 @@ class EntryLogReader:
             self.forget(log_id)
 
     def _header(self, log_id: int) -> tuple[int, int]:
+        """The map's offset, 0 for none, and its ledgers."""
+        with self._file(log_id) as file:
+            data, size = file.pread(log_format.HEADER_BYTES, 0), file.size()
         try:
-            return log_format.read_header(self._pread(log_id, 0, log_format.HEADER_BYTES))
+            offset, count = log_format.read_header(data)
         except ValueError as error:
             raise Corrupted(f"entry log {log_id:x}: {error}") from error
+        # A header has no digest: any of its bits may have changed.
+        if offset and not (log_format.HEADER_BYTES <= offset <= size and count >= 0):
+            raise Corrupted(
+                f"entry log {log_id:x}: its map of {count} ledgers is at {offset} of {size} bytes"
+            )
+        return offset, count
 
     def _readable(self, log_id: int, offset: int, size: int) -> bytes:
         """Read bytes from a record on; if the disk fails to read them all, only the first record,

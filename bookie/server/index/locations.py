@@ -74,7 +74,11 @@ class LocationIndex:
         return self._directory.path
 
     def find(self, ledger_id: int, entry_id: int) -> int | None:
-        """The location of one entry."""
+        """The location of one entry. There is none behind the highest id, for which readers ask who
+        go on from entry to entry.
+        """
+        if entry_id > ENTRY_ID_MAX:
+            return None
         found = self._database.get(key(ledger_id, entry_id))
         return None if found is None else location_of(found)
 
@@ -165,10 +169,15 @@ class LocationIndex:
 
     def forget(self, ledger_id: int) -> None:
         """Drop all locations of a ledger."""
-        self._database.delete_range(key(ledger_id, 0), key(ledger_id, ENTRY_ID_MAX))
+        end = key(ledger_id, ENTRY_ID_MAX) + b"\0"  # exclusive, so behind the last key
+        self._database.delete_range(key(ledger_id, 0), end)
 
     def locations(self, ledger_id: int, first: int = 0) -> Iterator[tuple[int, int]]:
-        """(entry id, location) of one ledger from entry `first` on, in order."""
+        """(entry id, location) of one ledger from entry `first` on, in order; none behind the
+        highest id.
+        """
+        if first > ENTRY_ID_MAX:
+            return
         for found, stored in self._database.from_key(key(ledger_id, first)):
             known, entry_id = ids_of(found)
             if known != ledger_id:

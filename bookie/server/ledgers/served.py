@@ -9,6 +9,9 @@ Apache's protocol creates a ledger with its first add, whose master key becomes 
     explicit LAC   with the key
     reading        anybody
 
+A key has 20 bytes, as all that clients make: a SHA-1 (`DigestManager.generateMasterKey`). Apache's
+bookie takes keys of any length in version 3, and holds them for each ledger in use.
+
 The bookie never looks at digests, and learns the LAC from the entries and the explicit LAC.
 
 Invariants: the key of a ledger changes only while it is empty or all zeros; "no such ledger" is
@@ -42,6 +45,7 @@ from magnetar.core.ports.ledger_store import Done
 LEDGERS_MAX: Final = 20_000
 """Ledgers in use at once; of more, the oldest are forgotten, and read again from their rows."""
 FORGOTTEN_AT_ONCE: Final = 64
+KEY_BYTES: Final = 20
 LAC_PACKET_BYTES_MIN: Final = 16
 LAC_PACKET_BYTES_MAX: Final = 64
 """Two ids and the longest digest, that of HMAC-SHA1, take 36."""
@@ -104,6 +108,8 @@ class ServedLedgers:
 
     def _admitted(self, ledger_id: int, master_key: bytes) -> LedgerState:
         """The state of a ledger whose key this is; the ledger is made if there is none."""
+        if len(master_key) != KEY_BYTES:
+            raise Unauthorized(f"ledger {ledger_id} cannot have a key of {len(master_key)} bytes")
         state = self._states.in_use.get(ledger_id) or self._touch(ledger_id, master_key)
         if state.master_key != master_key:
             if any(state.master_key):

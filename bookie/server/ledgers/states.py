@@ -24,6 +24,10 @@ DELETED_MAX = 100_000
 """Deleted ledgers whose ids are remembered. Ledgers deleted before those have long left memory; the
 next garbage collection removes what a late writer adds to one of them.
 """
+ROWS_MAX = 50_000
+"""Rows that changed since the last checkpoint; at so many one is made. Fences of ledgers without
+entries would otherwise fill memory, but no half of the write cache.
+"""
 UNKNOWN_LAC = -2
 """Before anything of the ledger was added or read since the start; -1 is a LAC."""
 
@@ -102,7 +106,7 @@ class LedgerStates:
 
     def write_key(self, ledger_id: int, state: LedgerState) -> None:
         """Journal a ledger's key, once since the start."""
-        self._checkpointer.rows[ledger_id] = state.row()
+        self._changed(ledger_id, state)
         self.write_note(journal_format.key_note(ledger_id, state.master_key), None)
         state.keyed = state.stored = True
 
@@ -111,15 +115,21 @@ class LedgerStates:
         state.fenced = True
         if not state.keyed:
             self.write_key(ledger_id, state)
-        self._checkpointer.rows[ledger_id] = state.row()
+        self._changed(ledger_id, state)
         self.write_note(journal_format.fence_note(ledger_id), done)
 
     def write_explicit_lac(self, ledger_id: int, state: LedgerState, done: Done) -> None:
         """Store the explicit LAC in the state; `done` is called when that is durable."""
         if not state.keyed:
             self.write_key(ledger_id, state)
-        self._checkpointer.rows[ledger_id] = state.row()
+        self._changed(ledger_id, state)
         self.write_note(journal_format.lac_note(ledger_id, state.explicit_lac), done)
+
+    def _changed(self, ledger_id: int, state: LedgerState) -> None:
+        rows = self._checkpointer.rows
+        rows[ledger_id] = state.row()
+        if len(rows) >= ROWS_MAX:
+            self._checkpointer.request()
 
     def write_note(self, note: bytes, done: Done | None) -> None:
         if self._journal.append(note, done):

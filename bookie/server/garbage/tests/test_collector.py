@@ -144,15 +144,17 @@ async def test_a_log_whose_header_a_loss_of_power_has_torn_is_unlinked(caplog):
         assert "left alone" not in caplog.text
 
 
-async def test_a_log_whose_header_has_rotted_is_left_alone(caplog):
+@pytest.mark.parametrize("place", [0, 8, 12, 14, 15, 16, 19])
+async def test_a_log_whose_header_has_rotted_is_left_alone(caplog, place):
+    """Its first word; its ledgers map's offset and number of ledgers."""
     disk, metadata = MemoryDisk(), DictMetadata()
     async with open_in_memory(disk, metadata) as store:
         await append(await store.create({}), b"x")
         await store.checkpoint()
     logs = disk.directory("/bookie/ledgers/current")
     (name,) = [each for each in logs.names() if each.endswith(".log")]
-    disk.rot(f"{logs.path}/{name}", 0)
+    disk.rot(f"{logs.path}/{name}", place)
     async with open_in_memory(disk, metadata) as store:
-        await store.collect(compact_below=0)
+        await store.collect(compact_below=1)
         assert name in logs.names()
         assert "left alone" in caplog.text

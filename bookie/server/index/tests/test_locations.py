@@ -69,6 +69,20 @@ def test_a_forgotten_ledger_takes_nobody_with_it(opened):
     locations.close()
 
 
+def test_the_highest_id_is_one_like_the_others(opened):
+    locations = opened()
+    highest = 2**63 - 1
+    locations.put([(run(1, highest, 1), 1000), (run(highest, 0, 1), 2000)], list, pytest.fail)
+    assert locations.find(1, highest) == 1000
+    assert locations.last(1) == (highest, 1000)
+    assert locations.find(1, highest + 1) is None
+    assert list(locations.locations(1, highest + 1)) == []
+    locations.forget(1)
+    assert locations.last(1) is None
+    assert locations.last(highest) == (0, 2000)
+    locations.close()
+
+
 def marked(opened, *marks):
     """An index that was synced with each of them, and closed."""
     locations = opened()

@@ -1,5 +1,6 @@
 """Ledgers in use: what a row keeps of one that leaves."""
 
+from magnetar.bookie.server.ledgers import states as states_module
 from magnetar.bookie.server.ledgers.states import LedgerState
 from magnetar.bookie.tests.memory_machine import open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
@@ -45,6 +46,18 @@ async def test_the_journal_alone_has_the_explicit_lac(autojump_clock):
     async with open_in_memory(left, kept) as store:
         again = store._bookie.states.touch(1, b"")
         assert (again.explicit_lac, again.master_key) == (b"p" * 20, KEY)
+
+
+async def test_many_changed_rows_are_written_out_soon(monkeypatch, autojump_clock):
+    monkeypatch.setattr(states_module, "ROWS_MAX", 10)
+    async with open_in_memory(MemoryDisk(), DictMetadata()) as store:
+        states, checkpointer = store._bookie.states, store._bookie._checkpointer
+        for ledger_id in range(10):
+            assert not checkpointer._requested.is_set()
+            outcome = Outcome()
+            states.write_fence(ledger_id, states.touch(ledger_id, KEY), outcome)
+        assert checkpointer._requested.is_set()
+        await outcome.wait()
 
 
 def test_a_new_ledger():
