@@ -88,14 +88,20 @@ class ApacheBookie:
         shell = "org.apache.bookkeeper.bookie.BookieShell"
         return self._run(shell, "-conf", str(self._configuration), *command, succeeds=succeeds)
 
+    def bkctl(self, *command: str, succeeds: bool = True) -> str:
+        """What Apache's newer command line says (`BkCtl.java`)."""
+        program = str(HERE / "BkCtl.java")
+        return self._run(program, str(self._configuration), *command, succeeds=succeeds)
+
     def client(self, *command: str, succeeds: bool = True) -> str:
         """What the stock client says (`StockClient.java`)."""
         return self._run(str(HERE / "StockClient.java"), self._uri, *command, succeeds=succeeds)
 
     def _run(self, *words: str, succeeds: bool) -> str:
         done = subprocess.run(
-            self._java("-Xmx128m", *words), capture_output=True, text=True, timeout=90, check=False
-        )
+            self._java("-Xmx128m", *words), stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=90, check=False,
+        )  # fmt: skip
         said = done.stdout + done.stderr
         assert (done.returncode == 0) is succeeds, said
         return said
