@@ -3,7 +3,6 @@
 from contextlib import suppress
 
 from magnetar.bookie.replication import audits
-from magnetar.bookie.replication.auditor import Auditor
 from magnetar.bookie.replication.election import AuditorElection
 from magnetar.bookie.replication.fragment_replicator import FragmentReplicator
 from magnetar.bookie.replication.ledger_repair import LedgerCondition, LedgerRepair
@@ -41,11 +40,6 @@ def an_auditor_looks_at_last_segments_only():
         return members(ledger)
 
     return audits, "_members", members_of_the_last
-
-
-@mutant
-def an_auditor_does_not_notice_that_a_bookie_has_left():
-    return Auditor, "_look_at_bookies", lambda self, running: None
 
 
 @mutant
