@@ -54,9 +54,6 @@ log = logging.getLogger(__name__)
 
 RESPONSE_BYTES: Final = 40
 """About what a response takes without its entries."""
-PART_OF_FEW: Final = 4
-"""The part of the reads that may wait which is for connections with few of them."""
-FEW: Final = 16
 
 
 class Reads:
@@ -125,13 +122,13 @@ class Reads:
             self._enqueue(call)
 
     def _enqueue(self, call: Call, *, may_wait: bool = False) -> None:
-        if not self._connection.open:
+        if not self._connection.open or self._connection.ending is not None:
             return
         if self._timeout.is_over:
             self._services.counters.reads_dropped += 1
             return
         request = call.request
-        if self._are_too_many():
+        if not self._services.places.has_one(self._count):
             self._services.counters.reads_rejected += 1
             self._refuse(call, Overloaded("too many reads wait"))
             return
@@ -140,25 +137,17 @@ class Reads:
         (self._urgent if urgent else self._waiting).append((call, may_wait))
         self.go_on()
 
-    def _are_too_many(self) -> bool:
-        """Whether no more reads may wait. Those who ask for much, and do not receive it, must not
-        take the places of all others.
-        """
-        limits = self._services.limits
-        own = len(self._waiting) + len(self._urgent)
-        limit = limits.reads_waiting_max
-        if own >= FEW:
-            limit -= limit // PART_OF_FEW
-        return (
-            own >= limits.max_pending_read_requests_per_thread
-            or self._services.reads.count >= limit
-        )
+    @property
+    def _count(self) -> int:
+        """Those that wait."""
+        return len(self._urgent) + len(self._waiting)
 
     # -- answering ----------------------------------------------------------------------------
 
     def relieved(self) -> None:
         """The client has received earlier responses."""
         self._timeout.end()
+        self._services.places.moves(self)
         self.go_on()
 
     def _not_received(self) -> None:
@@ -177,7 +166,7 @@ class Reads:
                 response = self._failure(call.request, error)
             except Exception:
                 log.exception("%s: closed, this bookie failed to read", self._connection.peer)
-                self._give_up()
+                self.give_up("this bookie failed to read")
                 return
             if response is None:
                 self._reading = True
@@ -187,11 +176,13 @@ class Reads:
             self._reply(call, response)
         if self._queue and not self._reading:
             self._timeout.begin()
+            if self._connection.outbox_bytes or self._connection.packed_bytes:
+                self._services.places.waits(self, self._count)
 
-    def _give_up(self) -> None:
+    def give_up(self, reason: str, /) -> None:
         """End the connection. Not at once: the link may be in the middle of what it has sent."""
         self._forget_waiting()
-        self._connection.end("this bookie failed to read")
+        self._connection.end(reason)
 
     @property
     def _queue(self) -> deque[tuple[Call, bool]]:
@@ -215,7 +206,7 @@ class Reads:
             response = self._failure(call.request, error)
         except Exception:
             log.exception("%s: closed, this bookie failed to read", self._connection.peer)
-            self._give_up()
+            self.give_up("this bookie failed to read")
             return
         finally:
             self._reading = False
@@ -337,8 +328,9 @@ class Reads:
 
     def _forget_waiting(self) -> int:
         """Their number."""
-        count = len(self._urgent) + len(self._waiting)
+        count = self._count
         self._services.reads.end(count)
+        self._services.places.moves(self)
         self._urgent.clear()
         self._waiting.clear()
         return count

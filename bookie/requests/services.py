@@ -9,6 +9,7 @@ from magnetar.bookie.requests.back_pressure import BackPressure
 from magnetar.bookie.requests.deadlines import Deadlines
 from magnetar.bookie.requests.in_progress import InProgress
 from magnetar.bookie.requests.limits import RequestLimits
+from magnetar.bookie.requests.read_places import ReadPlaces
 from magnetar.bookie.requests.request_counters import RequestCounters
 from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.ledgers.served import ServedLedgers
@@ -39,8 +40,9 @@ class BookieServices:
         self.adds = InProgress(limits.max_adds_in_progress_limit, PAUSE_PUBLISHES)
         self.reads = InProgress(limits.max_reads_in_progress_limit, PAUSE_REQUESTS)
         """Reads of all connections that wait, long polls not counted."""
-        self.counters = RequestCounters()
         now = running.storage.machine.clock.monotonic
+        self.places = ReadPlaces(limits, self.reads, now)
+        self.counters = RequestCounters()
         self.storage = BackPressure(running, self.adds, limits, now)
         """What the link is to serve."""
 
