@@ -46,6 +46,7 @@ from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
+from magnetar.storage.instance import keep_to
 from magnetar.storage.opened import OpenedStorage
 
 log = logging.getLogger(__name__)
@@ -121,6 +122,7 @@ async def joined(
                 ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
             cluster = await clusters.join(ledgers, ledgers_at.ledgers, ledgers_at.layout)
             await _become_the_gateway(metadata, fail)
+            await keep_to(metadata, cluster)
         yield JoinedCluster(metadata, ledgers, cluster, options)
 
 

@@ -37,6 +37,7 @@ import trio
 
 from magnetar.core.entry import header
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Terminated
+from magnetar.core.ledger.ledger_owner import delete_own, properties_of
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.appends import Append, Appended, joined
 from magnetar.core.ledger.log.chain import Position, Segment
@@ -123,7 +124,7 @@ class ManagedLedger:
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
         self._delivering: Append | None = None  # the one whose callbacks run, or ran last
-        self._readers = Readers(storage.ledgers)
+        self._readers = Readers(storage.ledgers, name)
         self._sparse = Sparse(self._readers)
         self._ending_lock = trio.Lock()  # closing and terminating happen one at a time
         self._changed = trio.lowlevel.ParkingLot()
@@ -386,13 +387,7 @@ class ManagedLedger:
 
     async def create(self) -> LedgerWriter:
         """A ledger that no list names yet; metadata as Pulsar's (`LedgerMetadataUtils.java`)."""
-        return await self._storage.ledgers.create(
-            {
-                "application": b"pulsar",
-                "component": b"managed-ledger",
-                "pulsar/managed-ledger": self.name.encode(),
-            }
-        )
+        return await self._storage.ledgers.create(properties_of(self.name))
 
     def _begin_roll(self) -> None:
         self._enter(LogState.ROLLING)
@@ -492,10 +487,7 @@ class ManagedLedger:
         for ledger_id in ledger_ids:
             self._readers.forget(ledger_id)
             self.losses.forget(ledger_id)
-            try:
-                await self._storage.ledgers.delete(ledger_id)
-            except BrokerError as error:
-                log.warning("%s: ledger %d is left over: %s", self._log_name, ledger_id, error)
+            await delete_own(self._storage.ledgers, ledger_id, self.name)
 
     # -- reading ------------------------------------------------------------------------------
 
