@@ -162,12 +162,14 @@ async def _index_at(storage: Storage, position: Position) -> int:
     ledger_id, entry_id = position
     reader = await storage.ledgers.open(ledger_id, recover=False)
     lost = 0
-    try:
-        (entry,) = await reader.read(entry_id, entry_id, 1)
-    except Corrupted:
-        first, last = await reader.damage(entry_id)
-        lost = last - first + 1
-        if not first:
-            return lost * LOST_MESSAGES_MAX
-        (entry,) = await reader.read(first - 1, first - 1, 1)
-    return header.read(entry).index + lost * LOST_MESSAGES_MAX
+    while True:
+        try:
+            (entry,) = await reader.read(entry_id, entry_id, 1)
+        except Corrupted:
+            first, _ = await reader.damage(entry_id)
+            lost += entry_id - first + 1
+            if not first:
+                return lost * LOST_MESSAGES_MAX
+            entry_id = first - 1
+        else:
+            return header.read(entry).index + lost * LOST_MESSAGES_MAX
