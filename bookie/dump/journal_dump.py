@@ -109,5 +109,7 @@ def _padding(data: Data, at: int, group: int) -> tuple[PaddingPart, int]:
     state = ""
     if seal[:4] == journal.SEAL_MAGIC:
         whole = data[group : at + 8 + len(seal)]
-        state = "intact" if journal.is_sealed(whole, 0, at - group) else "broken"
+        end = at - group
+        sealed = journal.sealed_bytes(whole, end) == end and journal.is_sealed(whole, end)
+        state = "intact" if sealed else "broken"
     return PaddingPart(at, 8 + found.size, state), at + 8 + found.size

@@ -46,6 +46,7 @@ from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
 from magnetar.settings import Settings
 from magnetar.storage.gateway_place import GatewayPlace
+from magnetar.storage.instance import keep_to
 from magnetar.storage.opened import OpenedStorage
 
 log = logging.getLogger(__name__)
@@ -123,6 +124,7 @@ async def joined(
             name = f"{platform.node()}, process {os.getpid()}, {random.getrandbits(64):016x}"
             place = GatewayPlace(metadata, name, fail, reconnects=options.reconnects)
             await place.take(SESSIONS_WAITED * metadata.session_seconds)
+            await keep_to(metadata, cluster)
         nursery = await opened.enter_async_context(trio.open_nursery())
         nursery.start_soon(place.keep)
         yield JoinedCluster(metadata, ledgers, cluster, options)

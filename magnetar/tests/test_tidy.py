@@ -116,8 +116,8 @@ FORMS = ("core/entry/kafka/*", "core/entry/mqtt/*", "core/entry/pulsar/*", "core
 """Who may speak a protocol's words in core."""
 STORED_NAMES = {
     "core/kernel/names.py": {"pulsar.repl.", "pulsar.dedup", "pulsar/system"},
-    "core/ledger/cursor/cursor_store.py": {"pulsar", "pulsar/cursor", "pulsar/managed-ledger"},
-    "core/ledger/log/managed_ledger.py": {"pulsar", "pulsar/managed-ledger"},
+    "core/ledger/cursor/cursor_store.py": {"pulsar/cursor"},
+    "core/ledger/ledger_owner.py": {"pulsar", "pulsar/managed-ledger"},
     "core/topic/publishing/deduplication.py": {"pulsar.dedup"},
 }
 """Names in Pulsar's own stored formats, which its tools read; they decide only what is reserved for

@@ -289,6 +289,11 @@ class Cursor:
 
     def _saved(self, error: BrokerError | None) -> None:
         """A save has ended; changes made meanwhile belong to the next one."""
+        if isinstance(error, Fenced) and self._may_go_on():
+            self._saving, self._writer, self._dirty = False, None, True
+            self._waiters = [*self._saving_for, *self._waiters]
+            self.flush()
+            return
         self._saving = False
         self._idle.unpark_all()
         waiters, self._saving_for = self._saving_for, []
@@ -305,6 +310,15 @@ class Cursor:
             self.flush()
         elif self._dirty:
             self._storage.cursor_dirty(self)
+
+    def _may_go_on(self) -> bool:
+        """Whether a ledger that is fenced may have been recovered by who does not want the cursor,
+        as in the log (`fenced_appends.py`): the znode tells. Not one in which nothing was stored,
+        or this might have no end.
+        """
+        writer = self._writer
+        begun = writer is not None and writer.last_confirmed >= 0
+        return begun and not self._closed and not self._ledger.fenced
 
     @property
     def _log_name(self) -> str:

@@ -24,6 +24,7 @@ from magnetar.core.kernel.errors import (
     NotFound,
 )
 from magnetar.core.ledger import formats
+from magnetar.core.ledger.ledger_owner import delete_own, open_own, properties_of
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ledger.write_failure_log import log_name
@@ -76,7 +77,7 @@ class CursorRecord:
             return None
         topic = log_name(self._ledger.name)
         try:
-            reader = await self._storage.ledgers.open(self.ledger_id, recover=True)
+            reader = await open_own(self._storage.ledgers, self.ledger_id, self._ledger.name)
             last = reader.last_confirmed
             while last >= 0:
                 try:
@@ -96,12 +97,7 @@ class CursorRecord:
     async def begin_ledger(self) -> LedgerWriter:
         """Create a ledger for snapshots, which the znode does not name yet."""
         return await self._storage.ledgers.create(
-            {
-                "application": b"pulsar",
-                "component": b"managed-ledger",
-                "pulsar/managed-ledger": self._ledger.name.encode(),
-                "pulsar/cursor": self._cursor.encode(),
-            }
+            {**properties_of(self._ledger.name), "pulsar/cursor": self._cursor.encode()}
         )
 
     async def name(self, ledger_id: int, value: bytes) -> None:
@@ -145,11 +141,5 @@ class CursorRecord:
 
     async def _drop(self, ledger_id: int) -> None:
         """Delete a ledger that nothing names; if that fails, it stays and takes space."""
-        if ledger_id < 0:
-            return
-        try:
-            await self._storage.ledgers.delete(ledger_id)
-        except BrokerError as error:
-            log.warning(
-                "%s: ledger %d is left over: %s", log_name(self._ledger.name), ledger_id, error
-            )
+        if ledger_id >= 0:
+            await delete_own(self._storage.ledgers, ledger_id, self._ledger.name)

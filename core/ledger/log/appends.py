@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 from magnetar.core.kernel.errors import BrokerError
@@ -79,6 +79,24 @@ class Append:
             joined.append((entries, other.done))
             self.size += other.size
         self.payloads, self.counts, self.joined = payloads, counts, joined
+
+    @property
+    def end(self) -> int:
+        """The entry behind its last one, once it has been written."""
+        return self.entry_id + len(self.payloads)
+
+    def parts(self) -> list[Append]:
+        """The runs as they were appended, once they have been written."""
+        starts = [0, *(start for start, _ in self.joined), len(self.payloads)]
+        callbacks = [self.done, *(done for _, done in self.joined)]
+        parts = []
+        for (start, stop), done in zip(pairwise(starts), callbacks, strict=True):
+            counts = None if self.counts is None else self.counts[start:stop]
+            part = Append(self.payloads[start:stop], counts, done, self.began)
+            part.entry_id, part.written = self.entry_id + start, self.written
+            part.first_index = self.index_of(part.entry_id)
+            parts.append(part)
+        return parts
 
     def index_of(self, entry_id: int) -> int:
         """The index of the first message in an entry of this run, once it has been written."""

@@ -20,6 +20,7 @@ happened all the same (`core/cluster/owned_record.py`); the next one finds out.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -27,12 +28,15 @@ import trio
 from msgspec import structs
 
 from magnetar.core.cluster.owned_record import OwnedRecord
-from magnetar.core.kernel.errors import Fenced
+from magnetar.core.kernel.errors import Fenced, StorageFailed
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import ListRecord
 from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.write_failure_log import log_name
 from magnetar.core.ports.metadata_store import Versioned
+
+log = logging.getLogger(__name__)
 
 CREATED: Final = "magnetar.created-ms"
 """Property of the log: when it was created."""
@@ -186,6 +190,26 @@ class LedgerList:
         segment.size, segment.closed_ms = size, self._storage.clock.wall_ms()
         segment.others = {**segment.others, **properties}
         await self.save()
+
+    async def end_fenced(self, properties: Mapping[str, str]) -> int:
+        """The ledger being written was fenced: seal it, if nobody has; returns its entries, of
+        which a recovery may have kept more than were confirmed. `Fenced` if the log is another's.
+        """
+        segment = self.chain.segments[-1]
+        found = await recovery.seal(self._storage, self._name, segment.ledger_id)
+        if found.entries < segment.entries:
+            raise StorageFailed(f"ledger {segment.ledger_id} ends before what was confirmed")
+        segment.entries, segment.size, segment.closed_ms = found
+        if found.entries:
+            self.chain.confirmed = (segment.ledger_id, found.entries - 1)
+        segment.others = {**segment.others, **properties}
+        await self.save()
+        log.warning(
+            "%s: ledger %d was closed by a recovery: going on in another",
+            log_name(self._name),
+            segment.ledger_id,
+        )
+        return segment.entries
 
     async def seal_ragged(self, written: int | None, properties: Mapping[str, str]) -> None:
         """Seal ledgers that storage could not seal when they ended; `written` is being written."""

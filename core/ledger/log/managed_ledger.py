@@ -16,7 +16,8 @@ PIP-70) when it is written, and its position when storage confirms it:
 
 `LEAVES` is that table, and is enforced (like the tables of h11). One task each leaves OPENING
 and ROLLING. It runs in the broker's nursery, so the cancellation of a caller leaves nothing half
-done.
+done. A ledger that was fenced does not mean that the log has another owner, as the list would: if
+that is still ours, appends go on in another ledger, and nobody hears of it (`fenced_appends.py`).
 
 Invariants: appends are confirmed in order, each once; `confirmed` never moves back; nothing after
 `confirmed` is ever read; no index is given twice (a failed append leaves a gap).
@@ -37,9 +38,11 @@ import trio
 
 from magnetar.core.entry import header
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Terminated
+from magnetar.core.ledger.ledger_owner import delete_own, properties_of
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.appends import Append, Appended, joined
 from magnetar.core.ledger.log.chain import Position, Segment
+from magnetar.core.ledger.log.fenced_appends import FencedAppends
 from magnetar.core.ledger.log.follower import Follower
 from magnetar.core.ledger.log.ledger_list import CREATED, LedgerList
 from magnetar.core.ledger.log.ledger_list_record import MIXED as MIXED
@@ -82,10 +85,6 @@ IDLE, WRITING, CLOSED = LogState.IDLE, LogState.WRITING, LogState.CLOSED
 """A lookup of a member by its class costs 75 ns, and each append would do three."""
 
 
-def _nothing() -> None:
-    """The default callback does nothing."""
-
-
 class ManagedLedger:
     """See the module's docstring."""
 
@@ -94,10 +93,10 @@ class ManagedLedger:
         storage: Storage,
         name: str,
         advanced: Callable[[], None],
-        lost: Callable[[], None] = _nothing,
+        lost: Callable[[], None] = lambda: None,
     ) -> None:
         """`advanced` is called when more may be read, `lost` when another owner takes over."""
-        self.name = name
+        self.name, self._log_name = name, log_name(name)
         self.state = LogState.IDLE
         self.fenced = False  # another owner has taken over: nothing of the log is written any more
         self.next_index = 0
@@ -123,8 +122,9 @@ class ManagedLedger:
         self._writer: LedgerWriter | None = None
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
+        self._fenced = FencedAppends()
         self._delivering: Append | None = None  # the one whose callbacks run, or ran last
-        self._readers = Readers(storage.ledgers)
+        self._readers = Readers(storage.ledgers, name)
         self._sparse = Sparse(self._readers)
         self._ending_lock = trio.Lock()  # closing and terminating happen one at a time
         self._changed = trio.lowlevel.ParkingLot()
@@ -205,7 +205,7 @@ class ManagedLedger:
     def _end(self, state: LogState, reason: BrokerError) -> None:
         self._enter(state)
         self._refusal = reason
-        self._fail(self._taken_waiting(), reason)
+        self._fail([*self._fenced.taken(), *self._taken_waiting()], reason)
         self._changed.unpark_all()
 
     async def _seal(self) -> None:
@@ -292,27 +292,28 @@ class ManagedLedger:
             return
         if self._trouble.kind is not None:
             self._trouble.ended(self._log_name)
-        entries = len(append.payloads)
-        first = append.entry_id
         writer = self._writer
         assert writer is not None, "it ends once nothing is in flight"
-        segment = self.ledgers.grow(first + entries, writer.length)
+        segment = self.ledgers.grow(append.end, writer.length)
+        self._confirm(append, segment.ledger_id)
+        if self.state is not WRITING or self._is_full(segment):
+            self._roll_or_wake()
+
+    def _confirm(self, append: Append, ledger_id: int) -> None:
+        """A run is stored: tell all who wait for it."""
+        entries, first = len(append.payloads), append.entry_id
         self.entries_added += entries
         now = self._now()
         self.writes.stored(entries, append.size, now - append.began, now - append.written)
         if self._tailed and self.state is not CLOSED:
-            run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
+            run = Slice(ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
         self._delivering = append
-        append.report((segment.ledger_id, first))
+        append.report((ledger_id, first))
         self._advanced()
         for follower in self.followers:
             if follower.counts:
                 follower.advanced()
-        if self.state is not WRITING:
-            self._wake_if_idle()
-        elif self._is_full(segment):
-            self._begin_roll()
 
     def _is_full(self, segment: Segment) -> bool:
         roll = self._roll_limits
@@ -328,20 +329,25 @@ class ManagedLedger:
         unusable, so the ledger ends after its last confirmed entry (`ManagedLedgerImpl
         .ledgerClosed` of Pulsar does the same after a failed add).
         """
+        if self.state is not CLOSED and not self._trouble.kind and self._fenced.accepts(error):
+            self.pending_bytes += append.size
+            self._fenced.add(append)
+            self._roll_or_wake()
+            return
         behind = self._taken_waiting()
         if self.state is LogState.WRITING:
             self._trouble.began(self._log_name, "a write failed", error)
-            self._begin_roll()
-        else:
-            self._wake_if_idle()
+        self._roll_or_wake()
         append.report(error)
         self._fail(behind, error)
         # appended by those callbacks
         self._fail(self._taken_waiting(), error)
 
-    def _wake_if_idle(self) -> None:
-        """Wake the task that ends the ledger once no run is in flight."""
-        if not self._in_flight:
+    def _roll_or_wake(self) -> None:
+        """End the ledger; wake the task that does once no run is in flight."""
+        if self.state is WRITING:
+            self._begin_roll()
+        elif not self._in_flight:
             self._changed.unpark_all()
 
     def _taken_waiting(self) -> deque[Append]:
@@ -387,13 +393,7 @@ class ManagedLedger:
 
     async def create(self) -> LedgerWriter:
         """A ledger that no list names yet; metadata as Pulsar's (`LedgerMetadataUtils.java`)."""
-        return await self._storage.ledgers.create(
-            {
-                "application": b"pulsar",
-                "component": b"managed-ledger",
-                "pulsar/managed-ledger": self.name.encode(),
-            }
-        )
+        return await self._storage.ledgers.create(properties_of(self.name))
 
     def _begin_roll(self) -> None:
         self._enter(LogState.ROLLING)
@@ -412,6 +412,8 @@ class ManagedLedger:
             log.warning(
                 "%s: ledger %d has a ragged end: %s", self._log_name, writer.ledger_id, error
             )
+            if self._fenced:
+                self._fail([*self._fenced.taken(), *self._taken_waiting()], error)
         if self.state is LogState.ROLLING:
             self._enter(LogState.OPENING if self._waiting else LogState.IDLE)
             if self._waiting:
@@ -419,11 +421,22 @@ class ManagedLedger:
         self._changed.unpark_all()
 
     async def _end_ledger(self, writer: LedgerWriter) -> None:
+        fenced, size = bool(self._fenced), 0
         try:
-            info = await writer.close()
+            size = (await writer.close()).length
+        except Fenced:
+            if not fenced:
+                raise
         finally:
             self._writer = None  # reads use it until now, because opening the ledger would fence it
-        await self.ledgers.end(info.length, self.latest_time.noted() if self.mixed else {})
+        properties = self.latest_time.noted() if self.mixed else {}
+        if not fenced:
+            await self.ledgers.end(size, properties)
+            return
+        for append in self._fenced.stored_in(await self.ledgers.end_fenced(properties)):
+            self.pending_bytes -= append.size
+            self._confirm(append, writer.ledger_id)
+        self._waiting.extendleft(reversed(self._fenced.taken()))
 
     async def roll_if_old(self) -> None:
         """End the ledger being written if it is old enough; called by housekeeping."""
@@ -445,8 +458,8 @@ class ManagedLedger:
 
     # -- metadata -----------------------------------------------------------------------------
 
-    async def set_property(self, key: str, value: str) -> None:
-        """Store a property of the log, such as the topic's epoch."""
+    async def set_property(self, key: str, value: str | None) -> None:
+        """Store a property of the log, such as the topic's epoch; None removes it."""
         await self.ledgers.set_property(key, value)
 
     def cache_tail(self, readers: bool) -> None:
@@ -469,9 +482,6 @@ class ManagedLedger:
         """Whether entries may have another form than the native one."""
         return MIXED in self.properties
 
-    async def remove_property(self, key: str) -> None:
-        await self.ledgers.set_property(key, None)
-
     def note(self, segment: Segment, key: str, value: str) -> None:
         """Give a ledger a property computed from its entries; it is stored with the next change."""
         self.ledgers.note(segment, key, value)
@@ -493,10 +503,7 @@ class ManagedLedger:
         for ledger_id in ledger_ids:
             self._readers.forget(ledger_id)
             self.losses.forget(ledger_id)
-            try:
-                await self._storage.ledgers.delete(ledger_id)
-            except BrokerError as error:
-                log.warning("%s: ledger %d is left over: %s", self._log_name, ledger_id, error)
+            await delete_own(self._storage.ledgers, ledger_id, self.name)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -515,10 +522,8 @@ class ManagedLedger:
             reader = self._readers.at_once(ledger_id)
         if reader is None:
             return None
-        payloads = reader.read_at_once(entry_id, entry_id + entries_max - 1, bytes_max)
-        return (
-            Slice(ledger_id, entry_id, payloads, header.counts_of(payloads)) if payloads else None
-        )
+        found = reader.read_at_once(entry_id, entry_id + entries_max - 1, bytes_max)
+        return Slice(ledger_id, entry_id, found, header.counts_of(found)) if found else None
 
     def _writer_of(self, ledger_id: int) -> LedgerWriter | None:
         """The writer of that ledger, which also reads it, if it is open."""
@@ -561,10 +566,6 @@ class ManagedLedger:
     def skips_lost(self) -> bool:
         """Whether readers skip lost entries without an operator's order."""
         return self._storage.skips_lost
-
-    @property
-    def _log_name(self) -> str:
-        return log_name(self.name)
 
     def statistics(self) -> LedgerStatistics:
         writer, segments = self._writer, self.chain.segments

@@ -1,9 +1,9 @@
 """Recovery of a log that is opened again: reads its list of ledgers and finds where it ends.
 
 A ledger that its last writer left open is recovered and sealed, which fences that writer, as in
-Pulsar (`ManagedLedgerImpl.initialize` opens the last ledger with recovery). Ledgers that are empty
-or missing leave the list. Nothing is stored and no ledger is deleted here: the caller does both, in
-that order.
+Pulsar (`ManagedLedgerImpl.initialize` opens the last ledger with recovery). Ledgers that are empty,
+missing, or another log's leave the list. Nothing is stored and no ledger is deleted here: the
+caller does both, in that order.
 
 Invariant: the result has every entry that was ever confirmed, and an index above all of theirs.
 """
@@ -18,6 +18,7 @@ from msgspec import Struct
 from magnetar.core.entry import header
 from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
 from magnetar.core.ledger import formats
+from magnetar.core.ledger.ledger_owner import is_anothers
 from magnetar.core.ledger.log.chain import START, Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import MIXED, NEXT_INDEX, doomed_of, segments_of
 from magnetar.core.ledger.log.remaining_entries import (
@@ -108,6 +109,8 @@ async def seal(storage: Storage, name: str, ledger_id: int) -> SealedEnd:
     """Seal a ledger whose writer is gone, which also fences that writer."""
     now_ms = storage.clock.wall_ms()
     try:
+        if await is_anothers(storage.ledgers, ledger_id, name):
+            return SealedEnd(0, 0, now_ms)
         reader = await storage.ledgers.open(ledger_id, recover=True)
         info = await storage.ledgers.info(ledger_id)
     except LedgerNotFound:
@@ -122,8 +125,10 @@ async def _check_there(storage: Storage, name: str, last: Segment) -> None:
     try:
         location = last.others.get(REMAINING)
         stored_in = last.ledger_id if location is None else parse_location(location)[0]
-        await storage.ledgers.info(stored_in)
+        lost = await is_anothers(storage.ledgers, stored_in, name)
     except LedgerNotFound:
+        lost = True
+    if lost:
         log.error(
             "%s: ledger %d and its %d entries are lost",
             log_name(name),
@@ -157,12 +162,14 @@ async def _index_at(storage: Storage, position: Position) -> int:
     ledger_id, entry_id = position
     reader = await storage.ledgers.open(ledger_id, recover=False)
     lost = 0
-    try:
-        (entry,) = await reader.read(entry_id, entry_id, 1)
-    except Corrupted:
-        first, last = await reader.damage(entry_id)
-        lost = last - first + 1
-        if not first:
-            return lost * LOST_MESSAGES_MAX
-        (entry,) = await reader.read(first - 1, first - 1, 1)
-    return header.read(entry).index + lost * LOST_MESSAGES_MAX
+    while True:
+        try:
+            (entry,) = await reader.read(entry_id, entry_id, 1)
+        except Corrupted:
+            first, _ = await reader.damage(entry_id)
+            lost += entry_id - first + 1
+            if not first:
+                return lost * LOST_MESSAGES_MAX
+            entry_id = first - 1
+        else:
+            return header.read(entry).index + lost * LOST_MESSAGES_MAX

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
+from magnetar.core.entry import header
 from magnetar.core.entry.empty import EMPTY
+from magnetar.core.entry.header import EntryHeader
 from magnetar.core.kernel.errors import BrokerError, Corrupted, LedgerNotFound
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.ledger.write_failure_log import log_name
@@ -52,7 +54,7 @@ class Lost(Struct, frozen=True):
 class Losses:
     """See the module's docstring."""
 
-    __slots__ = ("_extents", "_ledger", "_looking", "count", "entries", "ranges")
+    __slots__ = ("_ledger", "_looking", "count", "entries", "ranges")
 
     def __init__(self, ledger: ReadableLog) -> None:
         self.ranges: list[Lost] = []
@@ -61,9 +63,9 @@ class Losses:
         """Ranges and entries found since the log was opened."""
         self._ledger = ledger
         self._looking: trio.Lock | None = None
-        """Held while storage looks for the extent of damage; created on first use."""
-        self._extents: dict[int, tuple[int, int]] = {}
-        """The last extent found in each ledger, for tasks that waited for the lock."""
+        """Held while a range is found, which may be millions of entries: tasks that meet it at the
+        same time wait for one search. Created on first use.
+        """
 
     def at(self, position: Position) -> Lost | None:
         """The known range that contains an entry. Plain call."""
@@ -84,12 +86,10 @@ class Losses:
         lost = self.at(position) if self.ranges else None
         if lost is not None:
             self.ranges.remove(lost)
-            self._extents.pop(lost.ledger_id, None)
 
     def forget(self, ledger_id: int) -> None:
         """A ledger is deleted; drop its ranges."""
         self.ranges = [one for one in self.ranges if one.ledger_id != ledger_id]
-        self._extents.pop(ledger_id, None)
 
     async def learn(
         self,
@@ -104,16 +104,21 @@ class Losses:
         """
         if segment is None or self._ledger.chain.segment_of(position[0]) is not segment:
             return error  # it was trimmed or rewritten meanwhile
-        if self.at(position) is not None:
-            return Corrupted(str(error))
-        first, last = await self._extent_once(segment, position[1], reader)
-        first_index = await self._index_behind(segment, first)
-        next_index = await self._index_of_next(segment, last)
-        if self.at(position) is None:  # two may have come here at the same time
-            self._note(Lost(position[0], first, last, first_index, next_index), error)
+        self._looking = self._looking or trio.Lock()
+        async with self._looking:
+            if self.at(position) is None:
+                self._note(await self._range(segment, position[1], reader), error)
         return Corrupted(str(error))
 
     def _note(self, lost: Lost, error: BrokerError) -> None:
+        known = [
+            one
+            for one in self.ranges
+            if one.ledger_id == lost.ledger_id and lost.first <= one.first <= lost.last
+        ]
+        for one in known:  # it has grown since
+            self.ranges.remove(one)
+            self.entries -= one.last - one.first + 1
         self.ranges.append(lost)
         del self.ranges[:-RANGES_MAX]
         self.count += 1
@@ -124,19 +129,42 @@ class Losses:
             lost.first_index, lost.next_index - 1, error,
         )  # fmt: skip
 
-    async def _extent_once(
-        self, segment: Segment, entry_id: int, reader: LedgerReader | None
-    ) -> tuple[int, int]:
-        """The extent of damage. Storage checks each entry of the range, which may be millions, so
-        tasks that meet the same range at the same time wait for one check.
+    async def _range(self, segment: Segment, entry_id: int, reader: LedgerReader | None) -> Lost:
+        """The lost entries round that one. Storage of many bookies knows of each entry alone, so
+        the range grows until its neighbours can be read; here, for the log's own `read` would come
+        back with each of them.
         """
-        self._looking = self._looking or trio.Lock()
-        async with self._looking:
-            first, last = self._extents.get(segment.ledger_id, (0, -1))
-            if not first <= entry_id <= last:
-                first, last = await self._extent(segment, entry_id, reader)
-                self._extents[segment.ledger_id] = first, last
-        return first, last
+        first, last = await self._extent(segment, entry_id, reader)
+        first_index, next_index = segment.first_index, -1
+        while (at := bisect_left(segment.ids, first) - 1) >= 0:
+            before = await self._header(segment, at, reader)
+            if before is not None:
+                first_index = max(first_index, before.index + 1)
+                break
+            first, _ = await self._extent(segment, segment.ids[at], reader)
+        while last < self._ledger.chain.last_entry_of(segment):
+            at = bisect_right(segment.ids, last)
+            behind = await self._header(segment, at, reader)
+            if behind is not None:
+                next_index = behind.first_index if behind.index >= 0 else -1
+                break
+            _, last = await self._extent(segment, segment.ids[at], reader)
+        if next_index < 0:
+            next_index = self._index_behind(segment)
+        return Lost(segment.ledger_id, first, last, first_index, next_index)
+
+    async def _header(
+        self, segment: Segment, at: int, reader: LedgerReader | None
+    ) -> EntryHeader | None:
+        """The header of a remaining entry of a ledger; None if that is lost as well."""
+        if reader is None:
+            return None
+        place = at if segment.remaining is None else segment.remaining.first + at
+        try:
+            (entry,) = await reader.read(place, place, 1)
+        except DAMAGE:
+            return None
+        return header.read(entry)
 
     async def _extent(
         self, segment: Segment, entry_id: int, reader: LedgerReader | None
@@ -153,26 +181,12 @@ class Losses:
             min(last - remaining.first, end)
         ]
 
-    async def _index_behind(self, segment: Segment, first: int) -> int:
-        """The index after the last message before the range."""
-        at = bisect_left(segment.ids, first)
-        if at:
-            before = await self._ledger.read((segment.ledger_id, segment.ids[at - 1]), 1, 1)
-            if before.header(0).index >= 0:
-                return before.header(0).index + 1
-        return segment.first_index
-
-    async def _index_of_next(self, segment: Segment, last: int) -> int:
-        ledger = self._ledger
-        if last < ledger.chain.last_entry_of(segment):
-            at = bisect_right(segment.ids, last)
-            behind = await ledger.read((segment.ledger_id, segment.ids[at]), 1, 1)
-            if behind.header(0).index >= 0:
-                return behind.header(0).first_index
-        for one in ledger.chain.segments:
+    def _index_behind(self, segment: Segment) -> int:
+        """The index of the first message behind a ledger."""
+        for one in self._ledger.chain.segments:
             if one.ledger_id > segment.ledger_id:
                 return one.first_index
-        return ledger.confirmed_index
+        return self._ledger.confirmed_index
 
     # -- going round --------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from magnetar.core.ledger.ledger_owner import open_own
 from magnetar.core.ports.ledger_store import LedgerReader, LedgerStore
 
 READERS_MAX: Final = 8
@@ -17,9 +18,10 @@ READERS_MAX: Final = 8
 class Readers:
     """See the module's docstring."""
 
-    __slots__ = ("_open", "_store")
+    __slots__ = ("_name", "_open", "_store")
 
-    def __init__(self, store: LedgerStore) -> None:
+    def __init__(self, store: LedgerStore, name: str) -> None:
+        self._name = name
         self._store = store
         self._open: dict[int, LedgerReader] = {}
 
@@ -27,7 +29,7 @@ class Readers:
         """A reader of a ledger without a writer; an unsealed one is sealed."""
         reader = self._open.get(ledger_id)
         if reader is None:
-            reader = await self._store.open(ledger_id, recover=True)
+            reader = await open_own(self._store, ledger_id, self._name)
             while len(self._open) >= READERS_MAX:
                 del self._open[next(iter(self._open))]
             self._open[ledger_id] = reader

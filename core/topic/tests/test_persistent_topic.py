@@ -245,7 +245,7 @@ async def test_it_knows_when_it_came_into_being(desk: Bench) -> None:
     again = await desk.topic()
     assert again.created_ms == born_ms
     assert again.rates.per_second.entries == 0
-    await again.ledger.remove_property("magnetar.created-ms")  # as older versions left it
+    await again.ledger.set_property("magnetar.created-ms", None)  # as older versions left it
     await again.close()
     assert (await desk.topic()).created_ms == desk.clock.wall_ms()
 

@@ -43,7 +43,7 @@ async def remove(request: AdminRequest) -> None:
     if await request.partitioned():
         await _rewrite(request, lambda now: {each: now[each] for each in now if each != key})
     else:
-        await (await stored(request)).ledger.remove_property(key)
+        await (await stored(request)).ledger.set_property(key, None)
 
 
 async def keep(request: AdminRequest, given: Properties) -> None:

@@ -65,6 +65,19 @@ async def test_many_changes_are_one_save(bench_: Bench) -> None:
     assert state(cursor) == ((0, 4), [((0, 6), (0, 7))], [((0, 9), 0b101)])
 
 
+async def test_a_ledger_that_a_recovery_has_closed_is_noticed_by_nobody(bench_: Bench) -> None:
+    ledger = await log_of(bench_, 10)
+    cursor = await created(bench_, ledger)
+    cursor.ack_range(0, 0, 0)
+    await cursor.saved()
+    await bench_.ledgers.open(1, recover=True)
+    cursor.ack_range(0, 1, 1)
+    await cursor.saved()
+    assert cursor.place.ledger_id == 2
+    assert 1 not in bench_.ledgers.ledgers
+    assert state(await opened(bench_, ledger)) == state(cursor)
+
+
 async def test_a_receipt_comes_after_storage() -> None:
     async with bench(NEVER, sync_at_once=False) as made:
         ledger = await made.ledger()

@@ -290,7 +290,7 @@ async def test_snapshots_without_a_time_of_creation_go_by_the_ledger(
     history = await History(desk, case).begin()
     await history.write(*FEW)
     await history.subject.fold.save()
-    await history.ledger.remove_property("magnetar.created-ms")
+    await history.ledger.set_property("magnetar.created-ms", None)
     await history.load()
     assert history.subject.fold.position > (-1, -1)
     history.check()

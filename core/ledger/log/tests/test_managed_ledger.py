@@ -304,7 +304,7 @@ async def test_properties_and_the_index_outlive_trimmed_ledgers(at_once: Bench) 
     again = await at_once.ledger()
     assert (again.next_index, again.properties["k"]) == (3, "v")
     assert await stored(again, b"4") == [(1, 0)]
-    await again.remove_property("k")
+    await again.set_property("k", None)
     assert "k" not in (await at_once.ledger()).properties
 
 

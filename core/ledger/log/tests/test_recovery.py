@@ -6,6 +6,7 @@ import pytest
 
 from magnetar.core.entry import header
 from magnetar.core.ledger import formats
+from magnetar.core.ledger.ledger_owner import properties_of
 from magnetar.core.ledger.log.ledger_list_record import FIRST_INDEX
 from magnetar.core.ledger.log.recovery import RecoveredLog, find
 from magnetar.core.testing.bench import NAME, Bench, bench
@@ -96,3 +97,12 @@ async def test_a_former_owner_is_fenced_before_its_doomed_ledgers_are_deleted() 
         properties = {"magnetar.next-index": "2", "magnetar.doomed": "77"}
         log = await found(desk, listed(ledger_id, 2, closed=True), **properties)
         assert (log.changed, log.doomed) == (True, [77])
+
+
+async def test_ledgers_of_others_leave_the_list_and_are_left_alone() -> None:
+    async with bench() as desk:
+        theirs = (await desk.ledgers.create(properties_of("t/n/persistent/theirs"))).ledger_id
+        for entry in (listed(theirs), listed(theirs, 3, closed=True)):
+            log = await found(desk, entry)
+            assert (log.segments, log.doomed, log.changed) == ([], [theirs], True)
+        assert not desk.ledgers.ledgers[theirs].closed, "its writer goes on"

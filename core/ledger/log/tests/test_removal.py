@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from magnetar.core.entry import header
-from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed
+from magnetar.core.kernel.errors import BrokerError, Corrupted, Fenced, StorageFailed
 from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.ledger_owner import properties_of
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.testing.bench import NO_AGE, Bench, Outcome, bench, settled, stored
@@ -156,3 +157,17 @@ async def test_a_trim_that_lost_the_race_keeps_its_ledgers(at_once: Bench) -> No
         await ledger.trim([0])
     assert 0 in at_once.ledgers.ledgers
     assert [s.ledger_id for s in ledger.chain.segments] == [0]
+
+
+async def test_a_ledger_that_is_anothers_is_trimmed_from_the_list_only() -> None:
+    """As in a topic that was served once over another cluster."""
+    async with bench(NO_AGE) as made:
+        ledger, _ = await filled(made)
+        first, second = (segment.ledger_id for segment in ledger.chain.segments[:2])
+        made.ledgers.ledgers[first].properties = properties_of("t/n/persistent/theirs")
+        with pytest.raises(Corrupted):
+            await ledger.read((first, 0), 1, 1)
+        await ledger.trim([first, second])
+        assert first in made.ledgers.ledgers
+        assert second not in made.ledgers.ledgers
+        assert len(ledger.chain.segments) == 1

@@ -12,6 +12,7 @@ from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.index_lookup import IndexLookup
 from magnetar.core.ledger.read.losses import Lost
 from magnetar.core.testing.bench import Bench, bench, stored
+from magnetar.core.testing.ledgers import MemoryLedger
 from magnetar.core.topic.seek import find_by_time
 
 COUNT = 10
@@ -108,8 +109,19 @@ async def test_what_can_be_read_again_is_lost_no_more() -> None:
         assert ledger.losses.ranges == []
 
 
+async def of_one(_reader: object, entry_id: int) -> tuple[int, int]:
+    """What many bookies know of the extent of damage (`bookie/client/quorum/reader.py`)."""
+    await trio.lowlevel.checkpoint()
+    return entry_id, entry_id
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["extent", "alone"])
 @pytest.mark.parametrize("damaged", [(4,), (0, 1), (8, 9), (3, 4, 5, 6), tuple(range(10)), (2, 7)])
-async def test_every_place_is_found_round_the_damage(damaged: tuple[int, ...]) -> None:
+async def test_every_place_is_found_round_the_damage(
+    damaged: tuple[int, ...], alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if alone:
+        monkeypatch.setattr(MemoryLedger, "damage", of_one)
     async with bench(WIDE) as desk:
         ledger = await rotten(desk, *damaged)
         ledger._tail.clear()
@@ -123,9 +135,28 @@ async def test_every_place_is_found_round_the_damage(damaged: tuple[int, ...]) -
                 assert entry_id in damaged
                 assert set(range(entry_id, index + 1)) <= set(damaged)
         await find_by_time(ledger, 1)
+        assert ledger.losses.entries in (0, len(damaged))
 
 
-async def test_a_log_that_ends_in_damage_gives_no_index_twice() -> None:
+async def test_a_range_takes_in_its_known_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryLedger, "damage", of_one)
+    async with bench(WIDE) as desk:
+        ledger = await rotten(desk, 4)
+        at = ledger.chain.first[0]
+        for entry_id, lost in ((4, Lost(at, 4, 4, 4, 5)), (6, Lost(at, 3, 6, 3, 7))):
+            with pytest.raises(Corrupted):
+                await ledger.read((at, entry_id), 1, 1)
+            assert ledger.losses.ranges == [lost]
+            assert ledger.losses.entries == lost.last - lost.first + 1
+            desk.ledgers.ledgers[at].damaged.update((3, 5, 6))
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["extent", "alone"])
+async def test_a_log_that_ends_in_damage_gives_no_index_twice(
+    alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if alone:
+        monkeypatch.setattr(MemoryLedger, "damage", of_one)
     async with bench(WIDE) as desk:
         ledger = await desk.ledger()
         await stored(ledger, *[b"x"] * 5)

@@ -7,7 +7,7 @@ from magnetar.core.testing.ledgers import MemoryLedgers
 async def test_the_oldest_goes_first() -> None:
     store = MemoryLedgers()
     ids = [(await store.create({})).ledger_id for _ in range(READERS_MAX + 1)]
-    readers = Readers(store)
+    readers = Readers(store, "t")
     for ledger_id in ids:
         assert readers.at_once(ledger_id) is None
         assert (await readers.get(ledger_id)).ledger_id == ledger_id
@@ -23,5 +23,5 @@ async def test_the_oldest_goes_first() -> None:
 async def test_what_was_left_unsealed_is_sealed() -> None:
     store = MemoryLedgers()
     ledger = await store.create({})
-    await Readers(store).get(ledger.ledger_id)
+    await Readers(store, "t").get(ledger.ledger_id)
     assert ledger.closed

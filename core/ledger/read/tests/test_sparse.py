@@ -8,7 +8,7 @@ from magnetar.core.ledger.log.chain import Segment
 from magnetar.core.ledger.log.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.readers import Readers
 from magnetar.core.ledger.read.sparse import Sparse
-from magnetar.core.testing.bench import bench, settled
+from magnetar.core.testing.bench import NAME, bench, settled
 
 IDS = [0, 1, 2, 7, 9, 10]
 
@@ -27,7 +27,7 @@ async def test_runs_of_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(writer, "read", counted)
         segment = Segment(5, 0, 11, remaining=RemainingEntries(writer.ledger_id, 1, IDS))
-        sparse = Sparse(Readers(made.ledgers))
+        sparse = Sparse(Readers(made.ledgers, NAME))
 
         async def found(entry_id: int, entries_max: int = 9, bytes_max: int = 99) -> list[bytes]:
             part = await sparse.read(segment, entry_id, entries_max, bytes_max)
