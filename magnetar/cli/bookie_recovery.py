@@ -10,7 +10,16 @@ import click
 
 from magnetar.cli.bookie_cluster import forget
 from magnetar.cli.cluster_metadata import cluster_client, in_cluster, uri_option
-from magnetar.cli.printing import FOUND_DAMAGE, json_option, print_json, progress, sentences
+from magnetar.cli.printing import (
+    FOUND_DAMAGE,
+    json_line,
+    json_option,
+    print_json,
+    progress,
+    remark,
+    report,
+    sentences,
+)
 from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
@@ -105,7 +114,7 @@ def _recover(
                             _say_done(one, count, as_json)
                     except BrokerError as error:
                         failures += 1
-                        click.echo(f"magnetar: ledger {one}: {error}", err=True)
+                        remark(f"ledger {one}: {error}")
                     bar.update(1)
         return failures
 
@@ -115,7 +124,7 @@ def _recover(
 
 def _say_plan(fragment: "PlannedFragment", as_json: bool) -> None:
     if as_json:
-        print_json(fragment)
+        report(json_line(fragment))
         return
     new = ", ".join(
         f"{old} -> {fragment.replacements.get(old, 'nobody')}"
@@ -123,7 +132,7 @@ def _say_plan(fragment: "PlannedFragment", as_json: bool) -> None:
         if old in fragment.replacements
     )
     state = ", which is recovered first" if fragment.open else ""
-    click.echo(
+    report(
         f"ledger {fragment.ledger_id} from entry {fragment.first} on{state}: "
         f"{new or 'no bookie can take the place'}"
     )
@@ -131,9 +140,9 @@ def _say_plan(fragment: "PlannedFragment", as_json: bool) -> None:
 
 def _say_done(ledger_id: int, count: int, as_json: bool) -> None:
     if as_json:
-        print_json({"ledger": ledger_id, "fragments": count})
+        report(json_line({"ledger": ledger_id, "fragments": count}))
     else:
-        click.echo(f"ledger {ledger_id}: {count} fragments copied")
+        report(f"ledger {ledger_id}: {count} fragments copied")
 
 
 def _autorecovery(metadata_uri: str, switch: str | None, as_json: bool) -> None:
