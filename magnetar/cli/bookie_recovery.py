@@ -10,6 +10,7 @@ import click
 
 from magnetar.cli.bookie_cluster import forget
 from magnetar.cli.cluster_metadata import cluster_client, in_cluster, uri_option
+from magnetar.cli.flags import whole_number
 from magnetar.cli.printing import (
     FOUND_DAMAGE,
     json_line,
@@ -253,7 +254,7 @@ def commands() -> list[click.Command]:
             "ledgers that they are taking entries of are closed, and their writers refused. The "
             "exit code is 1 if a ledger could not be repaired.",
             click.Argument(["bookies"], nargs=-1, required=True, metavar="BOOKIE..."),
-            click.Option(["--ledger"], type=click.IntRange(min=0), metavar="N",
+            click.Option(["--ledger"], type=whole_number(0), metavar="N",
                          help="Only in one ledger."),
             click.Option(["--dry-run"], is_flag=True,
                          help="Print what would be copied where, and change nothing."),
@@ -279,7 +280,7 @@ def commands() -> list[click.Command]:
             "lost-bookie-recovery-delay",
             _delay,
             "Print how long one bookie may be away before its ledgers are repaired, or set that.",
-            click.Argument(["seconds"], type=click.IntRange(min=0), required=False,
+            click.Argument(["seconds"], type=whole_number(0), required=False,
                            metavar="[SECONDS]"),
         ),
     ]  # fmt: skip
