@@ -36,7 +36,9 @@ def in_cluster(
     from magnetar.bookie.cluster import cluster as clusters
 
     async def find(store: "ZooKeeperMetadata", address: "ZooKeeperAddress") -> Result:
-        return await work(store, await clusters.find(store, address.ledgers, address.layout))
+        return await work(
+            store, await clusters.find(store, address.ledgers, address.layout, chroot=address.root)
+        )
 
     return in_zookeeper(uri, find)
 
