@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from magnetar.cli.printing import sentences
+from magnetar.cli.printing import print_warnings, sentences
 
 if TYPE_CHECKING:
     from magnetar.bookie.client.quorum.store import ClientMachine, ClusterClient
@@ -64,6 +64,7 @@ def in_zookeeper(
             raise failure
         return result
 
+    print_warnings()
     with sentences():
         found: Result = trio.run(run)
     return found

@@ -10,7 +10,14 @@ import click
 
 from magnetar.cli.cluster_metadata import in_cluster, uri_option
 from magnetar.cli.flags import whole_number
-from magnetar.cli.printing import FOUND_DAMAGE, json_option, print_json, progress, sentences
+from magnetar.cli.printing import (
+    FOUND_DAMAGE,
+    json_option,
+    print_json,
+    print_warnings,
+    progress,
+    sentences,
+)
 from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
@@ -118,6 +125,7 @@ def _read(
     from magnetar.bookie.reading.read_handle import open_ledger
     from magnetar.bookie.reading.zookeeper import ZooKeeperLedgers
 
+    print_warnings()
     with (
         sentences(),
         ZooKeeperLedgers(metadata_uri) as source,

@@ -10,6 +10,7 @@ on without a reader: half a repair is worse than a line that nobody sees.
 
 import errno
 import io
+import logging
 import os
 import signal
 import sys
@@ -99,6 +100,11 @@ def discard() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def print_warnings() -> None:
+    """Have warnings of the storage tier printed on standard error: it logs them."""
+    logging.basicConfig(format="magnetar: %(message)s", level=logging.WARNING)
 
 
 def report(line: str | bytes) -> None:
