@@ -134,7 +134,9 @@ async def in_cluster(
         address = parse(options.metadata_uri)
         async with open_zookeeper(address, options.zk_timeout_seconds) as store:
             with explained(joining):  # once more, since the store has a nursery
-                cluster = await clusters.join(store, address.ledgers, address.layout)
+                cluster = await clusters.join(
+                    store, address.ledgers, address.layout, chroot=address.root
+                )
                 member = Membership(store, cluster, bookie_id)
                 await member.check(machine.threads, directories, may_grow=options.may_grow)
             registration = member.registration(info, store.session_seconds)

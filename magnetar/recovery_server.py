@@ -71,7 +71,9 @@ async def opened(options: RecoveryOptions) -> AsyncIterator[AutoRecovery]:
         address = parse(options.metadata_uri)
         async with open_zookeeper(address, options.zk_timeout_seconds) as store:
             with explained(repairing):  # once more, since the store has a nursery
-                cluster = await clusters.find(store, address.ledgers, address.layout)
+                cluster = await clusters.find(
+                    store, address.ledgers, address.layout, chroot=address.root
+                )
                 await UnderReplication(store, cluster).prepare()
             async with open_auto_recovery(
                 store, cluster, machine, bookie_id, options.recovery

@@ -45,13 +45,15 @@ def is_special(name: str) -> bool:
 
 
 async def find(
-    store: MetadataStore, root: str = ROOT, layout: str | None = None
+    store: MetadataStore, root: str = ROOT, layout: str | None = None, *, chroot: str = ""
 ) -> BookKeeperCluster:
-    """The cluster at a root; `layout` is what the operator takes it for, if he says so."""
+    """The cluster at a root; `layout` is what the operator takes it for, if he says so. `chroot` is
+    where the store's paths begin, for messages.
+    """
     found = await store.get(f"{root}/LAYOUT")
     if found is None:
         raise NotFound(
-            f"there is no BookKeeper cluster at {root}: format one first (`magnetar bookie "
+            f"there is no BookKeeper cluster at {chroot}{root}: format one first (`magnetar bookie "
             "init-cluster`, or `bookkeeper shell initnewcluster`)"
         )
     instance = await store.get(f"{root}/INSTANCEID")
@@ -61,12 +63,14 @@ async def find(
         instance.value.decode(errors="replace") if instance is not None else None,
     )
     if layout not in (None, "null", cluster.layout.name):
-        raise Invalid(f"the ledgers at {root} are laid out {cluster.layout.name}, not {layout}")
+        raise Invalid(
+            f"the ledgers at {chroot}{root} are laid out {cluster.layout.name}, not {layout}"
+        )
     return cluster
 
 
 async def join(
-    store: MetadataStore, root: str = ROOT, layout: str | None = None
+    store: MetadataStore, root: str = ROOT, layout: str | None = None, *, chroot: str = ""
 ) -> BookKeeperCluster:
     """The cluster at a root, for who is about to be part of it.
 
@@ -79,4 +83,4 @@ async def join(
         chosen = LAYOUTS.get(layout or "", HIERARCHICAL)
         with suppress(AlreadyExists):  # another one has come, whose choice holds
             await store.put(f"{root}/LAYOUT", chosen.encode(), ABSENT)
-    return await find(store, root, layout)
+    return await find(store, root, layout, chroot=chroot)

@@ -17,19 +17,25 @@ from magnetar.bookie.cluster.cluster import ROOT, BookKeeperCluster
 from magnetar.bookie.format import layout as layouts
 from magnetar.bookie.format.layout import HIERARCHICAL, Layout
 from magnetar.bookie.format.service_info import READ_ONLY
-from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotAllowed, NotFound
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion, BrokerError, NotAllowed, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 
 async def initialize_cluster(
-    store: MetadataStore, instance_id: str, root: str = ROOT, layout: Layout = HIERARCHICAL
+    store: MetadataStore,
+    instance_id: str,
+    root: str = ROOT,
+    layout: Layout = HIERARCHICAL,
+    *,
+    chroot: str = "",
 ) -> BookKeeperCluster:
     """Begin a cluster where there is none; `AlreadyExists` if there is anything.
 
-    `instance_id` is a UUID that no other cluster has.
+    `instance_id` is a UUID that no other cluster has; `chroot` is where the store's paths begin,
+    for messages.
     """
     if await _exists(store, root):
-        raise AlreadyExists(f"there is something at {root} already")
+        raise AlreadyExists(await _there_already(store, root, chroot))
     return await _begin(store, BookKeeperCluster(root, layout, instance_id))
 
 
@@ -40,6 +46,7 @@ async def format_cluster(
     layout: Layout = HIERARCHICAL,
     *,
     force: bool = False,
+    chroot: str = "",
 ) -> BookKeeperCluster:
     """Begin a cluster, and drop all ledgers, counters and cookies of the one that is there.
 
@@ -49,7 +56,7 @@ async def format_cluster(
     disks are of the former instance: they do not start again before these are formatted too.
     """
     if await _exists(store, root) and not force:
-        problem = f"there is something at {root} already: formatting loses all ledgers"
+        problem = f"there is something at {chroot}{root} already: formatting loses all ledgers"
         if running := await _running(store, root):
             problem += (
                 f", and its bookies {', '.join(running)} are running: stop and format them, "
@@ -64,24 +71,27 @@ async def format_cluster(
     return await _begin(store, BookKeeperCluster(root, layout, instance_id))
 
 
-async def nuke_cluster(store: MetadataStore, root: str, instance_id: str | None) -> None:
+async def nuke_cluster(
+    store: MetadataStore, root: str, instance_id: str | None, *, chroot: str = ""
+) -> None:
     """Remove a cluster with all that it knows. `instance_id` None stands for Apache's `-force`.
 
     Refused while bookies run, for another instance, and if there is a name that is no cluster's.
     """
+    where = chroot + root
     instance = await store.get(f"{root}/INSTANCEID")
     if not await _exists(store, root):
         return
     if instance_id is not None and (
         instance is None or instance.value.decode(errors="replace") != instance_id
     ):
-        raise NotAllowed(f"the cluster at {root} is not the instance {instance_id}")
+        raise NotAllowed(f"the cluster at {where} is not the instance {instance_id}")
     if running := await _running(store, root):
-        raise NotAllowed(f"bookies of {root} are running: {', '.join(running)}")
+        raise NotAllowed(f"bookies of {where} are running: {', '.join(running)}")
     names = await store.children(root)
     foreign = [n for n in names if not (clusters.is_special(n) or _is_of_ledgers(n))]
     if foreign:
-        raise NotAllowed(f"{root} has what no cluster has: {', '.join(foreign)}")
+        raise NotAllowed(f"{where} has what no cluster has: {', '.join(foreign)}")
     for name in sorted(names, key=clusters.is_special):  # ledgers first, what tells of them last
         await _delete_tree(store, f"{root}/{name}")
     await _delete_tree(store, root)
@@ -102,6 +112,19 @@ def _is_of_ledgers(name: str) -> bool:
 
 async def _exists(store: MetadataStore, root: str) -> bool:
     return await store.get(root) is not None or bool(await store.children(root))
+
+
+async def _there_already(store: MetadataStore, root: str, chroot: str) -> str:
+    try:
+        found = await clusters.find(store, root)
+    except BrokerError:
+        return f"there is something at {chroot}{root} already"
+    instance = (
+        f"with the instance id {found.instance_id}"
+        if found.instance_id
+        else "without an instance id"
+    )
+    return f"{chroot}{root} is a cluster already, {instance}"
 
 
 async def _begin(store: MetadataStore, cluster: BookKeeperCluster) -> BookKeeperCluster:

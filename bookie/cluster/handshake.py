@@ -23,7 +23,7 @@ without a cookie are empty, whatever the others hold.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -64,20 +64,33 @@ def judge(
     if missing and may_grow:
         _check_new(missing, [stored, *(p.cookie for p in places if p.cookie is not None)])
     elif missing:
+        lost = len(missing) == len(places)
         raise StorageFailed(
-            f"{_list(missing)} lacks the cookie that bookie {ours.bookie_id} has in the metadata "
-            "store: is it the right disk? If it is new, allow the storage to grow; if its data are "
-            "lost, recover the bookie's ledgers from the others and format it"
+            f"{_told(missing, 'lacks', 'lack')} the cookie that bookie {ours.bookie_id} has in the "
+            f"metadata store: {_advice(ours.bookie_id, all_lost=lost)}"
         )
     return StartVerdict.START if stored == ours and not missing else StartVerdict.STAMP
+
+
+def _advice(bookie_id: str, *, all_lost: bool) -> str:
+    """What to do about directories without a cookie. The cluster forgets a bookie of which nothing
+    is left; otherwise what is left has to go too.
+    """
+    anew = f"delete-cookie {bookie_id} --force" if all_lost else "format --force"
+    grow = "" if all_lost else "A new and empty one is taken with --allow-storage-expansion. "
+    return (
+        f"is it the right disk? {grow}If data are lost, `magnetar bookie recover {bookie_id}` "
+        f"copies the bookie's ledgers from others, and after `magnetar bookie {anew}` it begins "
+        "anew, empty"
+    )
 
 
 def _judge_new(places: Sequence[CookiePlace]) -> StartVerdict:
     full = [place for place in places if place.has_data]
     if full:
         raise StorageFailed(
-            f"{_list(full)} holds a bookie's data, and the metadata store has no cookie of it: is "
-            "it the right cluster?"
+            f"{_told(full, 'holds', 'hold')} a bookie's data, and the metadata store has no cookie "
+            "of it: is it the right cluster?"
         )
     return StartVerdict.STAMP
 
@@ -101,9 +114,14 @@ def _compare(ours: Cookie, found: Cookie, where: str, *, may_grow: bool) -> None
             f"{ours.instance_id or 'one without an instance'}"
         )
     if not (may_grow and _grows(found, ours)):
+        advice = (
+            "if one is new and empty, take it with --allow-storage-expansion"
+            if not may_grow and _grows(found, ours)
+            else "name the same ones as before, and in their order (--journal-dir, --ledger-dirs)"
+        )
         raise StorageFailed(
             f"{where} has a cookie for other directories: {', '.join(_paths(found))}; this bookie "
-            f"has {', '.join(_paths(ours))}"
+            f"has {', '.join(_paths(ours))}: {advice}"
         )
 
 
@@ -123,5 +141,7 @@ def _paths(cookie: Cookie) -> list[str]:
     return [*journals, *_ledgers(cookie), *cookie.index_directories.split("\t")[1:]]
 
 
-def _list(places: Iterable[CookiePlace]) -> str:
-    return ", ".join(place.path for place in places)
+def _told(places: Sequence[CookiePlace], one: str, several: str) -> str:
+    """The directories, and the verb."""
+    paths = ", ".join(place.path for place in places)
+    return f"{paths} {one if len(places) == 1 else several}"

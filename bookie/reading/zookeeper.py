@@ -6,6 +6,7 @@ is `core/metadata/zookeeper/`.
 
 from __future__ import annotations
 
+import logging
 from typing import Final, Self
 
 from kazoo.client import KazooClient
@@ -19,6 +20,11 @@ from magnetar.core.kernel.errors import LedgerNotFound, NotFound, StorageFailed
 from magnetar.core.metadata.zookeeper import addresses, names
 
 TIMEOUT_SECONDS: Final = 10.0
+SILENT_SECONDS: Final = 2.0
+"""How long nothing is said while the first connection is waited for."""
+log = logging.getLogger(__name__)
+kazoo_log = logging.getLogger(f"{__name__}.kazoo")
+kazoo_log.setLevel(logging.CRITICAL)  # it tells of each attempt to connect, and errors say the rest
 
 
 class ZooKeeperLedgers:
@@ -29,19 +35,28 @@ class ZooKeeperLedgers:
         where = addresses.parse(uri)
         self._root = names.encode(where.root + where.ledgers)
         self._timeout_seconds = timeout_seconds
-        self._client = KazooClient(hosts=where.servers, timeout=timeout_seconds, read_only=True)
-        try:
-            self._client.start(timeout_seconds)
-        except KazooTimeoutError:
+        self._client = KazooClient(
+            hosts=where.servers, timeout=timeout_seconds, read_only=True, logger=kazoo_log
+        )
+        if not self._connected(where.servers):
             self.close()
             raise StorageFailed(
                 f"no ZooKeeper answers at {where.servers} within {timeout_seconds:g} s"
-            ) from None
+            )
         try:
             self._layout = layout.decode(self._layout_node())
         except BaseException:
             self.close()
             raise
+
+    def _connected(self, servers: str) -> bool:
+        """Whether there was a first connection in time."""
+        connected = self._client.start_async()
+        silent = min(SILENT_SECONDS, self._timeout_seconds)
+        if connected.wait(silent):
+            return True
+        log.warning("waiting for ZooKeeper at %s", servers)
+        return bool(connected.wait(self._timeout_seconds - silent))
 
     def _layout_node(self) -> bytes:
         found = self._get(f"{self._root}/LAYOUT")

@@ -31,6 +31,15 @@ class PlannedFragment(Struct, frozen=True):
     """Whether the ledger is taken from its writer first."""
 
 
+class RecoveredLedger(Struct, frozen=True):
+    """What was done about one ledger."""
+
+    fragments: int
+    """Those that were copied."""
+    closed: bool
+    """Whether the ledger was taken from its writer, or from a recovery that did not end."""
+
+
 class BookieRecovery:
     """See the module's docstring."""
 
@@ -44,7 +53,7 @@ class BookieRecovery:
         self._client = client
         self._repair = repair
         self._locks = locks
-        self._lost = lost
+        self._lost = frozenset(lost)
 
     async def plan(self, ledger_id: int) -> list[PlannedFragment]:
         """What `recover` would do; other bookies may be chosen then."""
@@ -65,23 +74,26 @@ class BookieRecovery:
             )  # fmt: skip
         return found
 
-    async def recover(self, ledger_id: int, *, skip_open: bool = False) -> int:
-        """Replace the bookies in a ledger; how many fragments were copied."""
+    async def recover(self, ledger_id: int, *, skip_open: bool = False) -> RecoveredLedger | None:
+        """Replace the bookies in a ledger; None if it does not name them, or is left alone."""
         try:
             ledger = await self._client.ledgers.read(ledger_id)
         except LedgerNotFound:
-            return 0
+            return None
         members = {bookie for segment in ledger.segment for bookie in segment.ensembleMember}
         if not members.intersection(self._lost):
-            return 0
+            return None
         if skip_open and ledger.state == ledger_metadata.OPEN:
-            return 0
+            return None
+        last = ledger.segment[-1].ensembleMember
+        closes = ledger.state != ledger_metadata.CLOSED and not self._lost.isdisjoint(last)
         lock = await self._locks.lock(ledger_id)
         with lock.held():
             try:
-                return await self._repair.replace(ledger_id, self._lost)
+                copied = await self._repair.replace(ledger_id, self._lost)
+                return RecoveredLedger(copied, closes)
             except LedgerNotFound:
-                return 0
+                return None
             finally:
                 await self._locks.release(lock)
         raise StorageFailed(f"the lock of ledger {ledger_id} was lost")

@@ -59,6 +59,7 @@ def test_a_bookie_is_emptied_by_hand_while_it_runs(cluster, bookies) -> None:
     planned = command(uri, "bookie", "recover", one, "--dry-run", "--ledger", ledger)
     assert list(planned["replacements"]) == [one]
     assert members(uri, int(ledger)) == [[one, *kept]]
+    assert "no such bookie" in command(uri, "bookie", "recover", "nobody:1", succeeds=False)
     done = command(uri, "bookie", "recover", one, "--skip-open-ledgers")
     assert done == {"ledger": int(ledger), "fragments": 1}
     assert one not in members(uri, int(ledger))[0]
@@ -90,9 +91,9 @@ def test_switches_that_both_kinds_of_tools_know(cluster, tmp_path) -> None:
         wait_for(lambda: command(uri, "bookie", "who-is-auditor")["auditor"], recovery.log)
         assert "127.0.0.1:4711" in shell.shell("whoisauditor")
         assert command(uri, "bookie", "autorecovery", "--disable")["enabled"] is False
-        assert "disabled already" in command(
-            uri, "bookie", "autorecovery", "--disable", succeeds=False
-        )
+        assert command(uri, "bookie", "autorecovery", "--disable")["enabled"] is False, "again"
+        both = ("bookie", "autorecovery", "--enable", "--disable")
+        assert "not both" in command(uri, *both, succeeds=False)
         shell.shell("autorecovery", "-enable")
         assert command(uri, "bookie", "autorecovery")["enabled"] is True
         shell.shell("autorecovery", "-disable")

@@ -229,7 +229,8 @@ def test_a_cluster_begins_and_ends(cluster):
     uri = cluster.uri.replace("/ledgers", "/other/ledgers")
     first = json.loads(magnetar("bookie", "init-cluster", "--json", uri=uri).stdout)
     again = magnetar("bookie", "init-cluster", uri=uri, code=2).stderr
-    assert again == "magnetar: there is something at /ledgers already\n"
+    said = f"/other/ledgers is a cluster already, with the instance id {first['instance']}"
+    assert again == f"magnetar: {said}\n"
     assert "--force does it" in magnetar("bookie", "format-cluster", uri=uri, code=2).stderr
     second = json.loads(magnetar("bookie", "format-cluster", "--force", "--json", uri=uri).stdout)
     assert first["instance"] != second["instance"]
@@ -237,7 +238,8 @@ def test_a_cluster_begins_and_ends(cluster):
         assert "not both" in magnetar("bookie", "nuke-cluster", *words, uri=uri, code=2).stderr
     wrong = magnetar("bookie", "nuke-cluster", "--instance-id", first["instance"], uri=uri, code=2)
     assert "is not the instance" in wrong.stderr
-    magnetar("bookie", "nuke-cluster", "--instance-id", second["instance"], uri=uri)
+    done = magnetar("bookie", "nuke-cluster", "--instance-id", second["instance"], uri=uri)
+    assert done.stdout == "there is no cluster at /other/ledgers any more\n"
     assert "no BookKeeper cluster" in magnetar("bookie", "list", uri=uri, code=2).stderr
     refused = magnetar("bookie", "nuke-cluster", "--force", uri=cluster.uri, code=2).stderr
     assert "are running" in refused

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from magnetar.cli.cluster_metadata import URI_VARIABLE
-from magnetar.cli.flags import load_settings, setting_options
+from magnetar.cli.flags import load_settings, number, port_number, setting_options
 from magnetar.cli.metadata import ACCEPT
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
@@ -61,7 +61,7 @@ def directory_list(text: str) -> tuple[str, ...]:
 def _run_options() -> list[click.Parameter]:
     return [
         *setting_options(RUN_FLAGS),
-        click.Option(["--port"], type=int, default=PORT, show_default=True, metavar="N",
+        click.Option(["--port"], type=port_number(), default=PORT, show_default=True, metavar="N",
                      help="Port for clients of Apache BookKeeper; 0 for any free one."),
         click.Option(["--bookie-id"], default="", metavar="TEXT",
                      help="Name in the metadata of ledgers; the address by default."),
@@ -69,9 +69,9 @@ def _run_options() -> list[click.Parameter]:
                      help="The cluster to join, such as zk+hierarchical://HOST:2181/ledgers; "
                      "without it, the bookie runs alone and deletes nothing "
                      f"(also {URI_VARIABLE})."),
-        click.Option(["--zk-timeout"], type=click.FloatRange(min=0.1), default=10.0,
+        click.Option(["--zk-timeout"], type=number(0.1), default=10.0,
                      show_default=True, metavar="SECONDS", help="Of the session with ZooKeeper."),
-        click.Option(["--http-port"], type=int, default=None, metavar="N",
+        click.Option(["--http-port"], type=port_number(), default=None, metavar="N",
                      help="Port of Apache's HTTP paths and of metrics; 0 for any free one. "
                      "Without it there is no HTTP."),
         click.Option(["--journal-dir"], default="", metavar="DIR",

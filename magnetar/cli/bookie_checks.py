@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from magnetar.cli.cluster_metadata import cluster_client, in_cluster, uri_option
+from magnetar.cli.flags import whole_number
 from magnetar.cli.printing import json_option, print_json, progress
 from magnetar.operator_error import OperatorError
 
@@ -103,7 +104,7 @@ def commands() -> list[click.Command]:
             params=[
                 one(),
                 uri_option(),
-                click.Option(["--entries"], type=click.IntRange(min=1), default=10,
+                click.Option(["--entries"], type=whole_number(1), default=10,
                              show_default=True, metavar="N", help="How many are written."),
                 json_option(),
             ],

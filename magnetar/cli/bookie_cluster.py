@@ -60,24 +60,28 @@ def _format(metadata_uri: str, force: bool, as_json: bool, new: bool = False) ->
     from magnetar.bookie.cluster import formatting
     from magnetar.bookie.format.layout import HIERARCHICAL, LAYOUTS
 
-    async def begin(store: "ZooKeeperMetadata", address: "ZooKeeperAddress") -> "BookKeeperCluster":
+    async def begin(
+        store: "ZooKeeperMetadata", address: "ZooKeeperAddress"
+    ) -> "tuple[BookKeeperCluster, str]":
         layout = LAYOUTS.get(address.layout or "", HIERARCHICAL)
-        where = store, str(uuid4()), address.ledgers, layout
+        asked = store, str(uuid4()), address.ledgers, layout
         if new:
-            return await formatting.initialize_cluster(*where)
-        return await formatting.format_cluster(*where, force=force)
+            made = await formatting.initialize_cluster(*asked, chroot=address.root)
+        else:
+            made = await formatting.format_cluster(*asked, force=force, chroot=address.root)
+        return made, address.root + made.root
 
     try:
-        made = in_zookeeper(metadata_uri, begin)
+        made, root = in_zookeeper(metadata_uri, begin)
     except OperatorError as error:
         if new or force or "already" not in str(error):
             raise
         raise OperatorError(f"{error}; --force does it all the same") from error
     if as_json:
-        found = {"root": made.root, "layout": made.layout.name, "instance": made.instance_id}
+        found = {"root": root, "layout": made.layout.name, "instance": made.instance_id}
         print_json(found)
     else:
-        click.echo(f"{made.root} is a cluster with the instance id {made.instance_id}")
+        click.echo(f"{root} is a cluster with the instance id {made.instance_id}")
 
 
 def _init(metadata_uri: str, as_json: bool) -> None:
@@ -91,8 +95,8 @@ def _nuke(metadata_uri: str, instance_id: str | None, force: bool, as_json: bool
         raise OperatorError("give the cluster's --instance-id, or --force, and not both")
 
     async def nuke(store: "ZooKeeperMetadata", address: "ZooKeeperAddress") -> str:
-        await formatting.nuke_cluster(store, address.ledgers, instance_id)
-        return address.ledgers
+        await formatting.nuke_cluster(store, address.ledgers, instance_id, chroot=address.root)
+        return address.root + address.ledgers
 
     root = in_zookeeper(metadata_uri, nuke)
     if as_json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from magnetar.cli.flags import whole_number
 from magnetar.cli.printing import (
     FILE,
     FOUND_DAMAGE,
@@ -184,10 +185,12 @@ def _dump_command(kind: str, what: str) -> click.Command:
         callback=_dumper(kind),
         params=[
             click.Argument(["path"], type=FILE, metavar="FILE"),
-            click.Option(["--ledger"], type=int, metavar="N", help="Only what is of this ledger."),
+            click.Option(
+                ["--ledger"], type=whole_number(0), metavar="N", help="Only what is of this ledger."
+            ),
             click.Option(
                 ["--from", "start"],
-                type=int,
+                type=whole_number(0),
                 default=0,
                 metavar="OFFSET",
                 help="Begin at this offset, where a record begins.",

@@ -76,7 +76,10 @@ def _owner(directories: "Directories") -> "Cookie":
         with suppress(FileNotFoundError):
             found = found or read_whole(place, cookies.VERSION_FILE)
     if found is None:
-        raise OperatorError(f"there is no bookie in {directories.root.path}")
+        raise OperatorError(
+            f"there is no bookie in {directories.root.path}: if its disks are lost, have the "
+            "cluster forget it with `magnetar bookie delete-cookie`"
+        )
     try:
         cookie = cookies.decode(found.decode())
     except ValueError as error:

@@ -10,19 +10,35 @@ import click
 
 from magnetar.cli.bookie_cluster import forget
 from magnetar.cli.cluster_metadata import cluster_client, in_cluster, uri_option
-from magnetar.cli.printing import FOUND_DAMAGE, json_option, print_json, progress, sentences
+from magnetar.cli.flags import whole_number
+from magnetar.cli.printing import (
+    FOUND_DAMAGE,
+    json_line,
+    json_option,
+    print_json,
+    progress,
+    remark,
+    report,
+    sentences,
+)
 from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
     from magnetar.bookie.client.quorum.store import ClusterClient
     from magnetar.bookie.cluster.cluster import BookKeeperCluster
     from magnetar.bookie.cluster.under_replication import UnderReplication
-    from magnetar.bookie.replication.bookie_recovery import PlannedFragment
+    from magnetar.bookie.replication.bookie_recovery import PlannedFragment, RecoveredLedger
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
     from magnetar.core.ports.bookie_administration import ReplicationDetails
 
 NAME = "magnetar-cli:0"
 """In the locks of ledgers that a command repairs."""
+
+
+LOOKS_A_LINE = 10
+"""Of a command that waits and looks once a second."""
 
 
 class Tools(NamedTuple):
@@ -42,7 +58,30 @@ async def _tools(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> As
         yield Tools(client, marks)
 
 
+class LedgersLeft:
+    """Tells, on standard error, how many ledgers a decommission waits for: with a bar on a
+    terminal, else with a line now and then.
+    """
+
+    def __init__(self, bar: "ProgressBar[Any]", bookie_id: str, auditor: str | None) -> None:
+        self._bar = bar
+        self._bookie_id = bookie_id
+        self._auditor = auditor
+        self._looks = 0
+
+    def tell(self, count: int) -> None:
+        """Called with each look, once a second."""
+        if count and not self._looks and self._auditor is None:
+            remark("nobody is the auditor: this waits until a recovery runs (`magnetar recovery`)")
+        if count and self._bar.hidden and self._looks % LOOKS_A_LINE == 0:
+            remark(f"{count} ledgers need the bookie {self._bookie_id}")
+        self._looks += 1
+        self._bar.length = max(self._bar.length or 1, count)
+        self._bar.update(self._bar.length - count - self._bar.pos)
+
+
 def _decommission(bookie_id: str, metadata_uri: str, as_json: bool) -> None:
+    from magnetar.bookie.cluster.recovery_control import RecoveryControl
     from magnetar.bookie.replication.audits import Audits
     from magnetar.bookie.replication.decommission import Decommission
     from magnetar.bookie.replication.settings import RecoverySettings
@@ -53,12 +92,9 @@ def _decommission(bookie_id: str, metadata_uri: str, as_json: bool) -> None:
         at_once = RecoverySettings().ledgers_at_once
         async with _tools(store, cluster) as (client, marks):
             audits = Audits(client, marks, SystemClock(), ReplicationCounters(), at_once)
+            auditor = await RecoveryControl(store, cluster).auditor()
             with progress(1, "ledgers that are replicated", output=False) as bar:
-
-                def left(count: int) -> None:
-                    bar.length = max(bar.length or 1, count)
-                    bar.update(bar.length - count - bar.pos)
-
+                left = LedgersLeft(bar, bookie_id, auditor).tell
                 return await Decommission(client, marks, audits).run(bookie_id, left)
 
     found = in_cluster(metadata_uri, wait)
@@ -78,7 +114,9 @@ def _recover(
     skip_open: bool,
     as_json: bool,
 ) -> None:
-    """Each fragment, or ledger, is a line; what could not be repaired is named."""
+    """Each fragment, or ledger, is a line; what could not be repaired is named. In the end it is
+    said how many there were, or that nobody knows such bookies.
+    """
     import random  # noqa: TID251  # this composes the ledger client
 
     from magnetar.bookie.replication.bookie_recovery import BookieRecovery
@@ -88,8 +126,10 @@ def _recover(
     from magnetar.bookie.replication.statistics import ReplicationCounters
     from magnetar.core.kernel.errors import BrokerError
 
-    async def recover(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> int:
-        failures = 0
+    async def recover(
+        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
+    ) -> tuple[int, int, list[str]]:
+        done = failures = 0
         async with _tools(store, cluster) as (client, marks):
             repair = LedgerRepair(client, RecoverySettings(), ReplicationCounters())
             locks = MarkedLedgers(marks, NAME, random.Random())
@@ -99,23 +139,45 @@ def _recover(
                 for one in ids:
                     try:
                         if dry_run:
-                            for fragment in await recovery.plan(one):
+                            fragments = await recovery.plan(one)
+                            done += bool(fragments)
+                            for fragment in fragments:
                                 _say_plan(fragment, as_json)
-                        elif count := await recovery.recover(one, skip_open=skip_open):
-                            _say_done(one, count, as_json)
+                        elif found := await recovery.recover(one, skip_open=skip_open):
+                            done += 1
+                            _say_done(one, found, as_json)
                     except BrokerError as error:
                         failures += 1
-                        click.echo(f"magnetar: ledger {one}: {error}", err=True)
+                        remark(f"ledger {one}: {error}")
                     bar.update(1)
-        return failures
+        return done, failures, await _unknown(store, cluster, bookies)
 
-    if in_cluster(metadata_uri, recover):
+    done, failures, unknown = in_cluster(metadata_uri, recover)
+    if unknown and not done and not failures:
+        raise OperatorError(f"no ledger names {', '.join(unknown)}, and there is no such bookie")
+    remark(f"{done} ledgers {'would be' if dry_run else 'were'} repaired")
+    if failures:
         click.get_current_context().exit(FOUND_DAMAGE)
+
+
+async def _unknown(
+    store: "ZooKeeperMetadata", cluster: "BookKeeperCluster", bookies: tuple[str, ...]
+) -> list[str]:
+    """The bookies that do not run, and have no cookie."""
+    from magnetar.bookie.cluster.overview import ClusterOverview
+
+    overview = ClusterOverview(store, cluster)
+    known = {
+        *await overview.known_bookies(),
+        *await overview.bookies(),
+        *await overview.read_only_bookies(),
+    }
+    return [bookie for bookie in bookies if bookie not in known]
 
 
 def _say_plan(fragment: "PlannedFragment", as_json: bool) -> None:
     if as_json:
-        print_json(fragment)
+        report(json_line(fragment))
         return
     new = ", ".join(
         f"{old} -> {fragment.replacements.get(old, 'nobody')}"
@@ -123,43 +185,36 @@ def _say_plan(fragment: "PlannedFragment", as_json: bool) -> None:
         if old in fragment.replacements
     )
     state = ", which is recovered first" if fragment.open else ""
-    click.echo(
+    report(
         f"ledger {fragment.ledger_id} from entry {fragment.first} on{state}: "
         f"{new or 'no bookie can take the place'}"
     )
 
 
-def _say_done(ledger_id: int, count: int, as_json: bool) -> None:
+def _say_done(ledger_id: int, found: "RecoveredLedger", as_json: bool) -> None:
     if as_json:
-        print_json({"ledger": ledger_id, "fragments": count})
+        report(json_line({"ledger": ledger_id, "fragments": found.fragments}))
     else:
-        click.echo(f"ledger {ledger_id}: {count} fragments copied")
+        closed = "closed, and " if found.closed else ""
+        report(f"ledger {ledger_id}: {closed}{found.fragments} fragments copied")
 
 
-def _autorecovery(metadata_uri: str, switch: str | None, as_json: bool) -> None:
-    """Print the state, after changing it if that is asked for."""
+def _autorecovery(metadata_uri: str, enable: bool, disable: bool, as_json: bool) -> None:
+    """Print the state, after changing it if that is asked for; it may be so already."""
     from magnetar.bookie.cluster.overview import ClusterOverview
-    from magnetar.bookie.cluster.under_replication import UnderReplication
-    from magnetar.core.kernel.errors import AlreadyExists, NotFound
+
+    if enable and disable:
+        raise OperatorError("give --enable or --disable, and not both")
 
     async def change(
         store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
-    ) -> "tuple[ReplicationDetails, tuple[int, int] | None]":
-        marks = UnderReplication(store, cluster)
-        try:
-            if switch == "enable":
-                await marks.enable()
-            elif switch == "disable":
-                await marks.prepare()
-                await marks.disable()
-        except AlreadyExists:
-            raise NotFound("autorecovery is disabled already") from None
-        except NotFound:
-            raise NotFound("autorecovery is enabled already") from None
-        return await ClusterOverview(store, cluster).replication(), await marks.delay()
+    ) -> "tuple[ReplicationDetails, int | None]":
+        overview = ClusterOverview(store, cluster)
+        if enable or disable:
+            await overview.recovery.switch(enabled=enable)
+        return await overview.replication(), await overview.recovery.delay()
 
-    found, delay = in_cluster(metadata_uri, change)
-    seconds = None if delay is None else delay[0]
+    found, seconds = in_cluster(metadata_uri, change)
     if as_json:
         print_json(
             {
@@ -244,7 +299,7 @@ def commands() -> list[click.Command]:
             "ledgers that they are taking entries of are closed, and their writers refused. The "
             "exit code is 1 if a ledger could not be repaired.",
             click.Argument(["bookies"], nargs=-1, required=True, metavar="BOOKIE..."),
-            click.Option(["--ledger"], type=click.IntRange(min=0), metavar="N",
+            click.Option(["--ledger"], type=whole_number(0), metavar="N",
                          help="Only in one ledger."),
             click.Option(["--dry-run"], is_flag=True,
                          help="Print what would be copied where, and change nothing."),
@@ -255,9 +310,9 @@ def commands() -> list[click.Command]:
             "autorecovery",
             _autorecovery,
             "Print whether lost bookies are looked for, and by whom; switch that on or off.",
-            click.Option(["--enable", "switch"], flag_value="enable", default=None,
+            click.Option(["--enable"], is_flag=True,
                          help="Let auditors and replication workers go on."),
-            click.Option(["--disable", "switch"], flag_value="disable",
+            click.Option(["--disable"], is_flag=True,
                          help="Suspend them, as for maintenance."),
         ),
         command("who-is-auditor", _who_is_auditor, "Print who looks for lost bookies."),
@@ -270,7 +325,7 @@ def commands() -> list[click.Command]:
             "lost-bookie-recovery-delay",
             _delay,
             "Print how long one bookie may be away before its ledgers are repaired, or set that.",
-            click.Argument(["seconds"], type=click.IntRange(min=0), required=False,
+            click.Argument(["seconds"], type=whole_number(0), required=False,
                            metavar="[SECONDS]"),
         ),
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from magnetar.cli.printing import sentences
+from magnetar.cli.printing import print_warnings, sentences
 
 if TYPE_CHECKING:
     from magnetar.bookie.client.quorum.store import ClientMachine, ClusterClient
@@ -36,7 +36,9 @@ def in_cluster(
     from magnetar.bookie.cluster import cluster as clusters
 
     async def find(store: "ZooKeeperMetadata", address: "ZooKeeperAddress") -> Result:
-        return await work(store, await clusters.find(store, address.ledgers, address.layout))
+        return await work(
+            store, await clusters.find(store, address.ledgers, address.layout, chroot=address.root)
+        )
 
     return in_zookeeper(uri, find)
 
@@ -62,6 +64,7 @@ def in_zookeeper(
             raise failure
         return result
 
+    print_warnings()
     with sentences():
         found: Result = trio.run(run)
     return found

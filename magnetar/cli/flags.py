@@ -21,6 +21,25 @@ SWITCHES = {
 """Help of the flags that turn a setting off, since its description says what it does when on."""
 
 
+def whole_number(low: int, high: int | None = None) -> click.IntRange:
+    """The type of an option; Click says of a word that it is no "integer range"."""
+    kind = click.IntRange(low, high)
+    kind.name = "whole number"
+    return kind
+
+
+def number(low: float) -> click.FloatRange:
+    """The same, of seconds for example."""
+    kind = click.FloatRange(low)
+    kind.name = "number"
+    return kind
+
+
+def port_number() -> click.IntRange:
+    """A port to listen at; 0 for any free one."""
+    return whole_number(0, 65_535)
+
+
 def setting_options(flags: Collection[str] = FLAGS) -> list[click.Parameter]:
     """`--config`, and one option for each of these flags."""
     config = click.Option(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from magnetar.cli.cluster_metadata import URI_VARIABLE
-from magnetar.cli.flags import load_settings, setting_options
+from magnetar.cli.flags import load_settings, number, setting_options, whole_number
 from magnetar.operator_error import OperatorError
 from magnetar.settings import FLAGS
 
@@ -61,7 +61,7 @@ def _gateway(config: str | None, metadata: str, bookkeeper: str, **options: Any)
 def _quorum(flag: str, text: str) -> click.Option:
     return click.Option(
         [flag],
-        type=click.IntRange(min=1),
+        type=whole_number(1),
         default=2,
         show_default=True,
         metavar="N",
@@ -92,7 +92,7 @@ gateway = click.Command(
         _quorum("--ack-quorum", "How many of them must have stored it before it is acknowledged."),
         click.Option(
             ["min_racks", "--min-racks-per-write-quorum"],
-            type=click.IntRange(min=1),
+            type=whole_number(1),
             default=2,
             show_default=True,
             metavar="N",
@@ -128,7 +128,7 @@ gateway = click.Command(
         ),
         click.Option(
             ["zk_timeout_seconds", "--zk-timeout"],
-            type=click.FloatRange(min=0.1),
+            type=number(0.1),
             default=10.0,
             show_default=True,
             metavar="SECONDS",
@@ -144,7 +144,7 @@ gateway = click.Command(
         ),
         click.Option(
             ["explicit_lac_seconds", "--explicit-lac-interval"],
-            type=click.FloatRange(min=0),
+            type=number(0),
             default=0.0,
             show_default=True,
             metavar="SECONDS",
@@ -153,7 +153,7 @@ gateway = click.Command(
         ),
         click.Option(
             ["--bookie-error-threshold"],
-            type=click.IntRange(min=0),
+            type=whole_number(0),
             default=0,
             show_default=True,
             metavar="N",

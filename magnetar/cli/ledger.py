@@ -9,7 +9,15 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from magnetar.cli.cluster_metadata import in_cluster, uri_option
-from magnetar.cli.printing import FOUND_DAMAGE, json_option, print_json, progress, sentences
+from magnetar.cli.flags import whole_number
+from magnetar.cli.printing import (
+    FOUND_DAMAGE,
+    json_option,
+    print_json,
+    print_warnings,
+    progress,
+    sentences,
+)
 from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
@@ -117,6 +125,7 @@ def _read(
     from magnetar.bookie.reading.read_handle import open_ledger
     from magnetar.bookie.reading.zookeeper import ZooKeeperLedgers
 
+    print_warnings()
     with (
         sentences(),
         ZooKeeperLedgers(metadata_uri) as source,
@@ -214,7 +223,7 @@ def _command(name: str, callback: Any, text: str, *params: click.Parameter) -> N
 
 
 def _one() -> click.Argument:
-    return click.Argument(["ledger_id"], type=click.IntRange(min=0), metavar="LEDGER")
+    return click.Argument(["ledger_id"], type=whole_number(0), metavar="LEDGER")
 
 
 def _read_command(first: int, last: int | None, as_json: bool, form: str, **options: Any) -> None:
@@ -245,9 +254,9 @@ _command(
     "exit code is 1.",
     _one(),
     uri_option(),
-    click.Option(["--first"], type=click.IntRange(min=0), default=0, metavar="N",
+    click.Option(["--first"], type=whole_number(0), default=0, metavar="N",
                  help="The first entry."),
-    click.Option(["--last"], type=click.IntRange(min=0), metavar="N",
+    click.Option(["--last"], type=whole_number(0), metavar="N",
                  help="The last entry; by default the last one confirmed."),
     click.Option(["--format", "form"], type=click.Choice(["text", "hex", "raw"]), default="text",
                  show_default=True, help="Of the payloads; raw ones are written as they are."),

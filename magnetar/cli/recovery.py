@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from magnetar.cli.cluster_metadata import uri_option
-from magnetar.cli.flags import load_settings, setting_options
+from magnetar.cli.flags import load_settings, number, port_number, setting_options, whole_number
 
 if TYPE_CHECKING:
     from magnetar.bookie.replication.settings import RecoverySettings
@@ -18,22 +18,22 @@ RUN_FLAGS = ("--host", "--ready-file", "--log-level", "--log-format")
 def recovery_options() -> list[click.Parameter]:
     """How ledgers are repaired, also by a bookie that does it."""
     return [
-        click.Option(["--lost-bookie-recovery-delay"], type=click.IntRange(min=0), default=0,
+        click.Option(["--lost-bookie-recovery-delay"], type=whole_number(0), default=0,
                      show_default=True, metavar="SECONDS",
                      help="How long one bookie may be away before its ledgers are repaired; holds "
                      "until the cluster's metadata have another value."),
-        click.Option(["--open-ledger-grace-period"], type=click.FloatRange(min=0), default=30.0,
+        click.Option(["--open-ledger-grace-period"], type=number(0), default=30.0,
                      show_default=True, metavar="SECONDS",
                      help="How long the writer of an open ledger may take to replace a lost bookie "
                      "before the ledger is closed for it."),
-        click.Option(["--failed-ledger-pause"], type=click.FloatRange(min=0), default=300.0,
+        click.Option(["--failed-ledger-pause"], type=number(0), default=300.0,
                      show_default=True, metavar="SECONDS",
                      help="The longest pause before a ledger that could not be repaired is tried "
                      "again; the first is a 32nd of it."),
-        click.Option(["--replication-rate-by-bytes"], type=click.IntRange(min=0), default=0,
+        click.Option(["--replication-rate-by-bytes"], type=whole_number(0), default=0,
                      show_default=True, metavar="N",
                      help="Bytes a second that are copied at most; 0 for no limit."),
-        click.Option(["--check-all-ledgers-interval"], type=click.FloatRange(min=0),
+        click.Option(["--check-all-ledgers-interval"], type=number(0),
                      default=604_800.0, show_default=True, metavar="SECONDS",
                      help="How often entries of all ledgers are read to see that they are there; 0 "
                      "for never."),
@@ -77,11 +77,11 @@ recovery = click.Command(
     callback=_recovery,
     params=[
         uri_option(),
-        click.Option(["--zk-timeout"], type=click.FloatRange(min=0.1), default=10.0,
+        click.Option(["--zk-timeout"], type=number(0.1), default=10.0,
                      show_default=True, metavar="SECONDS", help="Of the session with ZooKeeper."),
         click.Option(["--bookie-id"], default="", metavar="TEXT",
                      help="Its name in votes and locks; HOST:3181 by default."),
-        click.Option(["--http-port"], type=int, default=None, metavar="N",
+        click.Option(["--http-port"], type=port_number(), default=None, metavar="N",
                      help="Port of `/metrics` and `/heartbeat`; 0 for any free one. Without it "
                      "there is no HTTP."),
         *recovery_options(),

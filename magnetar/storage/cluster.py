@@ -120,7 +120,9 @@ async def joined(
             metadata = ledgers = await opened.enter_async_context(open_zookeeper(at, timeout))
             if (at.servers, at.root) != (ledgers_at.servers, ledgers_at.root):
                 ledgers = await opened.enter_async_context(open_zookeeper(ledgers_at, timeout))
-            cluster = await clusters.join(ledgers, ledgers_at.ledgers, ledgers_at.layout)
+            cluster = await clusters.join(
+                ledgers, ledgers_at.ledgers, ledgers_at.layout, chroot=ledgers_at.root
+            )
             name = f"{platform.node()}, process {os.getpid()}, {random.getrandbits(64):016x}"
             place = GatewayPlace(metadata, name, fail, reconnects=options.reconnects)
             await place.take(SESSIONS_WAITED * metadata.session_seconds)

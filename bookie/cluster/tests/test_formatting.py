@@ -33,8 +33,12 @@ async def test_a_new_cluster() -> None:
     assert await store.children("/mine/available") == ["readonly"]
     for path in ("/mine", "/mine/available", "/mine/available/readonly", "/mine/cookies"):
         assert (await store.get(path)).value == b""
-    with pytest.raises(AlreadyExists, match="something at /mine"):
+    with pytest.raises(
+        AlreadyExists, match=r"^/mine is a cluster already, with the instance id one$"
+    ):
         await initialize_cluster(store, "two", "/mine")
+    with pytest.raises(AlreadyExists, match=r"^/p/q/mine is a cluster already"):
+        await initialize_cluster(store, "two", "/mine", chroot="/p/q")
     assert (await initialize_cluster(store, "two")).instance_id == "two"
 
 
@@ -42,10 +46,10 @@ async def test_an_instance_is_enough_to_be_there() -> None:
     """What a process leaves that dies while it begins a cluster."""
     store = MemoryMetadata()
     await overwrite(store, "/ledgers/INSTANCEID", b"one")
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(AlreadyExists, match="something at /ledgers"):
         await initialize_cluster(store, "one")
-    with pytest.raises(NotFound):
-        await clusters.find(store)
+    with pytest.raises(NotFound, match="no BookKeeper cluster at /p/ledgers: "):
+        await clusters.find(store, chroot="/p")
     await format_cluster(store, "two", force=True)
     assert (await clusters.find(store)).instance_id == "two"
 
@@ -70,8 +74,8 @@ async def test_a_cluster_is_formatted_again() -> None:
 
 async def test_a_cluster_is_removed() -> None:
     store = await used()
-    with pytest.raises(NotAllowed, match="not the instance two"):
-        await nuke_cluster(store, "/ledgers", "two")
+    with pytest.raises(NotAllowed, match="cluster at /p/ledgers is not the instance two"):
+        await nuke_cluster(store, "/ledgers", "two", chroot="/p")
     for path in ("/ledgers/available/b:1", "/ledgers/available/readonly/b:1"):
         await store.lease(path, b"", ignore_loss)
         with pytest.raises(NotAllowed, match="are running: b:1"):

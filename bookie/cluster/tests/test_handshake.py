@@ -23,17 +23,32 @@ def test_every_combination() -> None:
     for states in itertools.product(("-", "c", "d", "cd"), repeat=3):
         found = places(*states)
         if any("d" in state for state in states):
-            with pytest.raises(StorageFailed, match="no cookie of it"):
+            with pytest.raises(StorageFailed, match=r"holds? a bookie.*no cookie of it"):
                 judge(OURS, None, found)
         else:
             assert judge(OURS, None, found) is StartVerdict.STAMP
         if all("c" in state for state in states):
             assert judge(OURS, OURS, found) is StartVerdict.START
         else:
-            with pytest.raises(StorageFailed, match="lacks the cookie"):
+            with pytest.raises(StorageFailed, match=r"lacks? the cookie"):
                 judge(OURS, OURS, found)
             with pytest.raises(StorageFailed, match="no new directory"):
                 judge(OURS, OURS, found, may_grow=True)
+
+
+def test_the_way_out_of_a_lost_disk() -> None:
+    """The cluster forgets a bookie of which no cookie is left; else `format` finds it."""
+    with pytest.raises(StorageFailed) as refused:
+        judge(OURS, OURS, places("-", "-", "-"))
+    assert str(refused.value).startswith("/j, /a, /b lack the cookie")
+    assert "`magnetar bookie recover b:1`" in str(refused.value)
+    assert "`magnetar bookie delete-cookie b:1 --force`" in str(refused.value)
+    assert "--allow-storage-expansion" not in str(refused.value)
+    with pytest.raises(StorageFailed) as refused:
+        judge(OURS, OURS, places("cd", "cd", "-"))
+    assert str(refused.value).startswith("/b lacks the cookie")
+    assert "`magnetar bookie format --force`" in str(refused.value)
+    assert "--allow-storage-expansion" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +77,7 @@ def test_storage_grows_if_the_operator_says_so() -> None:
 
     grown = found(CookiePlace("/b", "/b", None, False))
     assert judge(OURS, SMALLER, grown, may_grow=True) is StartVerdict.STAMP
-    with pytest.raises(StorageFailed, match="other directories"):
+    with pytest.raises(StorageFailed, match=r"other directories.*--allow-storage-expansion"):
         judge(OURS, SMALLER, grown)
     with pytest.raises(StorageFailed, match="/b is no new directory"):
         judge(OURS, SMALLER, found(CookiePlace("/b", "/b", None, True)), may_grow=True)
@@ -73,5 +88,5 @@ def test_storage_grows_if_the_operator_says_so() -> None:
         CookiePlace("/b", "/b", OURS, False),
     ]
     assert judge(OURS, SMALLER, stamped, may_grow=True) is StartVerdict.STAMP
-    with pytest.raises(StorageFailed, match="other directories"):
+    with pytest.raises(StorageFailed, match=r"other directories.*name the same ones"):
         judge(SMALLER, OURS, stamped, may_grow=True)

@@ -7,7 +7,7 @@ import trio
 import trio.lowlevel
 
 from magnetar.bookie.format import ledger_metadata
-from magnetar.bookie.replication.bookie_recovery import BookieRecovery
+from magnetar.bookie.replication.bookie_recovery import BookieRecovery, RecoveredLedger
 from magnetar.bookie.replication.ledger_repair import LedgerRepair
 from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
 from magnetar.bookie.replication.statistics import ReplicationCounters
@@ -34,9 +34,9 @@ async def test_what_would_be_done_is_what_is_done(cluster):
         assert (planned.first, planned.last, planned.open) == (0, 1, False)
         assert planned.replacements == {one: spare}
         assert await members(cluster, ledger_id) == [[one, *kept]]
-        assert await recovery.recover(ledger_id) == 1
+        assert await recovery.recover(ledger_id) == RecoveredLedger(1, closed=False)
         assert await members(cluster, ledger_id) == [[spare, *kept]]
-        assert await recovery.recover(ledger_id) == 0
+        assert await recovery.recover(ledger_id) is None
         assert await recovery.plan(ledger_id) == []
         assert await cluster.metadata.children(marks_of(cluster).locks) == []
 
@@ -48,9 +48,9 @@ async def test_open_ledgers_are_closed_or_left_alone(cluster):
         ((one, *_),) = await members(cluster, writer.ledger_id)
         recovery = recovery_of(cluster, client, one)
         assert (await recovery.plan(writer.ledger_id))[0].open
-        assert await recovery.recover(writer.ledger_id, skip_open=True) == 0
+        assert await recovery.recover(writer.ledger_id, skip_open=True) is None
         assert (await cluster.ledgers.read(writer.ledger_id)).state == ledger_metadata.OPEN
-        assert await recovery.recover(writer.ledger_id) == 1
+        assert await recovery.recover(writer.ledger_id) == RecoveredLedger(1, closed=True)
         assert (await store.info(writer.ledger_id)).closed
 
 
@@ -74,7 +74,7 @@ async def test_a_ledger_that_is_gone_needs_nothing(cluster):
     async with client_of(cluster) as client:
         recovery = recovery_of(cluster, client, "gone:1")
         assert await recovery.plan(99) == []
-        assert await recovery.recover(99) == 0
+        assert await recovery.recover(99) is None
 
 
 async def test_nothing_is_promised_where_there_is_no_other_bookie(cluster):

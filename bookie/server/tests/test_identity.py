@@ -28,7 +28,10 @@ def test_a_new_directory_gets_the_cookie_in_both_places(directories):
 
 def test_another_bookies_directory_is_refused(directories):
     identity.check(directories, cookie.of_directories("embedded", "journal", ["ledgers"], "other"))
-    with pytest.raises(StorageFailed, match="belongs to another bookie"):
+    with pytest.raises(
+        StorageFailed,
+        match="another bookie, embedded in the cluster other; this one is embedded in the cluster",
+    ):
         identity.check(directories, OURS)
 
 
@@ -66,7 +69,7 @@ def test_other_directories_than_before_are_refused(tmp_path):
     one = make_directories(directory_at(tmp_path), None, several[:1])
     identity.check(one, cookie.of_directories("embedded", *one.names, "0b2c"))
     two = make_directories(directory_at(tmp_path), None, several)
-    with pytest.raises(StorageFailed, match="with other directories"):
+    with pytest.raises(StorageFailed, match=r"other directories: journal, a; .*--allow-storage"):
         identity.check(two, cookie.of_directories("embedded", *two.names, "0b2c"))
 
 

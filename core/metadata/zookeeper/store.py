@@ -17,6 +17,7 @@ store itself is cancelled, they end after `LAST_SECONDS`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -47,12 +48,15 @@ LAST_SECONDS: Final = 0.25
 """For answers, and for the good-bye, when this process has no time left to stop in order."""
 CLOSE_SECONDS: Final = 2.0
 """How long a stop waits for ZooKeeper's good-bye; without it, the session expires."""
+SILENT_SECONDS: Final = 2.0
+"""How long nothing is said while the first connection is waited for."""
 VALUE_BYTES_MAX: Final = 1_000_000
 """ZooKeeper closes connections that send more than 1 MiB (`jute.maxbuffer`)."""
 SEQUENCE: Final = "ID-"
 HIDDEN: Final = ("zookeeper", WRITERS)
 """At the root: ZooKeeper's own node, and ours."""
 EPHEMERAL: Final = 1
+log = logging.getLogger(__name__)
 
 
 class ZooKeeperMetadata:
@@ -230,6 +234,10 @@ class ZooKeeperMetadata:
     async def connected(self) -> None:
         """Wait for the first connection."""
         with trio.move_on_after(self._answer_seconds) as scope:
+            with trio.move_on_after(SILENT_SECONDS):
+                await self._sessions.wait_connected()
+                return
+            log.warning("waiting for ZooKeeper at %s", self._address.servers)
             await self._sessions.wait_connected()
         if scope.cancelled_caught:
             raise StorageFailed(

@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from magnetar.cli.flags import load_settings, setting_options
+from magnetar.cli.root import root
 from magnetar.operator_error import OperatorError
 from magnetar.settings import FLAGS
 
@@ -48,3 +50,22 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(OperatorError, match="is not UTF-8 text"):
         load_settings(str(file), NONE)
+
+
+@pytest.mark.parametrize(
+    "words", [["bookie", "--port"], ["bookie", "--http-port"], ["recovery", "--http-port"]]
+)
+@pytest.mark.parametrize("port", ["70000", "-1"])
+def test_a_port_is_one(words: list[str], port: str) -> None:
+    """The socket would take the lowest 16 bits of it."""
+    result = CliRunner().invoke(root, [*words, port])
+    assert result.exit_code == 2
+    assert f"{port} is not in the range 0<=x<=65535" in result.output
+
+
+def test_what_is_no_number_is_said_to_be_none() -> None:
+    for words, said in (
+        (["ledger", "metadata", "x"], "'x' is not a valid whole number"),
+        (["recovery", "--zk-timeout", "x"], "'x' is not a valid number"),
+    ):
+        assert said in CliRunner().invoke(root, words).output
