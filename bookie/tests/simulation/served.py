@@ -130,6 +130,7 @@ class ServedConnection:
     """One connection of a client, as `BookieSession` sees it."""
 
     layered = False
+    ending = None
 
     def __init__(self, loop, end, services, promises, bookie_id, fences=None):
         """`fences` answers some reads before the session does."""
