@@ -24,8 +24,6 @@ from setuptools.errors import CompileError
 
 ROOMS = ("core", "wire", "bookie", "spark_connector")
 """Folders at the top that are installed inside `magnetar`."""
-DISCOVERY = "spark_connector/discovery"
-"""Has the module by which Spark finds the format: it must stand at the top of `site-packages`."""
 SHARED = ["core/native/octets.pxd"]
 TWINS = [
     "core.entry.compiled",
@@ -222,6 +220,7 @@ def packages() -> list[str]:
     return [
         *(name for name in front if not name.startswith(links)),
         *(f"magnetar.{name}" for name in rooms),
+        "pyspark_magnetar",  # at the top of site-packages, where Spark looks for it
     ]
 
 
@@ -250,9 +249,8 @@ setup(
         "build_py": BuildWithoutTests,
     },
     packages=packages(),
-    package_dir={"": DISCOVERY, "magnetar": "magnetar"}
-    | {f"magnetar.{room}": room for room in ROOMS},
-    py_modules=["pyspark_magnetar"],
+    package_dir={f"magnetar.{room}": room for room in ROOMS}
+    | {"pyspark_magnetar": "spark_connector/discovery/pyspark_magnetar"},
     ext_modules=[
         Extension(
             f"magnetar.{name}", [name.replace(".", "/") + ".pyx"], depends=SHARED, optional=True
