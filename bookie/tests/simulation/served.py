@@ -130,6 +130,9 @@ class ServedConnection:
     """One connection of a client, as `BookieSession` sees it."""
 
     layered = False
+    ending = None
+    outbox_bytes = packed_bytes = 0
+    """A client receives at once what the network brings."""
 
     def __init__(self, loop, end, services, promises, bookie_id):
         self.link = loop
@@ -195,6 +198,15 @@ class ServedConnection:
 
     def stored(self, size, *, proves=True):
         """As above."""
+
+    def pause(self, reason):
+        """Nor are the notes of one."""
+
+    def resume(self, reason):
+        """As above."""
+
+    def end(self, reason):
+        raise AssertionError(f"a bookie gave up a connection: {reason}")
 
     def packed(self, size):
         self.touch()
