@@ -14,11 +14,11 @@ Invariant: `decode(encode(ids))` is `ids`, sorted and each once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final
 
-from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted, Invalid
 
 HEADER_BYTES: Final = 64
 VERSION: Final = 0
@@ -28,14 +28,18 @@ _head = Struct(">ii")
 _group = Struct(">qqii")
 
 
-def encode(ids: Sequence[int]) -> bytes:
-    """Encode ids in ascending order."""
-    groups = list(_groups(ids))
-    head = _head.pack(VERSION, len(groups)).ljust(HEADER_BYTES, b"\0")
-    return head + b"".join([_group.pack(*group) for group in groups])
+def encode(ids: Iterable[int], bytes_max: int = SIZE_MAX) -> bytes:
+    """Encode ids in ascending order; `Invalid` if that takes more bytes."""
+    data = bytearray(HEADER_BYTES)
+    for group in _groups(ids):
+        data += _group.pack(*group)
+        if len(data) > bytes_max:
+            raise Invalid(f"a list of so many gaps takes more than {bytes_max} bytes")
+    _head.pack_into(data, 0, VERSION, (len(data) - HEADER_BYTES) // _group.size)
+    return bytes(data)
 
 
-def _groups(ids: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+def _groups(ids: Iterable[int]) -> Iterator[tuple[int, int, int, int]]:
     """Gather sequences of the same size at the same distance."""
     first = last = size = period = -1
     for start, count in _sequences(ids):
@@ -50,7 +54,7 @@ def _groups(ids: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
         yield first, last, size, period
 
 
-def _sequences(ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _sequences(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
     """(first id, number of ids) of each gapless sequence."""
     start = count = 0
     for entry_id in ids:

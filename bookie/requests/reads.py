@@ -54,6 +54,8 @@ log = logging.getLogger(__name__)
 
 RESPONSE_BYTES: Final = 40
 """About what a response takes without its entries."""
+FRAME_HEAD_BYTES: Final = 128
+"""More than a frame has around a list of entries."""
 
 
 class Reads:
@@ -246,8 +248,10 @@ class Reads:
         if isinstance(request, ReadLac):
             return await self._read_lac(request)
         if isinstance(request, ListEntries):
-            ids = await self._ledgers.entry_ids(request.ledger_id)
-            return EntryList(Status.OK, request.ledger_id, availability.encode(ids))
+            size_max = self._services.limits.netty_max_frame_size_bytes - FRAME_HEAD_BYTES
+            encode = partial(availability.encode, bytes_max=size_max)
+            encoded = await self._ledgers.entry_ids(request.ledger_id, encode)
+            return EntryList(Status.OK, request.ledger_id, encoded)
         assert isinstance(request, Read)
         if may_wait:
             await self._learn_lac(request.ledger_id)

@@ -10,7 +10,9 @@ Invariant: `EntryNotFound` is raised only if it is certain; damage raises anothe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
+from operator import attrgetter
 from typing import NoReturn, TypeVar, TypeVarTuple, Unpack
 
 import trio
@@ -37,6 +39,8 @@ LONE_READ_BYTES = 16 * 1024
 """Bytes read from an entry log if nothing suggests that the reader will go on."""
 BATCH_BYTES_MAX = 1024 * 1024
 """The most bytes read at once for somebody who asks for many entries."""
+IDS_PER_BREATH = 1000
+"""Ids listed between two pauses of the thread: a millisecond or two."""
 AHEAD_ENTRIES = 8
 AHEAD_BYTES_MAX = 8 * 1024 * 1024
 """Large entries are read this many at once, up to this many bytes: handing a read to a thread
@@ -62,6 +66,7 @@ class EntryLookup:
         self._cache = cache
         self._states = states
         self._threads = storage.machine.threads
+        self._lister = self._threads.workers(1, abandon=True)
         self._readers = self._threads.workers(settings.read_threads_max, abandon=True)
 
     async def read(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
@@ -246,15 +251,30 @@ class EntryLookup:
         # Entries may have moved from the cache to the index while the index was read.
         return max(last, self._cache.last(ledger_id))
 
-    async def entry_ids(self, ledger_id: int) -> list[int]:
-        """The ids of all entries of a ledger, in order."""
-        found = set(self._cache.entry_ids(ledger_id))
-        found.update(await self._in_thread(self._indexed_ids, ledger_id))
-        found.update(self._cache.entry_ids(ledger_id))
-        return sorted(found)
+    async def entry_ids(self, ledger_id: int, take: Callable[[Iterator[int]], Result]) -> Result:
+        """What `take` makes of the ids of all entries of a ledger, in order. It is called in a
+        thread, for one ledger at a time: there may be millions.
+        """
+        return await self._lister.run(self._take_ids, ledger_id, take)
 
-    def _indexed_ids(self, ledger_id: int) -> list[int]:
-        return [entry_id for entry_id, _ in self._storage.locations.locations(ledger_id)]
+    def _take_ids(self, ledger_id: int, take: Callable[[Iterator[int]], Result]) -> Result:
+        # The cache first: entries may move from there to the index meanwhile.
+        runs = self._threads.call_and_wait(self._cache.runs, ledger_id)
+        indexed = (entry_id for entry_id, _ in self._storage.locations.locations(ledger_id))
+        try:
+            return take(self._breathing(merge(_ids_in(runs), indexed)))
+        except OSError as error:
+            raise StorageFailed(f"the disk cannot be read: {error}") from error
+
+    def _breathing(self, entry_ids: Iterable[int]) -> Iterator[int]:
+        """Each once, with pauses of the thread, in which the loop runs."""
+        last = -1
+        for count, entry_id in enumerate(entry_ids):
+            if count % IDS_PER_BREATH == 0:
+                self._storage.pause()
+            if entry_id > last:
+                yield entry_id
+                last = entry_id
 
     def _not_found(self, ledger_id: int, entry_id: int) -> NoReturn:
         if self._states.is_deleted(ledger_id):
@@ -351,3 +371,11 @@ class EntryLookup:
             return await self._readers.run(read, *arguments)
         except OSError as error:
             raise StorageFailed(f"the disk cannot be read: {error}") from error
+
+
+def _ids_in(runs: list[Run]) -> Iterator[int]:
+    """The ids of entries of runs, in order, each once."""
+    reached = 0
+    for run in sorted(runs, key=attrgetter("first")):
+        yield from range(max(run.first, reached), run.last + 1)
+        reached = max(reached, run.last + 1)

@@ -168,6 +168,14 @@ async def test_the_entries_of_a_ledger(served):
         assert (await peer.ask(ListEntries(2))).status is Status.NO_LEDGER
 
 
+async def test_a_list_that_would_fill_more_than_a_frame(disk):
+    limits = RequestLimits(netty_max_frame_size_bytes=1000)
+    async with serving(disk, limits=limits) as served, served.dial(3) as peer:
+        await peer.ask(*(add(1, i * i) for i in range(100)))
+        response = await peer.ask(ListEntries(1))
+        assert response == EntryList(Status.BAD_REQUEST, 1)
+
+
 async def test_the_last_confirmed_of_an_empty_ledger(served):
     async with served.dial(3) as peer:
         assert await peer.ask(ReadLac(1)) == Lac(Status.NO_LEDGER, 1)

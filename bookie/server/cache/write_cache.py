@@ -10,7 +10,6 @@ can read it. The loop drops that half when its entries are in an entry log.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator
 from operator import attrgetter
 
 from magnetar.bookie.format.entries import Run
@@ -72,11 +71,6 @@ class Half:
             highest = max(highest, run.last)
         return highest
 
-    def entry_ids(self, ledger_id: int) -> Iterator[int]:
-        """The ids of a ledger's entries, some perhaps twice."""
-        for run in self.runs.get(ledger_id, ()):
-            yield from range(run.first, run.last + 1)
-
 
 class WriteCache:
     """The two halves."""
@@ -103,11 +97,12 @@ class WriteCache:
             last = max(last, self.leaving.last(ledger_id))
         return last
 
-    def entry_ids(self, ledger_id: int) -> Iterator[int]:
-        """The ids of a ledger's entries, some perhaps twice."""
-        yield from self.filling.entry_ids(ledger_id)
+    def runs(self, ledger_id: int) -> list[Run]:
+        """A ledger's runs, which may overlap."""
+        found = list(self.filling.runs.get(ledger_id, ()))
         if self.leaving is not None:
-            yield from self.leaving.entry_ids(ledger_id)
+            found += self.leaving.runs.get(ledger_id, ())
+        return found
 
     def swap(self) -> Half:
         """Begin to write out: the full half becomes the leaving one, an empty one fills."""

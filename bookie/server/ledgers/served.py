@@ -20,10 +20,11 @@ said only if there is no row and no entry of it; the LAC that is told never goes
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from struct import Struct
-from typing import Final
+from typing import Final, TypeVar
 
 from magnetar.bookie.format import entries
 from magnetar.bookie.format.entries import Run
@@ -41,6 +42,8 @@ from magnetar.core.kernel.errors import (
     Unauthorized,
 )
 from magnetar.core.ports.ledger_store import Done
+
+Result = TypeVar("Result")
 
 LEDGERS_MAX: Final = 20_000
 """Ledgers in use at once; of more, the oldest are forgotten, and read again from their rows."""
@@ -215,7 +218,7 @@ class ServedLedgers:
             state.lac = max(state.lac, found)
         return state.lac
 
-    async def entry_ids(self, ledger_id: int) -> list[int]:
-        """The ids of all entries of a ledger that are stored here."""
+    async def entry_ids(self, ledger_id: int, take: Callable[[Iterator[int]], Result]) -> Result:
+        """What `take` makes, in a thread, of the ids of all entries of a ledger here, in order."""
         self.known(ledger_id)
-        return await self._lookup.entry_ids(ledger_id)
+        return await self._lookup.entry_ids(ledger_id, take)

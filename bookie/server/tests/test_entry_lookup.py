@@ -4,6 +4,7 @@ import pytest
 
 from magnetar.bookie.format import entries
 from magnetar.bookie.format.entries import Run
+from magnetar.bookie.server import entry_lookup
 from magnetar.bookie.tests.memory_machine import open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import Corrupted, EntryNotFound, LedgerNotFound
@@ -90,9 +91,22 @@ async def test_the_ids_of_a_ledger_are_gathered_from_everywhere(store):
     await add(store, run(0, 3))
     await on_the_disk(store)
     await add(store, run(5, 2))
-    assert await lookup.entry_ids(1) == [0, 1, 2, 5, 6]
+    assert await lookup.entry_ids(1, list) == [0, 1, 2, 5, 6]
     assert await lookup.last_id(1) == 6
     assert await lookup.last_id(2) == -1
+    await add(store, run(2, 2))  # some once more, by a recovery
+    await add(store, run(4, 2))
+    assert await lookup.entry_ids(1, list) == list(range(7))
+    assert await lookup.entry_ids(2, list) == []
+
+
+async def test_a_long_list_is_made_while_the_loop_runs(store, monkeypatch):
+    monkeypatch.setattr(entry_lookup, "IDS_PER_BREATH", 10)
+    breaths = []
+    monkeypatch.setattr(type(store._bookie.lookup._storage), "pause", lambda _: breaths.append(1))
+    await add(store, run(0, 100))
+    assert await store._bookie.lookup.entry_ids(1, sum) == 4950
+    assert len(breaths) == 10
 
 
 @pytest.mark.parametrize("digest", [True, False])

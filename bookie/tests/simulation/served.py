@@ -131,6 +131,8 @@ class ServedConnection:
 
     layered = False
     ending = None
+    outbox_bytes = packed_bytes = 0
+    """A client receives at once what the network brings."""
 
     def __init__(self, loop, end, services, promises, bookie_id, fences=None):
         """`fences` answers some reads before the session does."""
@@ -200,6 +202,15 @@ class ServedConnection:
 
     def stored(self, size, *, proves=True):
         """As above."""
+
+    def pause(self, reason):
+        """Nor are the notes of one."""
+
+    def resume(self, reason):
+        """As above."""
+
+    def end(self, reason):
+        raise AssertionError(f"a bookie gave up a connection: {reason}")
 
     def packed(self, size):
         self.touch()
