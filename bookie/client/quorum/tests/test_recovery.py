@@ -59,7 +59,7 @@ async def test_what_an_ack_quorum_has_is_kept_and_stored_again(cluster, name):
         assert await reader.read(0, 4, 1 << 20) == [b"x" * 100] * 5, "by an ack quorum"
 
 
-@pytest.mark.parametrize("entry_id, lac", [(2**63 - 1, 2**63 - 2), (2**50, 2**50 - 1), (9, 9)])
+@pytest.mark.parametrize(("entry_id", "lac"), [(2**63 - 1, 2**63 - 2), (2**50, 2**50 - 1), (9, 9)])
 async def test_a_last_entry_that_no_writer_can_have_written_tells_nothing(cluster, entry_id, lac):
     async with cluster.client() as store:
         await made(cluster, 7)
