@@ -73,6 +73,10 @@ class EmbeddedStore:
         """False when the disk is too full, or has failed."""
         return self._bookie.writable
 
+    def refusal(self) -> str:
+        """Why writes are refused."""
+        return "storage takes no writes: the disk is full, or has failed"
+
     def statistics(self) -> BookieStatistics:
         return self._parts.statistics()
 

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from magnetar import part_settings
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
-from magnetar.core.ledger.write_failure_log import NO_WRITES
 from magnetar.core.link.foreign_protocols import HttpAddress
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
@@ -130,7 +129,7 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
         settings,
         parts.addresses(),
         hosts,
-        lambda: None if ledgers.writable() else NO_WRITES,
+        lambda: None if ledgers.writable() else ledgers.refusal(),
         parts.mqtt_clients,
         parts.storage.places(part_settings.advertised(settings, parts.addresses().get(BOOKIE))),
     )

@@ -31,6 +31,7 @@ from magnetar.process.descriptors import connections_within, load_all_if, make_r
 from magnetar.process.memory import keep_what_is_freed
 from magnetar.process.ready import ReadyReport, remove_ready_file, write_ready_file
 from magnetar.settings import Settings
+from magnetar.storage.failure import is_told
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,8 @@ def run(
         fault = _operators_fault(error)
         if fault is not None:
             raise fault from None
-        log.critical("this server failed", exc_info=error)
+        if not is_told(error):
+            log.critical("this server failed", exc_info=error)
         return 1
     if stopping.cut_short:
         log.warning("stopped before all was drained")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.ledger.log.trim import RollLimits
@@ -43,3 +43,5 @@ class Storage(Struct, frozen=True):
     producers appended in it is stored as one run. None: every append is written at once."""
     skips_lost: bool = False
     """Readers skip unreadable entries; else they wait there until an operator skips them."""
+    unsealed: set[int] = field(default_factory=set)
+    """Ledgers that could not be sealed when it was tried last: each is logged once."""

@@ -7,15 +7,11 @@ another kind than the last one is a change.
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from magnetar.core.kernel.errors import BrokerError, InvalidName
 from magnetar.core.kernel.names import TopicName
 
 log = logging.getLogger(__name__)
-
-NO_WRITES: Final = "storage takes no writes: the disk is full, or has failed"
-"""The reason why producers are refused, and the server is not ready."""
 
 
 def log_name(ledger_name: str) -> str:

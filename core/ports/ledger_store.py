@@ -99,6 +99,10 @@ class LedgerStore(Protocol):
         """
         ...
 
+    def refusal(self) -> str:
+        """Why, while it is False: a sentence for operators and clients."""
+        ...
+
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
         """A new, empty ledger with a new id, recorded in the metadata store when this returns."""
         ...

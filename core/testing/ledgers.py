@@ -137,6 +137,9 @@ class MemoryLedgers:
     def writable(self) -> bool:
         return not self.full
 
+    def refusal(self) -> str:
+        return "storage takes no writes: the disk is full"
+
     def sync(self) -> None:
         """Store everything appended so far, in all ledgers."""
         for ledger in list(self.ledgers.values()):

@@ -40,7 +40,6 @@ from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import effective as effective_limits
-from magnetar.core.ledger.write_failure_log import NO_WRITES
 from magnetar.core.policy.policies import Effective
 from magnetar.core.topic import restrictions
 from magnetar.core.topic.environment import Environment
@@ -359,8 +358,9 @@ class PersistentTopic:
         if self.quota_hit is not None:
             raise self.quota_hit
         # refused here, a client backs off; it does not when a message is refused
-        if not self.env.storage.ledgers.writable():
-            raise StorageFull(NO_WRITES)
+        ledgers = self.env.storage.ledgers
+        if not ledgers.writable():
+            raise StorageFull(ledgers.refusal())
 
     async def attach_producer(self, producer: Producer) -> bool:
         """Let a producer in; False if it has to wait for the topic."""

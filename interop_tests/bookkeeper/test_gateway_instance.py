@@ -64,8 +64,13 @@ def test_another_cluster_and_a_formatted_one_are_refused(
         command(uri, "bookie", "format-cluster", "--force")
         refused(tmp_path / "formatted", own_zookeeper)
         client.delete(INSTANCE)
-        with Gateway(tmp_path / "three", own_zookeeper, *ONE) as gateway:
-            gateway.serve()
-            assert read(gateway, "t") == []
+    (tmp_path / "fresh").mkdir()
+    with (
+        Bookie(tmp_path / "fresh", *flags),
+        Gateway(tmp_path / "three", own_zookeeper, *ONE) as gateway,
+    ):
+        gateway.serve()
+        publish(gateway, "t")
+        assert read(gateway, "t") == [b"a"], "what was stored is given up"
     client.stop()
     client.close()

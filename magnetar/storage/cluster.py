@@ -159,11 +159,6 @@ async def open_cluster_storage(
                     racks=joined.metadata,
                 )
             )
-        if not store.writable():
-            log.warning(
-                "fewer than %d bookies take writes: nothing can be stored yet",
-                options.striping.ensemble,
-            )
         yield OpenedStorage(
             store,
             joined.metadata,

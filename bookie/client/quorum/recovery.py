@@ -48,6 +48,10 @@ from magnetar.core.kernel.errors import (
     Unauthorized,
 )
 
+ENTRIES_MAX: Final = 2**40
+"""Of a ledger: at a million a second it takes twelve days to write them. Whoever may write to a
+bookie may add an entry with the highest id there is, and behind it nothing could be read.
+"""
 LENGTH_TRIES: Final = 5
 LENGTH_PAUSE_SECONDS: Final = 0.5
 log = logging.getLogger(__name__)
@@ -80,13 +84,16 @@ async def ask_for_end(services: ClientServices, view: LedgerView, *, fence: bool
 
 
 def _last_entry(view: LedgerView, response: object) -> DigestHeader | None:
-    """The last entry of a bookie; None if there is none, or none that is intact."""
+    """The last entry of a bookie; None if there is none, or none that is intact, or that a writer
+    can have written: then this bookie tells nothing, and more entries are read.
+    """
     if not isinstance(response, ReadEntry) or not response.entry:
         return None
     try:
-        return view.open_last(response.entry)
+        last = view.open_last(response.entry)
     except Corrupted:
         return None
+    return last if last.last_confirmed < last.entry_id < ENTRIES_MAX else None
 
 
 async def recover(

@@ -9,6 +9,7 @@ ends it with all connections.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -38,6 +39,8 @@ from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.ports.network import Network
+
+log = logging.getLogger(__name__)
 
 
 class Random(Choice, Protocol):
@@ -79,6 +82,8 @@ class ClusterLedgerStore:
         self._settings = settings
         self._writers: dict[int, QuorumWriter] = {}
         """Those that are not closed."""
+        self._enough = True
+        """Whether there were enough bookies for a new ledger when they changed last."""
         self.begin_group = services.connections.begin_group
         """Promise to call `flush_group` before the loop turns."""
         self.flush_group = services.connections.flush_group
@@ -94,8 +99,27 @@ class ClusterLedgerStore:
         enough = self._services.placement.has_enough(self._settings.striping.ensemble)
         return enough or bool(self._writers)
 
+    def refusal(self) -> str:
+        """Why nothing can be stored."""
+        return (
+            f"storage takes no writes: fewer than {self._settings.striping.ensemble} bookies take "
+            "writes"
+        )
+
     def bookies_changed(self) -> None:
-        """There are other bookies than before."""
+        """There are other bookies than before, or it begins."""
+        needed = self._settings.striping.ensemble
+        enough = self._services.placement.has_enough(needed)
+        if enough != self._enough:
+            self._enough = enough
+            if enough:
+                log.warning("%d bookies take writes: there can be new ledgers again", needed)
+            else:
+                log.warning(
+                    "fewer than %d bookies take writes: there can be no new ledgers, and only what "
+                    "is open goes on",
+                    needed,
+                )
         for writer in list(self._writers.values()):
             writer.bookies_changed()
 
@@ -242,6 +266,7 @@ async def open_cluster_ledgers(
             client.services, client.ledgers, ids, client.bookies, machine, settings
         )
         client.bookies.tell(store.bookies_changed)
+        store.bookies_changed()
         if settings.explicit_lac_seconds:
             client.services.nursery.start_soon(store.tell_lacs, settings.explicit_lac_seconds)
         yield store

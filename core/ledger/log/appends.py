@@ -87,8 +87,8 @@ class Append:
 
     def parts(self) -> list[Append]:
         """The runs as they were appended, once they have been written."""
-        starts = [0, *(start for start, _ in self.joined), len(self.payloads)]
-        callbacks = [self.done, *(done for _, done in self.joined)]
+        starts = [0, *[start for start, _ in self.joined], len(self.payloads)]
+        callbacks = [self.done, *[done for _, done in self.joined]]
         parts = []
         for (start, stop), done in zip(pairwise(starts), callbacks, strict=True):
             counts = None if self.counts is None else self.counts[start:stop]

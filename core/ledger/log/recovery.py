@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from magnetar.core.entry import header
-from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
+from magnetar.core.kernel.errors import Corrupted, LedgerNotFound, StorageFailed
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.ledger_owner import is_anothers
 from magnetar.core.ledger.log.chain import START, Position, Segment
@@ -117,6 +117,12 @@ async def seal(storage: Storage, name: str, ledger_id: int) -> SealedEnd:
         # its writer named it in the list, and was gone before or after it was created
         log.warning("%s: ledger %d is listed but not there", log_name(name), ledger_id)
         return SealedEnd(0, 0, now_ms)
+    except StorageFailed as error:
+        if ledger_id not in storage.unsealed:  # clients ask again and again
+            storage.unsealed.add(ledger_id)
+            log.warning("%s: ledger %d cannot be recovered: %s", log_name(name), ledger_id, error)
+        raise
+    storage.unsealed.discard(ledger_id)
     return SealedEnd(reader.last_confirmed + 1, info.length, now_ms)
 
 

@@ -40,6 +40,7 @@ async def append(writer: LedgerWriter, *payloads: bytes) -> int:
 
 async def there_is_room_to_begin_with(store: LedgerStore) -> None:
     assert store.writable()
+    assert store.refusal().startswith("storage takes no writes: ")
 
 
 async def ids_count_from_zero(store: LedgerStore) -> None:

@@ -59,6 +59,25 @@ async def test_what_an_ack_quorum_has_is_kept_and_stored_again(cluster, name):
         assert await reader.read(0, 4, 1 << 20) == [b"x" * 100] * 5, "by an ack quorum"
 
 
+@pytest.mark.parametrize(("entry_id", "lac"), [(2**63 - 1, 2**63 - 2), (2**50, 2**50 - 1), (9, 9)])
+async def test_a_last_entry_that_no_writer_can_have_written_tells_nothing(cluster, entry_id, lac):
+    async with cluster.client() as store:
+        await made(cluster, 7)
+        for each in range(3):
+            await put_quorum(store, cluster, each)
+        for bookie in cluster.bookies:
+            connection = store._services.connections.to(bookie.bookie_id, 3)
+            header = DigestHeader(7, entry_id, lac, 1)
+            kind = digests.digest_type(LedgerMetadata.CRC32C, b"")
+            completion = Completion()
+            add = Add(7, entry_id, KEY, digests.seal_entry(kind, header, b"evil"))
+            connection.ask(add, completion.done)
+            assert await completion.result() == Added(Status.OK, 7, entry_id)
+        reader = await store.open(7, recover=True)
+        assert reader.last_confirmed == 2
+        assert await reader.read(0, 2, 100) == [b"x"] * 3
+
+
 async def test_an_entry_behind_a_gap_was_never_confirmed(cluster):
     async with cluster.client() as store:
         await made(cluster, 7)

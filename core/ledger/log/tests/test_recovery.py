@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.entry import header
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.ledger_owner import properties_of
 from magnetar.core.ledger.log.ledger_list_record import FIRST_INDEX
@@ -106,3 +107,23 @@ async def test_ledgers_of_others_leave_the_list_and_are_left_alone() -> None:
             log = await found(desk, entry)
             assert (log.segments, log.doomed, log.changed) == ([], [theirs], True)
         assert not desk.ledgers.ledgers[theirs].closed, "its writer goes on"
+
+
+async def test_a_ledger_that_cannot_be_recovered_is_told_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def undecided(*_: object, **__: object) -> None:
+        raise StorageFailed("it cannot be decided")
+
+    async with bench() as desk:
+        ledger_id = await ledger_with(desk, 0, closed=False)
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.ledgers, "open", undecided)
+            for _ in range(2):
+                with pytest.raises(StorageFailed):
+                    await found(desk, listed(ledger_id))
+        assert (await found(desk, listed(ledger_id))).confirmed == (ledger_id, 0)
+    assert caplog.messages == [
+        f"persistent://public/default/t: ledger {ledger_id} cannot be recovered: "
+        "it cannot be decided"
+    ]
