@@ -103,6 +103,12 @@ def test_a_ledger_is_listed_described_and_read(cluster, tmp_path):
     one = ("ledger", "read", ledger, "--last", 0)
     assert cluster.tell(*one, "--format", "hex") == f"0 {b'entry 0'.hex()}\n"
     assert base64.b64decode(cluster.ask(*one)["payload"]) == b"entry 0"
+    for words, said in (
+        (("--first", 1000), "there is no entry 1000: the last one that is confirmed is 999"),
+        (("--first", 5, "--last", 4), "--first 5 is behind --last 4"),
+        (("--output", tmp_path / "none/x"), f"cannot write to {tmp_path}/none/x: No such file or "),
+    ):
+        assert said in magnetar("ledger", "read", ledger, *words, uri=cluster.uri, code=2).stderr
     path = tmp_path / "payloads"
     assert cluster.tell(*one, "--format", "raw", "--output", path) == ""
     assert path.read_bytes() == b"entry 0"
