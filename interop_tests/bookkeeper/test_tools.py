@@ -246,6 +246,13 @@ def test_a_cluster_begins_and_ends(cluster):
     assert "is not the instance" in wrong.stderr
     done = magnetar("bookie", "nuke-cluster", "--instance-id", second["instance"], uri=uri)
     assert done.stdout == "there is no cluster at /other/ledgers any more\n"
+    zookeeper = KazooClient(cluster.client.zookeeper.address)
+    zookeeper.start()
+    try:
+        assert zookeeper.get_children("/other") == [], "nothing of ours is left"
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
     assert "no BookKeeper cluster" in magnetar("bookie", "list", uri=uri, code=2).stderr
     refused = magnetar("bookie", "nuke-cluster", "--force", uri=cluster.uri, code=2).stderr
     assert "are running" in refused
