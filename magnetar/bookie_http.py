@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from magnetar import __version__
 from magnetar.bookie.requests.services import BookieServices
@@ -21,7 +22,7 @@ from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.directories import Directories, read_last_mark
 from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.bookie.server.garbage.compaction_schedule import CompactionStatistics
-from magnetar.bookie_identity import Identity
+from magnetar.bookie_identity import BookieOptions, Identity
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.front import Door
 from magnetar.core.link.loop import Link
@@ -52,6 +53,7 @@ class BookieParts(Struct, frozen=True):
     """What a bookie's HTTP side is made from."""
 
     settings: Settings
+    options: BookieOptions
     bookie_id: str
     where: str
     """The address of the bookie's own protocol."""
@@ -172,6 +174,7 @@ def http_services(parts: BookieParts, door: socket.socket) -> HttpServices:
     if parts.recovery is not None:
         metrics = and_of_recovery(metrics, parts.recovery)
     options = http_options(parts.settings, door)
+    options = replace(options, configuration=_configuration(parts))
     return HttpServices(None, options, metrics, bookie=BookieControl(parts))
 
 
@@ -185,17 +188,31 @@ def http_options(settings: Settings, door: socket.socket) -> HttpOptions:
         connections_max=limits.http_connections,
         body_bytes_max=limits.http_body_bytes,
         memory_bytes_max=limits.memory_budget_mb * MEBIBYTE // HTTP_PART,
-        configuration=_configuration(settings),
     )
 
 
-def _configuration(settings: Settings) -> Mapping[str, str]:
-    """The settings of a bookie, in force."""
-    found = msgspec.to_builtins(settings)
-    return {
+def _configuration(parts: BookieParts) -> Mapping[str, str]:
+    """What is in force: the settings that concern a bookie, and its flags, by their names."""
+    found = msgspec.to_builtins(parts.settings)
+    settings = {
         f"{section}.{key}": str(value)
         for section in ("listen", "tls", "storage", "bookie", "limits", "log")
         for key, value in found[section].items()
+        if not key.endswith("_port")  # the broker's, which a bookie does not open
+    }
+    journal, ledgers = parts.running.storage.directories.names[:2]
+    options = parts.options
+    return {
+        **settings,
+        "port": parts.where.rpartition(":")[2],
+        "http_port": str(options.http_port),
+        "bookie_id": parts.bookie_id,
+        "metadata_uri": options.metadata_uri,
+        "zk_timeout": str(options.zk_timeout_seconds),
+        "journal_dir": journal,
+        "ledger_dirs": ",".join(ledgers),
+        "allow_storage_expansion": str(options.may_grow),
+        "with_recovery": str(options.with_recovery),
     }
 
 

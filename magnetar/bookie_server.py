@@ -112,8 +112,8 @@ async def serve(
                     from magnetar import bookie_http
 
                     parts = bookie_http.BookieParts(
-                        settings, bookie.bookie_id, f"{rpc.host}:{rpc.port}", running, services,
-                        identity, link, stop, recovery.running if recovery is not None else None,
+                        settings, options, bookie.bookie_id, f"{rpc.host}:{rpc.port}", running,
+                        services, identity, link, stop, recovery.running if recovery else None,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)

@@ -81,7 +81,7 @@ def test_a_bookie_is_tested_and_told_to_collect(cluster, bookies) -> None:
         bookies[one].log,
     )
     bookies[one].kill()
-    assert "is not well" in command(uri, "bookie", "sanity", one, succeeds=False)
+    assert f"the bookie {one} does not " in command(uri, "bookie", "sanity", one, succeeds=False)
 
 
 def test_switches_that_both_kinds_of_tools_know(cluster, tmp_path) -> None:

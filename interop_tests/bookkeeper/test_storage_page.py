@@ -25,7 +25,7 @@ LEFT_OUT = "..."
 NEVER_THE_SAME = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
     (r"[0-9a-f]{11}(?=\.txn)", "JOURNAL"),
-    (r"created at \d+ ms", "created at N ms"),
+    (r"created (at an unknown time|[-\d]+ [:\d]+ UTC)", "created THEN"),
     (r"txn at \d+", "txn at N"),
 )
 ENTRIES = 100

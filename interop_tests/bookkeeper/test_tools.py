@@ -103,6 +103,12 @@ def test_a_ledger_is_listed_described_and_read(cluster, tmp_path):
     one = ("ledger", "read", ledger, "--last", 0)
     assert cluster.tell(*one, "--format", "hex") == f"0 {b'entry 0'.hex()}\n"
     assert base64.b64decode(cluster.ask(*one)["payload"]) == b"entry 0"
+    for words, said in (
+        (("--first", 1000), "there is no entry 1000: the last one that is confirmed is 999"),
+        (("--first", 5, "--last", 4), "--first 5 is behind --last 4"),
+        (("--output", tmp_path / "none/x"), f"cannot write to {tmp_path}/none/x: No such file or "),
+    ):
+        assert said in magnetar("ledger", "read", ledger, *words, uri=cluster.uri, code=2).stderr
     path = tmp_path / "payloads"
     assert cluster.tell(*one, "--format", "raw", "--output", path) == ""
     assert path.read_bytes() == b"entry 0"
@@ -240,6 +246,13 @@ def test_a_cluster_begins_and_ends(cluster):
     assert "is not the instance" in wrong.stderr
     done = magnetar("bookie", "nuke-cluster", "--instance-id", second["instance"], uri=uri)
     assert done.stdout == "there is no cluster at /other/ledgers any more\n"
+    zookeeper = KazooClient(cluster.client.zookeeper.address)
+    zookeeper.start()
+    try:
+        assert zookeeper.get_children("/other") == [], "nothing of ours is left"
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
     assert "no BookKeeper cluster" in magnetar("bookie", "list", uri=uri, code=2).stderr
     refused = magnetar("bookie", "nuke-cluster", "--force", uri=cluster.uri, code=2).stderr
     assert "are running" in refused

@@ -11,6 +11,7 @@ from magnetar.cli.printing import json_option, print_json, progress
 from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
+    from magnetar.bookie.cluster.bookies import Bookies
     from magnetar.bookie.cluster.cluster import BookKeeperCluster
     from magnetar.core.kernel.errors import BrokerError
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
@@ -25,25 +26,31 @@ def _sanity(bookie_id: str, metadata_uri: str, entries: int, as_json: bool) -> N
     from magnetar.bookie.cluster.ledger_id_generator import LedgerIdGenerator
     from magnetar.core.kernel.errors import BrokerError
 
-    async def test(
-        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
-    ) -> "BrokerError | None":
+    async def test(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> str | None:
         async with cluster_client(store, cluster) as (client, machine):
             ids = LedgerIdGenerator(store, cluster)
             ledgers = ledgers_of_one(client, ids, machine, bookie_id)
             with progress(entries, "writing", output=False) as bar:
                 try:
                     await write_and_read(ledgers, entries, bar.update)
-                except BrokerError as error:  # by itself, and not in a group
-                    return error
+                except BrokerError as error:
+                    return _why_not(client.bookies, bookie_id, error)
         return None
 
-    if (error := in_cluster(metadata_uri, test)) is not None:
-        raise OperatorError(f"the bookie {bookie_id} is not well: {error}")
+    if (reason := in_cluster(metadata_uri, test)) is not None:
+        raise OperatorError(f"the bookie {bookie_id} {reason}")
     if as_json:
         print_json({"bookie": bookie_id, "entries": entries})
     else:
         click.echo(f"the bookie {bookie_id} has stored and returned {entries} entries")
+
+
+def _why_not(bookies: "Bookies", bookie_id: str, error: "BrokerError") -> str:
+    if bookie_id in bookies.read_only:
+        return "is read-only, so it takes no test"
+    if bookie_id not in bookies.writable:
+        return "does not run: it is not registered"
+    return f"does not answer, or is not well: {error}"
 
 
 def _collect(bookie_id: str, metadata_uri: str, minor: bool, major: bool, as_json: bool) -> None:

@@ -96,6 +96,7 @@ def _nuke(metadata_uri: str, instance_id: str | None, force: bool, as_json: bool
 
     async def nuke(store: "ZooKeeperMetadata", address: "ZooKeeperAddress") -> str:
         await formatting.nuke_cluster(store, address.ledgers, instance_id, chroot=address.root)
+        await store.remove_writers()
         return address.root + address.ledgers
 
     root = in_zookeeper(metadata_uri, nuke)

@@ -35,6 +35,7 @@ def _dumper(kind: str) -> Callable[..., None]:
         parts_of = journal_dump.parts_of if kind == "journal" else entry_log_dump.parts_of
         with sentences(), path.open("rb") as file:
             data = _mapped(file)
+            _check_kind(path, data, kind)
             summary = _show(data, parts_of(data, start), ledger, payload, as_json)
         if not summary.intact:
             click.get_current_context().exit(FOUND_DAMAGE)
@@ -47,6 +48,16 @@ def _mapped(file: Any) -> Any:
 
     size = file.seek(0, 2)
     return mmap(file.fileno(), 0, access=ACCESS_READ) if size else b""  # mmap refuses an empty one
+
+
+def _check_kind(path: Path, data: Any, kind: str) -> None:
+    """Refuse a file of the other kind, which would be damage from end to end."""
+    from magnetar.bookie.format import entry_log, journal
+
+    magics = {"journal": journal.MAGIC, "log": entry_log.MAGIC}
+    for other, magic in magics.items():
+        if other != kind and data[: len(magic)] == magic:
+            raise OperatorError(f"{path} is read with `magnetar bookie read-{other}`")
 
 
 def _show(

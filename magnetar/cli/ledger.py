@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from magnetar.bookie.reading.read_handle import ReadHandle
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
 
+DIGESTS = {"HMAC": "MAC"}
+"""By their names in metadata: what clients' settings and `--digest-type` call them."""
+
 
 @click.group()
 def ledger() -> None:
@@ -50,14 +53,14 @@ def _list(metadata_uri: str, long: bool, as_json: bool) -> None:
         return found
 
     found = in_cluster(metadata_uri, find)
-    described = [
-        {"ledger": ledger_id} if one is None else _described(ledger_id, one)
+    all_of_them = [
+        {"ledger": ledger_id} if one is None else described(ledger_id, one)
         for ledger_id, one in found.items()
     ]
     if as_json:
-        print_json(described)
+        print_json(all_of_them)
         return
-    for each in described:
+    for each in all_of_them:
         click.echo(_sentence(each) if long else each["ledger"])
 
 
@@ -67,14 +70,15 @@ def _metadata(ledger_id: int, metadata_uri: str, as_json: bool) -> None:
     async def read(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> "LedgerMetadata":
         return await ClusterLedgers(store, cluster).read(ledger_id)
 
-    found = _described(ledger_id, in_cluster(metadata_uri, read))
+    found = described(ledger_id, in_cluster(metadata_uri, read))
     if as_json:
         print_json(found)
         return
     click.echo(_sentence(found))
+    created = written_date(found["created_ms"])
     click.echo(
         f"ensemble {found['ensemble']}, write quorum {found['write_quorum']}, ack quorum "
-        f"{found['ack_quorum']}, digest {found['digest']}, created at {found['created_ms']} ms"
+        f"{found['ack_quorum']}, digest {found['digest']}, created {created}"
     )
     for segment in found["segments"]:
         click.echo(f"from entry {segment['first']} on: {', '.join(segment['bookies'])}")
@@ -82,11 +86,20 @@ def _metadata(ledger_id: int, metadata_uri: str, as_json: bool) -> None:
         click.echo(f"{key} = {value}")
 
 
-def _described(ledger_id: int, metadata: "LedgerMetadata") -> dict[str, Any]:
+def written_date(milliseconds: int) -> str:
+    from datetime import UTC, datetime
+
+    if not milliseconds:
+        return "at an unknown time"
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def described(ledger_id: int, metadata: "LedgerMetadata") -> dict[str, Any]:
     """What metadata say, but for the password."""
     from magnetar.bookie.format import ledger_metadata
     from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 
+    digest = LedgerMetadata.DigestType.Name(metadata.digestType)
     return {
         "ledger": ledger_id,
         "state": LedgerMetadata.State.Name(metadata.state),
@@ -95,7 +108,7 @@ def _described(ledger_id: int, metadata: "LedgerMetadata") -> dict[str, Any]:
         "ensemble": metadata.ensembleSize,
         "write_quorum": metadata.quorumSize,
         "ack_quorum": ledger_metadata.ack_quorum(metadata),
-        "digest": LedgerMetadata.DigestType.Name(metadata.digestType),
+        "digest": DIGESTS.get(digest, digest),
         "created_ms": metadata.ctime,
         "segments": [
             {"first": each.firstEntryId, "bookies": list(each.ensembleMember)}
@@ -142,7 +155,11 @@ def _opened(output: Path | None) -> Iterator[IO[bytes]]:
     if output is None:
         yield sys.stdout.buffer
     else:
-        with output.open("wb") as file:
+        try:
+            file = output.open("wb")
+        except OSError as error:
+            raise OperatorError(f"cannot write to {output}: {error.strerror}") from None
+        with file:
             yield file
 
 
@@ -151,7 +168,12 @@ def _copy(handle: "ReadHandle", span: tuple[int, int | None], form: str, file: I
     from magnetar.bookie.reading.errors import UnreachableEntry, UnreadEntry
 
     first, last = span
-    last = handle.last_confirmed() if last is None else last
+    if last is None:
+        last = handle.last_confirmed()
+        if first > last and first:
+            raise OperatorError(
+                f"there is no entry {first}: the last one that is confirmed is {last}"
+            )
     unread = 0
     with progress(max(last - first + 1, 0), "reading", file is sys.stdout.buffer) as bar:
         while first <= last:
@@ -227,6 +249,8 @@ def _one() -> click.Argument:
 
 
 def _read_command(first: int, last: int | None, as_json: bool, form: str, **options: Any) -> None:
+    if last is not None and first > last:
+        raise OperatorError(f"--first {first} is behind --last {last}")
     _read(span=(first, last), form="json" if as_json else form, **options)
 
 

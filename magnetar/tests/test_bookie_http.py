@@ -40,6 +40,15 @@ def test_a_bookie_tells_of_itself_and_is_made_read_only(tmp_path: Path) -> None:
         assert set(files["journal files"].split("\t")) == {"", *(one.name for one in journals)}
         assert "LastLogMark" in json.dumps(ask(where, "/api/v1/bookie/last_log_mark"))
         assert ask(where, "/")["bookieId"] == "b1"
+        settings = ask(where, "/api/v1/config/server_config")
+        assert (settings["bookie_id"], settings["journal_dir"]) == ("b1", "journal")
+        assert (
+            settings["port"]
+            == json.loads((tmp_path / "ready").read_text())["bookie"].rpartition(":")[2]
+        )
+        assert settings["metadata_uri"] == ""
+        assert "listen.host" in settings
+        assert not any(name.startswith("listen.") and "_port" in name for name in settings)
         bookie.ask(Read(1, LAST_ENTRY, KEY, fence=True))
         bookie.ask(Read(2, 0))
         text = ask(where, "/metrics")

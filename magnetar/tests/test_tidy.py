@@ -77,10 +77,8 @@ SYSTEM_CALLS = frozenset(["to_thread", "from_thread", "current_trio_token", "uui
 COVERED_ELSEWHERE = {
     "bookie/reading/zookeeper.py": "interop_tests/bookkeeper/test_reading.py",
     "magnetar/cli/bookie_checks.py": "interop_tests/bookkeeper/test_recovery_tools.py",
-    "magnetar/cli/bookie_recovery.py": "interop_tests/bookkeeper/test_recovery_tools.py",
     "magnetar/cli/bookie_cluster.py": "interop_tests/bookkeeper/test_tools.py",
     "magnetar/cli/cluster_metadata.py": "interop_tests/bookkeeper/test_tools.py",
-    "magnetar/cli/ledger.py": "interop_tests/bookkeeper/test_tools.py",
     "magnetar/cli/recovery.py": "interop_tests/bookkeeper/test_recovery.py",
     "magnetar/cli/gateway.py": "interop_tests/bookkeeper/test_gateway.py",
     "magnetar/gateway_server.py": "interop_tests/bookkeeper/test_gateway.py",

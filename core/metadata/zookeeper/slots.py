@@ -23,10 +23,17 @@ A slot costs a node in ZooKeeper's memory and its share of the transaction, and 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, ZookeeperError
+from kazoo.exceptions import (
+    BadVersionError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    ZookeeperError,
+)
 from kazoo.protocol.serialization import Create, Delete, SetData
 
 from magnetar.core.metadata.zookeeper.session import AnswerLost, SessionState, ZooKeeperSession
@@ -84,6 +91,17 @@ class Slots:
             else:
                 self._free.append(slot)
             raise refusal
+
+    async def clear(self) -> None:
+        """Remove our slots, and the node of all if nobody else has one: the next write makes it."""
+        session = self._sessions.current
+        with suppress(AnswerLost, NotEmptyError):
+            while self._free:
+                slot = self._free.pop()
+                with suppress(NoNodeError):
+                    await session.remove(slot.path, -1)
+            with suppress(NoNodeError):
+                await session.remove(self._parent, -1)
 
     async def _carry_out(
         self, slot: Slot, request: Create | SetData | Delete

@@ -112,6 +112,13 @@ class ZooKeeperMetadata:
             await self._nodes.delete(self._node(path), expected, names.encode(self._root))
             self._sessions.leases.pop(path, None)
 
+    async def remove_writers(self) -> None:
+        """Remove the node with which writes prove themselves, if nobody else uses it: for who has
+        removed all else.
+        """
+        async with self._limit("/", shield=True):
+            await self._slots.clear()
+
     # -- leases, numbers, watches -------------------------------------------------------------
 
     async def lease(self, path: str, value: bytes, lost: Callable[[], None]) -> None:

@@ -110,6 +110,15 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
         assert _run(command, tmp_path).exit_code == 2
 
 
+def test_a_file_of_the_other_kind_is_named(journal: Path, log: Path) -> None:
+    for command, path, other in (
+        ("read-log", journal, "read-journal"), ("read-journal", log, "read-log"),
+    ):  # fmt: skip
+        assert f"{path} is read with `magnetar bookie {other}`" in str(
+            _run(command, path).exception
+        )
+
+
 def test_the_mark_of_a_server(tmp_path: Path) -> None:
     with magnetar.standalone(tmp_path / "data"):
         pass

@@ -112,16 +112,16 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     reason = error.detail
     if error.status_code == 404 and reason == "Not Found":
-        reason = f"there is no {_path(request)} here"
+        reason = f"there is no {path_of(request)} here"
     elif error.status_code == 405 and reason == "Method Not Allowed":
-        reason = f"{request.method} is not allowed on {_path(request)}"
+        reason = f"{request.method} is not allowed on {path_of(request)}"
     response = refusal(error.status_code, reason)
     response.headers.update(error.headers or {})
     return response
 
 
-def _path(request: Request) -> str:
-    return str(request.url.path[:200].rstrip("/"))
+def path_of(request: Request) -> str:
+    return str(request.url.path[:200].rstrip("/")) or "/"
 
 
 async def _failed(_request: Request, _error: Exception) -> Response:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 import trio
+from starlette.requests import Request
 from trio.testing import MockClock
 
 from magnetar.core.link.front import Door
 from magnetar.wire.http.broker_paths import application
 from magnetar.wire.http.request import BODY_SECONDS_MAX
+from magnetar.wire.http.server import stack
 from magnetar.wire.http.server.http1 import REQUEST_SECONDS_MAX
 from magnetar.wire.http.server.stack import serve
 from magnetar.wire.http.services import HttpServices
@@ -23,6 +25,13 @@ NAMESPACE = "/admin/v2/namespaces/public/default"
 async def test_unknown_paths_are_refused_in_json(visitor: Visitor) -> None:
     for path in ("/nothing", "/admin", "/admin/v2", "/admin/v2/no", "/admin/v2/brokers/a/b/c/d"):
         assert path.rstrip("/") in await visitor.fails(404, "GET", path)
+
+
+def test_the_root_has_a_name() -> None:
+    """Where there is no page: a recovery said that "there is no  here"."""
+    for path, name in (("/", "/"), ("/a/", "/a")):
+        scope = {"type": "http", "path": path, "headers": [], "query_string": b""}
+        assert stack.path_of(Request({**scope, "server": ("h", 1), "scheme": "http"})) == name
 
 
 async def test_unknown_methods_are_refused_in_json(visitor: Visitor) -> None:
