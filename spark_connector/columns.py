@@ -18,6 +18,7 @@ ROWS_PER_BATCH: Final = 10_000
 BYTES_PER_BATCH: Final = 8 << 20
 """Batches of such sizes go to Spark's JVM at the best speed."""
 
+MS_MAX: Final = ((1 << 63) - 1) // 1000
 _HEADERS: Final = "array<struct<key: string, value: binary>>"
 TYPES: Final = {
     "topic": "string",
@@ -98,7 +99,8 @@ class BatchBuilder:
     def add(self, rows: EntryRows) -> None:
         messages = rows.messages
         self.rows += len(messages)
-        self._bytes += sum([len(one.value) for one in messages if one.value is not None])
+        self._bytes += sum([len(one.value or b"") + len(one.key or b"") for one in messages])
+        self._bytes += sum([len(each or b"") for one in messages for _, each in one.headers])
         for gather, name in self._gather:
             self._lists[name] += gather(rows)
 
@@ -117,7 +119,8 @@ class BatchBuilder:
 
 
 def _time(ms: int) -> int | None:
-    return None if ms == NO_TIME else ms * 1000
+    """Microseconds; None for what was never milliseconds, and would not fit."""
+    return None if ms == NO_TIME or abs(ms) > MS_MAX else ms * 1000
 
 
 def _text(data: bytes | None) -> str | None:

@@ -15,5 +15,9 @@ class ServiceError(ConnectorError):
     """The server does not answer, or refuses."""
 
 
+class RefusedError(ServiceError):
+    """The server refuses what it is asked, and would again."""
+
+
 class DataLossError(ConnectorError):
     """Messages that were asked for are not there any more, or cannot be read."""

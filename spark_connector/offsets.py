@@ -13,7 +13,7 @@ start, and excluded at the end. Topics and partitions that are not named have th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -46,11 +46,17 @@ class BoundOption(Struct, frozen=True):
     topics: Mapping[str, Said | Mapping[int, Said]] = {}
     time: Time | None = None
 
+    def check(self, topics: Iterable[TopicName]) -> None:
+        """`OptionError` for a name that means none of the topics: it would be passed over."""
+        names = {name for topic in topics for name in (topic.full, topic.base.full)}
+        if unknown := sorted(self.topics.keys() - names):
+            raise OptionError(f"positions are given for {', '.join(unknown)}, which is not read")
+
     def of(self, topic: TopicName) -> Said | Time:
         """What is said of a topic, or of one partition."""
         if self.time is not None:
             return self.time
-        said = self.topics.get(topic.base.full, self.default)
+        said = self.topics.get(topic.full, self.topics.get(topic.base.full, self.default))
         if isinstance(said, Mapping):
             said = said.get(topic.partition_index, self.default)
         return KAFKAS.get(said, said) if isinstance(said, int) else said
@@ -71,16 +77,16 @@ def parse(name: str, text: str, default: str) -> BoundOption:
 
 
 def known_place(
-    said: Said | Time, topic: str, plan: ReadingPlan, *, committed: bool, fails: bool
+    said: Said | Time, topic: str, plan: ReadingPlan, *, bound: Place, latest: Place, fails: bool
 ) -> Place | int | Time:
-    """The place that is meant, if the plan tells it; else the offset or the time to ask for. What
-    has been deleted is a loss of data if it is asked for; unless `fails`, what is left is read.
+    """The place that is meant, at `bound` at most, if the plan tells it; else the offset or the
+    time to ask for. What has been deleted is a loss of data if it is asked for; unless `fails`,
+    what is left is read.
     """
-    end = plan.stable if committed else plan.end
     if said == EARLIEST:
         return plan.first
     if said == LATEST:
-        return end
+        return latest
     if isinstance(said, Time):
         return said
     if isinstance(said, str):
@@ -93,12 +99,12 @@ def known_place(
             raise lost(topic, str(said), plan)
         return plan.first
     if isinstance(said, str):
-        return min(place, end, key=order)
+        return min(place, bound, key=order)
     if said > plan.end.index:
         raise OptionError(
             f"{topic}: there is no offset {said}, only {plan.first.index} to {plan.end.index}"
         )
-    return end if said >= end.index else said
+    return bound if said >= bound.index else said
 
 
 def lost(topic: str, said: str, plan: ReadingPlan) -> DataLossError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
@@ -32,16 +32,17 @@ class Planner:
         self.options = options
         self.service = ReadingService(options.service_urls, options.timeout_seconds)
 
-    def plans(self, known: Container[str] = ()) -> Plans:
+    def plans(self, known: Iterable[str] = (), *, lenient: bool = False) -> Plans:
         """Each topic, or partition, as it is now. One that was named and is not there is a mistake,
-        unless it was `known` before.
+        unless it was `known` before, or all of them may be gone (`lenient`).
         """
         names = self.options.topics or self._matching()
         if not names:
             return {}
         found = self.service.topics(names)
-        never = [topic for topic in found.missing if topic not in known]
-        if never and self.options.topics:
+        before = {TopicName.parse(topic).base.full for topic in known} | set(known)
+        never = [topic for topic in found.missing if topic not in before]
+        if never and self.options.topics and not lenient:
             raise OptionError(f"there is no topic {', '.join(never)}")
         return found.topics
 
@@ -59,12 +60,14 @@ class Planner:
         asked: dict[str, int] = {}
         times: dict[str, int] = {}
         options = self.options
+        committed = options.read_committed
         for topic, plan in plans.items():
             place = offsets.known_place(
                 option.of(TopicName.parse(topic)),
                 topic,
                 plan,
-                committed=options.read_committed,
+                bound=plan.stable if end and committed else plan.end,
+                latest=plan.stable if committed else plan.end,
                 fails=options.fail_on_data_loss,
             )
             if isinstance(place, Place):
@@ -77,6 +80,10 @@ class Planner:
             as_bound = offsets.as_end if end else offsets.as_start
             for topic, entry in self.service.positions(asked, times).items():
                 found[topic] = as_bound(entry, asked.get(topic, entry.index))
+                plan = plans[topic]
+                if end:
+                    most = plan.stable if committed else plan.end
+                    found[topic] = min(found[topic], most, key=offsets.order)
         return found
 
     def tasks(self, plans: Plans, starts: Places, ends: Places, parallelism: int) -> list[Task]:
@@ -114,6 +121,7 @@ class Planner:
             aborted,
             options.columns,
             options.fail_on_data_loss,
+            options.timeout_seconds,
         )
 
 
@@ -121,6 +129,8 @@ def batch(options: SourceOptions, parallelism: int) -> list[Task]:
     """The tasks of a batch query."""
     planner = Planner(options)
     plans = planner.plans()
+    for option in (options.starting, options.ending):
+        option.check(map(TopicName.parse, plans))
     starts = planner.bounds(plans, options.starting, end=False)
     ends = planner.bounds(plans, options.ending, end=True)
     return planner.tasks(plans, starts, ends, parallelism)

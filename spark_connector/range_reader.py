@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from magnetar.bookie.reading.errors import DamagedEntry, MissingEntry
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import ReadHandle, open_ledger
 from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.core.entry import header
 from magnetar.core.entry.form import Chunk, Form, MarkKind
 from magnetar.core.entry.forms import form_of
-from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.remaining_entries import (
     decoded,
@@ -28,7 +31,7 @@ from magnetar.core.ledger.log.remaining_entries import (
 )
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
 from magnetar.spark_connector.columns import BatchBuilder, EntryRows
-from magnetar.spark_connector.errors import DataLossError
+from magnetar.spark_connector.errors import DataLossError, ServiceError
 from magnetar.spark_connector.ranges import EntryRange
 
 if TYPE_CHECKING:
@@ -37,6 +40,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 ANY_ENTRY: Final = 1 << 62
 """The plan says what is confirmed: bookies need not be asked."""
+CHUNKS_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of messages in chunks that are held until their last chunk comes."""
+COMPLETE_MAX: Final = 1_000
+PAUSE_SECONDS: Final = 0.5
+"""Before bookies that cannot be reached are asked again."""
 CHUNKS_LOOKED_FOR_ENTRIES: Final = 20_000
 """How many entries before a range may have the first chunks of a message in it."""
 
@@ -51,6 +59,7 @@ class Task(Struct, frozen=True):
     """Of each log, if only what is committed is read."""
     columns: tuple[str, ...]
     fail_on_data_loss: bool
+    timeout_seconds: float
 
 
 def batches(task: Task) -> Iterator[pa.RecordBatch]:
@@ -59,7 +68,13 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
     builder = BatchBuilder(task.columns)
     source = PlannedLedgers(task.ledgers, task.bookies)
     for one in task.ranges:
-        reading = RangeReader(one, source, task.aborted.get(one.log, ()), task.fail_on_data_loss)
+        reading = RangeReader(
+            one,
+            source,
+            task.aborted.get(one.log, ()),
+            fails=task.fail_on_data_loss,
+            timeout_seconds=task.timeout_seconds,
+        )
         for rows in reading.rows():
             builder.add(rows)
             if builder.full:
@@ -87,52 +102,76 @@ class RangeReader:
         wanted: EntryRange,
         source: PlannedLedgers,
         aborted: Sequence[Aborted],
-        fail_on_data_loss: bool,
+        *,
+        fails: bool = True,
+        timeout_seconds: float = 30.0,
     ) -> None:
         self._wanted = wanted
         self._source = source
         self._transactions = TransactionIndex()
         self._transactions.aborted = list(aborted)
-        self._fails = fail_on_data_loss
+        self._fails = fails
+        self._timeout_seconds = timeout_seconds
         self._chunks: dict[bytes, dict[int, bytes]] = {}
+        """Of messages whose last one has not come, by their uuids."""
+        self._complete: dict[bytes, None] = {}
+        """Messages that have been read, the last ones."""
         name = TopicName.parse(wanted.log)
         self._topic, self._partition = name.base.full, max(name.partition_index, 0)
 
     def rows(self) -> Iterator[EntryRows]:
         wanted = self._wanted
-        try:
-            with open_ledger(
-                wanted.stored_in, self._source, ReadOptions(), last_confirmed=ANY_ENTRY
-            ) as ledger:
-                yield from self._rows(ledger)
-        except BrokerError as error:
-            raise DataLossError(f"{self._where}: {error}") from error
+        with open_ledger(
+            wanted.stored_in, self._source, ReadOptions(), last_confirmed=ANY_ENTRY
+        ) as ledger:
+            for entry_id, entry in self._entries(ledger):
+                try:
+                    rows = self._rows_of(ledger, entry_id, entry)
+                except Corrupted as error:
+                    self._lose(f"entry {wanted.ledger_id}:{entry_id}: {error}")
+                    continue
+                if rows is not None:
+                    yield rows
 
-    @property
-    def _where(self) -> str:
-        one = self._wanted
-        return f"{one.log}, entries {one.ledger_id}:{one.first} to {one.ledger_id}:{one.last}"
-
-    def _rows(self, ledger: ReadHandle) -> Iterator[EntryRows]:
-        for entry_id, entry in self._entries(ledger):
-            rows = self._rows_of(ledger, entry_id, entry)
-            if rows is not None:
-                yield rows
+    def _lose(self, what: str) -> None:
+        """Something that was asked for cannot be had."""
+        if self._fails:
+            raise DataLossError(f"{self._wanted.log}: {what}")
+        log.warning("%s: %s", self._wanted.log, what)
 
     def _entries(self, ledger: ReadHandle) -> Iterator[tuple[int, bytes]]:
         wanted = self._wanted
         if not wanted.kept:
-            yield from ledger.entries(wanted.first, wanted.last)
+            yield from self._read(ledger, wanted.first, wanted.last)
             return
         _, first, count = parse_location(wanted.kept)
         ids_at = first + count
-        stored = [each for _, each in ledger.entries(ids_at, ids_at + id_entries(count) - 1)]
+        stored = [each for _, each in self._read(ledger, ids_at, ids_at + id_entries(count) - 1)]
         ids = decoded(stored, count)
         places = [place for place, each in enumerate(ids) if wanted.first <= each <= wanted.last]
         if places:
-            found = ledger.entries(first + places[0], first + places[-1])
-            for place, (_, entry) in zip(places, found, strict=True):
-                yield ids[place], entry
+            for place, entry in self._read(ledger, first + places[0], first + places[-1]):
+                yield ids[place - first], entry
+
+    def _read(self, ledger: ReadHandle, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        """Entries as they are stored, without those that are lost. Bookies that cannot be reached
+        are asked again for a while.
+        """
+        following, until = first, math.inf
+        while following <= last:
+            try:
+                for entry_id, entry in ledger.entries(following, last):
+                    following, until = entry_id + 1, math.inf
+                    yield entry_id, entry
+            except (MissingEntry, DamagedEntry) as error:
+                self._lose(str(error))
+                following += 1
+            except BrokerError as error:
+                now = time.monotonic()
+                until = min(until, now + self._timeout_seconds)
+                if now >= until:
+                    raise ServiceError(f"{self._wanted.log}: {error}") from error
+                time.sleep(PAUSE_SECONDS)
 
     def _rows_of(self, ledger: ReadHandle, entry_id: int, entry: bytes) -> EntryRows | None:
         wanted = self._wanted
@@ -176,34 +215,56 @@ class RangeReader:
         self, ledger: ReadHandle, entry_id: int, sent: bytes, chunk: Chunk
     ) -> list[bytes] | None:
         """The chunks before the last one of a message; None for one that is not the last: the
-        message is a row of its last chunk.
+        message is a row of its last chunk, and of the first such one if its producer sent it again.
         """
+        if chunk.uuid in self._complete:
+            return None
         known = self._chunks.setdefault(chunk.uuid, {})
         if not chunk.is_last:
-            known[chunk.chunk_id] = sent
+            if 0 <= chunk.chunk_id < chunk.chunks - 1:
+                known[chunk.chunk_id] = sent
+                self._bound_chunks()
             return None
         del self._chunks[chunk.uuid]
+        self._complete[chunk.uuid] = None
         if len(known) < chunk.chunks - 1:
-            known = self._looked_for(ledger, chunk) | known
+            found = self._looked_for(ledger, chunk)
+            if found is None:
+                return None  # sent again: it is a row of what is before
+            known = found | known
         if len(known) < chunk.chunks - 1:
-            where = f"{self._wanted.ledger_id}:{entry_id}"
-            what = f"{self._wanted.log}: chunks of the message that ends in {where} are missing"
-            if self._fails:
-                raise DataLossError(what)
-            log.warning("%s", what)
+            self._lose(f"chunks of the message that ends in {self._at(entry_id)} are missing")
             return None
         return [known[number] for number in range(chunk.chunks - 1)]
 
-    def _looked_for(self, ledger: ReadHandle, chunk: Chunk) -> dict[int, bytes]:
-        """Chunks of a message that are before the range, in its ledger."""
+    def _at(self, entry_id: int) -> str:
+        return f"{self._wanted.ledger_id}:{entry_id}"
+
+    def _bound_chunks(self) -> None:
+        """Forget the oldest messages that do not end: their chunks are looked for if they do."""
+        while sum(len(each) for known in self._chunks.values() for each in known.values()) > (
+            CHUNKS_BYTES_MAX
+        ):
+            del self._chunks[next(iter(self._chunks))]
+        while len(self._complete) > COMPLETE_MAX:
+            del self._complete[next(iter(self._complete))]
+
+    def _looked_for(self, ledger: ReadHandle, chunk: Chunk) -> dict[int, bytes] | None:
+        """Chunks of a message that are before the range, in its ledger; None if all of it is."""
         end = self._wanted.first - 1
         start = max(end + 1 - CHUNKS_LOOKED_FOR_ENTRIES, 0)
         found: dict[int, bytes] = {}
         if self._wanted.kept or end < start:
             return found
-        for _, entry in ledger.entries(start, end):
+        for _, entry in self._read(ledger, start, end):
             sent = entry[header.read(entry).size :]
             other = form_of(sent).chunk(sent)
-            if other is not None and other.uuid == chunk.uuid:
+            if other is None or other.uuid != chunk.uuid:
+                continue
+            if other.is_last:
+                return None
+            if 0 <= other.chunk_id < chunk.chunks - 1:
                 found[other.chunk_id] = sent
+                if sum(map(len, found.values())) > CHUNKS_BYTES_MAX:
+                    break
         return found

@@ -18,10 +18,11 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.core.ledger.read.reading_plan import EntryPlace, ReadingPlan
-from magnetar.spark_connector.errors import OptionError, ServiceError
+from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
 
 PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
+"""One of several servers is given so long."""
 LEDGERS_AT_ONCE: Final = 1_000
 READING: Final = "/admin/v2/reading"
 
@@ -98,7 +99,9 @@ class ReadingService:
         until = time.monotonic() + self._timeout_seconds
         data = None if body is None else msgspec.json.encode(body)
         for url in cycle(self._urls):
-            seconds = min(until - time.monotonic(), ATTEMPT_SECONDS)
+            seconds = until - time.monotonic()
+            if len(self._urls) > 1:
+                seconds = min(seconds, ATTEMPT_SECONDS)
             try:
                 status, answer = _request(url, method, path, data, seconds)
             except (OSError, HTTPException) as error:
@@ -108,7 +111,7 @@ class ReadingService:
                     return msgspec.json.decode(answer, type=kind)
                 failure = f"{url} answers {status}: {_reason(answer)}"
                 if status < 500:
-                    break
+                    raise RefusedError(failure)
             if time.monotonic() + PAUSE_SECONDS >= until:
                 break
             time.sleep(PAUSE_SECONDS)

@@ -28,10 +28,17 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
 from magnetar.spark_connector import offsets
 from magnetar.spark_connector.admission import shares_of
-from magnetar.spark_connector.errors import ConnectorError, DataLossError, OptionError, ServiceError
+from magnetar.spark_connector.errors import (
+    ConnectorError,
+    DataLossError,
+    OptionError,
+    RefusedError,
+    ServiceError,
+)
 from magnetar.spark_connector.options import SourceOptions
 from magnetar.spark_connector.planner import Places, Planner, Plans
 from magnetar.spark_connector.range_reader import Task
@@ -48,16 +55,22 @@ class StreamOffset(Struct, frozen=True, forbid_unknown_fields=True):
     """See the module's docstring."""
 
     v: int
-    pos: dict[str, Place] = {}
+    pos: dict[str, Place] | None = None
+    """None before the first batch; empty if there is no topic yet."""
     init: dict[str, Place] = {}
 
     @property
     def is_fresh(self) -> bool:
-        return not self.pos and not self.init
+        return self.pos is None
+
+    @property
+    def places(self) -> dict[str, Place]:
+        return self.pos or {}
 
     def encoded(self) -> Offset:
         """As a dictionary, with keys in order."""
-        parts = {"init": self.init, "pos": self.pos} if self.init else {"pos": self.pos}
+        pos = self.places
+        parts = {"init": self.init, "pos": pos} if self.init else {"pos": pos}
         return {name: _sorted(part) for name, part in parts.items()} | {"v": self.v}
 
 
@@ -95,18 +108,22 @@ class MicroBatches:
         """Where the next batch ends; `start` if there is nothing to read."""
         begun = decoded(start)
         try:
-            plans = self._planner.plans(begun.pos)
+            plans = self._planner.plans(begun.places)
             places = self._places(begun, plans)
             ends = self._ends(places, plans)
             if limited:
                 ends = self._admitted(places, ends, plans)
+        except RefusedError:
+            raise
         except ServiceError as error:
+            if self._target is not None:  # no news would be taken for the end
+                raise
             log.warning("asked again at the next trigger: %s", error)
             return start
-        if ends == begun.pos and not begun.is_fresh:
+        if ends == begun.pos:
             return start
         self._began_at = time.monotonic()
-        new = {topic: place for topic, place in places.items() if topic not in begun.pos}
+        new = {topic: place for topic, place in places.items() if topic not in begun.places}
         return StreamOffset(VERSION, dict(ends), new).encoded()
 
     def newest(self) -> Offset | None:
@@ -119,28 +136,34 @@ class MicroBatches:
 
     def stop_where_it_ends_now(self) -> None:
         """Trigger.AvailableNow: read what is there, and no more."""
-        self._target = {t: self._end(plan) for t, plan in self._planner.plans().items()}
+        lenient = not self._options.fail_on_data_loss
+        plans = self._planner.plans(lenient=lenient)
+        self._target = {topic: self._end(plan) for topic, plan in plans.items()}
 
     def tasks(self, start: Offset, end: Offset, parallelism: int) -> list[Task]:
         """The tasks of a batch."""
         begun, ended = decoded(start), decoded(end)
-        plans = self._planner.plans(ended.pos)
-        starts = begun.pos | ended.init
+        starts, ends = begun.places | ended.init, ended.places
+        if all(starts.get(topic) == place for topic, place in ends.items()):
+            return []
+        plans = self._planner.plans(ends)
         for topic, place in list(starts.items()):
-            if topic in ended.pos and ended.pos[topic] != place:
+            if topic in ends and ends[topic] != place:
                 starts[topic] = self._check(topic, place, plans.get(topic))
-        return self._planner.tasks(plans, starts, ended.pos, parallelism)
+        return self._planner.tasks(plans, starts, ends, parallelism)
 
     # -- where logs are -----------------------------------------------------------------------
 
     def _places(self, begun: StreamOffset, plans: Plans) -> dict[str, Place]:
         """Where the next batch begins in each log."""
         found = {}
-        for topic, place in begun.pos.items():
+        for topic, place in begun.places.items():
             found[topic] = self._check(topic, place, plans.get(topic))
         fresh = {topic: plan for topic, plan in plans.items() if topic not in found}
         unknown = {topic: plan for topic, plan in fresh.items() if topic not in self._first}
         if begun.is_fresh:
+            if not self._first:
+                self._options.starting.check(map(TopicName.parse, plans))
             self._first |= self._planner.bounds(unknown, self._options.starting, end=False)
         else:  # a topic or partition that has come since: nothing of it has been read
             self._first |= {topic: plan.first for topic, plan in unknown.items()}
@@ -154,7 +177,7 @@ class MicroBatches:
         if 0 <= place.index < plan.first.index:
             self._lose(offsets.lost(topic, f"offset {place.index}", plan))
             return plan.first
-        if place.index > plan.end.index:
+        if _is_another(place, plan):
             self._lose(
                 ConnectorError(
                     f"{topic} has been deleted and made again: it ends at offset {plan.end.index}, "
@@ -234,6 +257,14 @@ class MicroBatches:
 def _index(place: Place, plan: ReadingPlan) -> int:
     """The offset of a place; that of the first message if the place was given without."""
     return place.index if place.index >= 0 else plan.first.index
+
+
+def _is_another(place: Place, plan: ReadingPlan) -> bool:
+    """Whether the place is none of this log's: in one log, what comes later has later offsets."""
+    later = (ledger for ledger in plan.ledgers if ledger.id > place.ledger_id)
+    following = next(later, None)
+    ends_before = place.index > plan.end.index
+    return ends_before or (following is not None and following.first_index < place.index)
 
 
 def _boundary(found: EntryPlace, start: Place) -> Place:

@@ -119,6 +119,8 @@ def test_only_what_is_committed(lending, read, topic) -> None:
     producer.flush()
     committed = [bytes(row.value).decode() for row in read(topic)]
     assert committed == [f"commit {number}.{part}" for number in (0, 2) for part in range(3)]
+    future = str(32_503_680_000_000)
+    assert len(read(topic, endingTimestamp=future)) == 6, "the open one is not read"
     every = read(topic, isolationLevel="read_uncommitted")
     assert len(every) == 10
     producer.abort_transaction(10)

@@ -10,11 +10,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.spark_connector import options
-from magnetar.spark_connector.errors import ConnectorError, DataLossError, OptionError
+from magnetar.spark_connector.errors import (
+    ConnectorError,
+    DataLossError,
+    OptionError,
+    RefusedError,
+    ServiceError,
+)
 from magnetar.spark_connector.range_reader import RangeReader
 from magnetar.spark_connector.stream import FRESH, MicroBatches
 
@@ -45,7 +52,9 @@ class Query:
         for task in self.batches.tasks(self.at, end, 2):
             source = PlannedLedgers(task.ledgers, task.bookies)
             for one in task.ranges:
-                reader = RangeReader(one, source, task.aborted.get(one.log, ()), True)
+                reader = RangeReader(
+                    one, source, task.aborted.get(one.log, ()), fails=task.fail_on_data_loss
+                )
                 found += [m.value for entry in reader.rows() for m in entry.messages]
         return found
 
@@ -223,8 +232,6 @@ def test_a_time_to_begin(lending, send, topic) -> None:
 
 
 def test_deleted_and_made_again(lending, send, connect, topic) -> None:
-    import httpx
-
     query = Query(lending, topic=topic, startingOffsets="earliest")
     send(topic, *numbers(5))
     assert query.batch() == encoded(numbers(5))
@@ -237,6 +244,54 @@ def test_deleted_and_made_again(lending, send, connect, topic) -> None:
         query.restart().planned()
     query.given["failOnDataLoss"] = "false"
     assert query.restart().batch() == [b"0"]
+
+
+def test_made_again_with_as_many_messages(lending, send, connect, topic) -> None:
+    query = Query(lending, topic=topic, startingOffsets="earliest")
+    send(topic, *numbers(5))
+    assert query.batch() == encoded(numbers(5))
+    url = f"{lending.http_url}/admin/v2/persistent/public/default/{topic}?force=true"
+    assert httpx.delete(url).status_code == 204
+    producer = connect(lending.pulsar_url).create_producer(topic)
+    for number in numbers(10):
+        producer.send(number.encode())
+    with pytest.raises(DataLossError, match="deleted and made again"):
+        query.restart().planned()
+    query.given["failOnDataLoss"] = "false"
+    assert query.restart().batch() == encoded(numbers(10))
+
+
+def test_a_pattern_that_matches_nothing_yet(lending, send, topic) -> None:
+    query = Query(lending, topicsPattern=f"{topic}-.*")
+    assert query.batch() == []
+    assert query.batch() is None
+    send(f"{topic}-a", "first")
+    assert query.restart().batch() == [b"first"]
+
+
+def test_positions_of_what_is_not_read_are_a_mistake(lending, send, topic) -> None:
+    send(topic, "a")
+    query = Query(lending, topic=topic, startingOffsets=f'{{"{topic}x": 0}}')
+    with pytest.raises(OptionError, match=f"{topic}x, which is not read"):
+        query.planned()
+
+
+def test_a_refusal_ends_the_query(lending, topic) -> None:
+    name = f"non-persistent://public/default/{topic}"
+    httpx.put(f"{lending.http_url}/admin/v2/non-persistent/public/default/{topic}")
+    with pytest.raises(RefusedError, match="is not persistent"):
+        Query(lending, topic=name).planned()
+
+
+def test_a_drain_does_not_end_while_nobody_answers(lending, send, topic) -> None:
+    query = Query(lending, topic=topic, startingOffsets="earliest", pollTimeoutMs="500")
+    send(topic, "a")
+    query.batches.stop_where_it_ends_now()
+    lending.stop()
+    with pytest.raises(ServiceError):
+        query.planned()
+    lending.start()
+    assert query.batch() == [b"a"]
 
 
 def test_a_topic_that_never_was_is_a_mistake(lending, topic) -> None:

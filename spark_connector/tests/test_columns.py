@@ -64,6 +64,11 @@ def test_only_what_is_asked_for_in_that_order() -> None:
     assert columns.ddl(("value", "offset")) == "value binary, offset bigint"
 
 
+def test_times_that_were_never_milliseconds_are_null() -> None:
+    (row,) = built(rows(FULL._replace(publish_ms=1 << 62, event_ms=-(1 << 62))))
+    assert (row["publish_time"], row["event_time"]) == (None, None)
+
+
 def test_batches_are_bounded() -> None:
     builder = BatchBuilder(("value",))
     while not builder.full:

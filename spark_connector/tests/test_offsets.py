@@ -15,7 +15,7 @@ TOPIC = TopicName.parse("public/default/t")
 
 
 def known(said: offsets.Said | Time, *, fails: bool = True) -> Place | int | Time:
-    return offsets.known_place(said, "t", PLAN, committed=True, fails=fails)
+    return offsets.known_place(said, "t", PLAN, bound=PLAN.end, latest=PLAN.stable, fails=fails)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,14 @@ def test_positions_by_topic_and_partition() -> None:
     assert partitions == [17, "latest", "earliest"]
     assert option.of(TopicName.parse("u")) == "5:0"
     assert option.of(TopicName.parse("v")) == "earliest"
+
+
+def test_an_end_is_within_what_is_decided() -> None:
+    stable = Place(11, 0, 105)
+    for said in (120, "11:2", "latest"):
+        found = offsets.known_place(said, "t", PLAN, bound=stable, latest=stable, fails=True)
+        assert found == stable
+    assert offsets.known_place(120, "t", PLAN, bound=PLAN.end, latest=stable, fails=True) == 120
 
 
 def test_kafkas_numbers_for_both_ends() -> None:

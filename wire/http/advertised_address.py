@@ -39,6 +39,14 @@ def as_reached(options: HttpOptions, request: Request) -> HttpOptions:
     return options
 
 
+def reached_address(address: str, request: Request) -> str:
+    """An address, with a host that the sender of this request can reach."""
+    if _ALL.search(address):
+        for host in _hosts(request):
+            return _ALL.sub(rf"\g<1>{host}\g<2>", address)
+    return address
+
+
 def _hosts(request: Request) -> Iterator[str]:
     """Hosts at which the client may have reached the server, best first."""
     named = _HOST.fullmatch(request.headers.get("host", ""))

@@ -38,9 +38,16 @@ class LentLedgers(ServedLedgers):
     def write_lac(self, ledger_id: int, master_key: bytes, packet: bytes, done: Done) -> None:
         raise _refusal(ledger_id)
 
+    def force(self, done: Done) -> None:
+        raise Unauthorized("this server's ledgers may be read only")
+
     async def lac(self, ledger_id: int) -> int:
-        self.known(ledger_id)
-        return entries.last_confirmed_of(await self.last_entry(ledger_id))
+        """Looked up each time: only then do those who wait for it hear that it has moved."""
+        state = self.known(ledger_id)
+        found = entries.last_confirmed_of(await self.last_entry(ledger_id))
+        if found > state.lac:
+            self._advance(ledger_id, state, found)
+        return found
 
 
 def _refusal(ledger_id: int) -> Unauthorized:

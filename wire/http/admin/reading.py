@@ -10,7 +10,7 @@ nobody is fenced.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Sized
 from typing import Any, Final
 
 import trio
@@ -29,14 +29,15 @@ from magnetar.core.ledger.read.reading_plan import (
     ReadingPlan,
 )
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.wire.http.advertised_address import reached_address
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
 LEDGERS_MAX: Final = 10_000
-"""Of one request, as many topics too."""
+"""Of one request; as many topics, partitions counted, too."""
 TOPICS_PER_REST: Final = 50
-"""Topics planned before other tasks run."""
+"""Topics or ledgers looked up before other tasks run."""
 
 
 class TopicsBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,25 +58,33 @@ class LedgersBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def topics(request: AdminRequest) -> Json:
     """A plan for each topic; those that do not exist are named."""
-    body = await request.value(TopicsBody)
-    names = [TopicName.parse(name) for name in (body.topics if body is not None else [])]
-    _check_number(names, "topics")
+    body = await request.value(TopicsBody) or TopicsBody()
+    _check_number(body.topics, "topics")
     broker = request.broker
-    plans: dict[str, ReadingPlan] = {}
     partitions: dict[str, int] = {}
-    missing = []
-    for name in names:
+    logs: dict[str, TopicName] = {}
+    for number, name in enumerate(map(TopicName.parse, body.topics)):
+        await _rest(number)
         count = 0 if name.partitioned else await broker.catalog.partitions(name)
         if count:
             partitions[name.full] = count
-        for number, one in enumerate([name.partition(i) for i in range(count)] or [name]):
-            if number % TOPICS_PER_REST == TOPICS_PER_REST - 1:
-                await trio.lowlevel.checkpoint()
-            try:
-                plans[one.full] = plan_of(await _log(broker, one))
-            except TopicNotFound:
-                missing.append(one.full)
+        logs |= {each.full: each for each in [name.partition(i) for i in range(count)] or [name]}
+        _check_number(logs, "topics and partitions")
+    plans: dict[str, ReadingPlan] = {}
+    missing = []
+    for number, one in enumerate(logs.values()):
+        await _rest(number)
+        try:
+            plans[one.full] = plan_of(await _log(broker, one))
+        except TopicNotFound:
+            missing.append(one.full)
     return {"topics": plans, "partitions": partitions, "missing": missing}
+
+
+async def _rest(number: int) -> None:
+    """Let other tasks run, now and then."""
+    if number % TOPICS_PER_REST == TOPICS_PER_REST - 1:
+        await trio.lowlevel.checkpoint()
 
 
 async def _log(broker: Broker, name: TopicName) -> ManagedLedger:
@@ -153,15 +162,17 @@ async def ledgers(request: AdminRequest) -> Json:
     _check_number(ids, "ledgers")
     found: dict[int, str] = {}
     missing = []
-    for ledger_id in ids:
+    for number, ledger_id in enumerate(ids):
+        await _rest(number)
         try:
             found[ledger_id] = b64encode(await places.metadata(ledger_id)).decode()
         except LedgerNotFound:
             missing.append(ledger_id)
-    return {"ledgers": found, "bookies": bookies, "missing": missing}
+    reached = {name: reached_address(at, request.request) for name, at in bookies.items()}
+    return {"ledgers": found, "bookies": reached, "missing": missing}
 
 
-def _check_number(named: Sequence[object], what: str) -> None:
+def _check_number(named: Sized, what: str) -> None:
     if len(named) > LEDGERS_MAX:
         raise Invalid(f"more than {LEDGERS_MAX} {what}")
 

@@ -35,6 +35,7 @@ async def test_entries_are_read_and_the_lac_is_what_the_last_one_says(store, len
     assert await lent.lac(writer.ledger_id) == 1
     await append(writer, b"3")
     assert await lent.lac(writer.ledger_id) == 2, "it goes on with the writer"
+    assert lent.known(writer.ledger_id).lac == 2, "so that a poll waits, and does not ask again"
 
 
 async def test_nothing_is_written_or_fenced(store, lent):
@@ -48,6 +49,8 @@ async def test_nothing_is_written_or_fenced(store, lent):
         lent.fence(writer.ledger_id, KEY, pytest.fail)
     with pytest.raises(Unauthorized):
         lent.write_lac(writer.ledger_id, KEY, bytes(20), pytest.fail)
+    with pytest.raises(Unauthorized):
+        lent.force(pytest.fail)
     await append(writer, b"mine, still")
     assert lent.entry_at_once(writer.ledger_id, 1).endswith(b"still")
 
