@@ -17,6 +17,8 @@ from magnetar.bookie.format import journal as journal_format
 WINDOW_BYTES: Final = 4 * 1024 * 1024
 TEAR_BYTES_MAX: Final = 24 * 1024 * 1024
 """More than any group has. Bytes further behind a broken record belong to a later group."""
+SMALL_GROUP_BYTES: Final = 64 * 1024
+"""More than most groups have."""
 LEFT_OVER_BYTES: Final = 1024 * 1024
 """How far behind the end of a scan leftovers are searched for: cheap enough for every start."""
 RECORD_BYTES_MAX: Final = entries.ENTRY_BYTES_MAX + 1024
@@ -111,10 +113,13 @@ def _is_whole_note(read: Read, window: _Window, kind: int) -> bool:
     """Whether the note at the window's position was written so; False for one that is torn."""
     if kind not in journal_format.KINDS and not _group_follows(read, window.offset):
         return False
-    if window.seal() is not Seal.WRONG:
+    seal = window.seal()
+    if seal is Seal.RIGHT or (seal is Seal.NONE and not window.is_cut_at_a_sector()):
         return True
     if window.is_followed():
-        raise RottenError(window.offset)
+        if seal is Seal.WRONG:
+            raise RottenError(window.offset)
+        return True
     return False
 
 
@@ -165,6 +170,15 @@ class _Window:
             self._seal = _seal_of(self._read, self._group)
         return self._seal
 
+    def is_cut_at_a_sector(self) -> bool:
+        """Whether the record at the position ends in zeros from a sector's beginning on: that
+        sector may not have been written.
+        """
+        size = 4 + journal_format.word(self.data, self.position)
+        room = journal_format.ALIGNMENT_BYTES - self.offset % journal_format.ALIGNMENT_BYTES
+        behind = self.data[self.position + room : self.position + size]
+        return room < size and behind.count(0) == len(behind)
+
     def is_followed(self) -> bool:
         """Whether a later group follows that at the position."""
         self.followed = self.followed or _synced_after(self._read, self._group)
@@ -202,18 +216,16 @@ def _seal_of(read: Read, start: int) -> Seal:
     """The seal of the group that begins at `start`: it says itself how long the group is, so that
     it is found also where lengths lead past it.
     """
-    window = read(start, WINDOW_BYTES)
-    while True:
+    for size in (SMALL_GROUP_BYTES, WINDOW_BYTES, TEAR_BYTES_MAX):
+        window = read(start, size)
         position = window.find(_PADDING)
         while position >= 0:
             if position and journal_format.sealed_bytes(window, position) == position:
                 return Seal.RIGHT if journal_format.is_sealed(window, position) else Seal.WRONG
             position = window.find(_PADDING, position + 1)
-        if len(window) >= TEAR_BYTES_MAX or len(window) < WINDOW_BYTES:
-            return Seal.NONE
-        window = read(start, TEAR_BYTES_MAX)
-        if len(window) <= WINDOW_BYTES:
-            return Seal.NONE
+        if len(window) < size:
+            break
+    return Seal.NONE
 
 
 def _goes_on(read: Read, offset: int) -> bool:

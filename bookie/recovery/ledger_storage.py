@@ -121,6 +121,7 @@ def _fill(storage: LedgerStorage, rebuild: Rebuild | None, settings: BookieSetti
         settings.write_cache_bytes // 2,
         whole=rebuild is not None or not agreed,
         proving=settings.entries_prove_themselves,
+        synced=settings.sync,
     )
     if rebuild is not None:
         rebuild.note_lost()

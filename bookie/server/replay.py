@@ -30,16 +30,27 @@ from magnetar.core.ports.disk import Directory, ReadFile
 
 log = logging.getLogger(__name__)
 
+
+class RottenCorrupted(Corrupted):
+    """A journal is damaged before its end."""
+
+
 NO_ROW: Final = LedgerRow(b"", fenced=False)
 
 
 def replay(
-    storage: LedgerStorage, half_bytes: int, *, whole: bool = False, proving: bool = False
+    storage: LedgerStorage,
+    half_bytes: int,
+    *,
+    whole: bool = False,
+    proving: bool = False,
+    synced: bool = True,
 ) -> int:
     """Replay the journals from lastMark on, or all of them (`whole`). Returns the highest journal
     id, -1 if there is none. Blocks: for a thread.
 
-    `proving`: all entries have a CRC32C, so that one without the right one is broken.
+    `proving`: all entries have a CRC32C, so that one without the right one is broken. Not `synced`:
+    a power cut may have left holes, which are where such a journal ends.
     """
     directories = storage.directories
     journal = directories.journal
@@ -62,7 +73,15 @@ def replay(
     for journal_id in ids:
         if journal_id >= mark.journal_id:
             offset = mark.offset if journal_id == mark.journal_id else journal_format.HEADER_BYTES
-            _read(journal, journal_format.file_name(journal_id), offset, target, proving)
+            name = journal_format.file_name(journal_id)
+            try:
+                _read(journal, name, offset, target, proving)
+            except RottenCorrupted as error:
+                if synced:
+                    raise
+                log.warning(
+                    "%s; it was not synced, so what stands there may never have been", error
+                )
     target.write_out()
     make_durable(storage)
     return ids[-1] if ids else -1
@@ -78,7 +97,7 @@ def _read(directory: Directory, name: str, offset: int, target: _Target, proving
         if not journal_format.read_header(file.pread(journal_format.HEADER_BYTES, 0)):
             check_empty(lambda start, size: file.pread(size, start))
             if offset > journal_format.HEADER_BYTES:
-                raise Corrupted(f"{path} is empty, and lastMark says {offset}")
+                raise RottenCorrupted(f"{path} is empty, and lastMark says {offset}")
             return
         for item in _items(path, file, max(offset, journal_format.HEADER_BYTES), proving):
             if isinstance(item, Run):
@@ -86,7 +105,7 @@ def _read(directory: Directory, name: str, offset: int, target: _Target, proving
             else:
                 target.note(item)
     except RottenError as error:
-        raise Corrupted(f"{path}: {error}; it is damaged before its end") from error
+        raise RottenCorrupted(f"{path}: {error}; it is damaged before its end") from error
     except ValueError as error:
         raise Corrupted(f"{path}: {error}") from error
     finally:

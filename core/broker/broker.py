@@ -353,16 +353,21 @@ class Broker:
         await applied.wait()
 
     async def _refresh_policies(self, namespace: NamespaceName, applied: trio.Event) -> None:
-        for count, topic in enumerate(list(self.topics.values())):
-            if count % POLICIES_PER_REST == 0:
-                await trio.lowlevel.checkpoint()
-            if topic.name.namespace == namespace:
-                try:
-                    topic.set_policies(await self.catalog.effective(topic.name))
-                except BrokerError as error:
-                    # the namespace is deleted, or cannot be read: the old policies hold
-                    log.warning("%s: its policies stay as they were: %s", topic.name, error)
-        applied.set()
+        try:
+            for count, topic in enumerate(list(self.topics.values())):
+                if count % POLICIES_PER_REST == 0:
+                    await trio.lowlevel.checkpoint()
+                if topic.name.namespace == namespace:
+                    await self._refresh_policies_of(topic)
+        finally:
+            applied.set()
+
+    async def _refresh_policies_of(self, topic: Topic) -> None:
+        try:
+            topic.set_policies(await self.catalog.effective(topic.name))
+        except BrokerError as error:
+            # the namespace is deleted, or cannot be read: the old policies hold
+            log.warning("%s: its policies stay as they were: %s", topic.name, error)
 
     # -- cursors ------------------------------------------------------------------------------
 

@@ -138,6 +138,8 @@ class Link:
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = self._closed = False
         self._sweeping = self._settling = self._again = False
+        self._passed: dict[int, None] = {}
+        """Descriptors that were ready and not served, since the sweep had taken long."""
         self._others = OtherTasks()
         self._was_due = False
         """Whether a write of the journal was on its way at the end of the last turn."""
@@ -265,11 +267,15 @@ class Link:
         A slow disk is not awaited here while there is something for others.
         """
         if not self._was_due:
+            begun, others = self.now, self._others
             for _ in range(DUE_SWEEPS_MAX):
                 if not self._is_due():
                     break
-                swept, others = self._sweep(DUE_SECONDS), self._others
-                if others.ready or self._scheduled or (not swept and others.have_events()):
+                swept = self._sweep(DUE_SECONDS)
+                seconds = self.now - begun
+                if others.ready or self._scheduled or seconds > TURN_SECONDS_MAX:
+                    break
+                if (not swept or seconds > TURN_SECONDS) and others.have_events():
                     break
         self._was_due = self._is_due()
 
@@ -292,7 +298,11 @@ class Link:
         self._closings = 0
         if len(ready) == SWEEP_CONNECTIONS_MAX:
             self._serve_servers()
-        self._serve_all(ready, size)
+        if self._passed:
+            ready = self._passed_first(ready)
+        served = self._serve_all(ready, size)
+        if served < len(ready) or self._passed:
+            self._note_passed(ready, served)
         self._sweeping = False
         self.settle()
         seconds = self.clock.monotonic() - started
@@ -301,15 +311,37 @@ class Link:
             self._longest_pause = seconds
         return True
 
-    def _serve_all(self, ready: list[tuple[int, int]], size: int) -> None:
-        """Serve what is ready until that has taken long. `now` is when the sweep began."""
+    def _passed_first(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The same, with those first that the last sweeps have passed over, and before them what is
+        no client: the kernel names descriptors in one order as long as they stay ready.
+        """
+        found = dict(ready)
+        first = [fd for fd in found if fd not in self._connections]
+        first += [fd for fd in self._passed if fd in found and fd in self._connections]
+        return [(fd, found.pop(fd)) for fd in first] + list(found.items())
+
+    def _note_passed(self, ready: list[tuple[int, int]], served: int) -> None:
+        """So many of these were served."""
+        if len(ready) < SWEEP_CONNECTIONS_MAX:
+            self._passed.clear()  # whoever is not among them is not ready any more
+        for fd, _ in ready[:served]:
+            self._passed.pop(fd, None)
+        for fd, _ in ready[served:]:
+            self._passed.setdefault(fd)
+
+    def _serve_all(self, ready: list[tuple[int, int]], size: int) -> int:
+        """Serve what is ready until that has taken long; how many that were. `now` is when the
+        sweep began.
+        """
         unseen = SERVED_UNSEEN
+        served = 0
         for fd, readiness in ready:
             if not unseen:
                 if self.clock.monotonic() - self.now > SERVED_SECONDS:
                     break  # the others are still ready in the next one
                 unseen = SERVED_UNSEEN
             unseen -= 1
+            served += 1
             connection = self._connections.get(fd)
             if connection is None:
                 self._serve_other(fd)
@@ -321,6 +353,7 @@ class Link:
                 if self._closings >= CLOSINGS_PER_SWEEP:
                     break
                 unseen = 0  # one may take long: that of a client with 10,000 subscriptions 50 ms
+        return served
 
     def _serve_servers(self) -> None:
         """Of thousands of ready clients each has its turn after many sweeps; what they wait for
@@ -552,6 +585,7 @@ class Link:
     def _forget(self, connection: Connection, reason: str) -> None:
         self._closings += 1
         del self._connections[connection.fd]
+        self._passed.pop(connection.fd, None)
         self.writers.forget(connection)
         self._silence.leave(connection)
         self._accepting.leave(connection)

@@ -9,7 +9,7 @@ import trio
 
 from magnetar.bookie.rpc.client_wire import AddsAnswered, ClientWire, pack_request
 from magnetar.bookie.rpc.messages import BookieMessage
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.errors import StorageFailed, WireError
 from magnetar.core.ports.network import Network
 
 VERSION = 3
@@ -22,18 +22,20 @@ async def ask_once(network: Network, host: str, port: int, request: BookieMessag
     wire = ClientWire(VERSION)
     answers: list[BookieMessage] = []
     try:
-        async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as answered:
 
             def take(data: bytes) -> None:
                 for event in wire.feed(data):
                     if not isinstance(event, AddsAnswered):
                         answers.append(event.response)
-                        nursery.cancel_scope.cancel()
+                        answered.cancel()
 
             frame = memoryview(pack_request(VERSION, 1, request))
             while frame := frame[connection.send_at_once(frame) :]:
                 await connection.wait_sendable()
             await connection.deliver(RECEIVE_BYTES, take)
+    except WireError as error:
+        raise StorageFailed(f"the bookie at {host}:{port} answers nonsense: {error}") from error
     finally:
         connection.close()
     if not answers:

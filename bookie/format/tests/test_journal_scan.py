@@ -310,6 +310,25 @@ def test_zeros_are_the_end_of_what_was_torn():
             assert len(kept) >= 4
 
 
+@pytest.mark.parametrize("behind", [1 << 12, 5 << 20, 10 << 20, 23 << 20, 30 << 20])
+def test_a_torn_group_is_the_end_however_large_the_file_is(behind):
+    """The search for its seal went on for ever where more than a window of zeros followed."""
+    for whole in (journal(FIRST, LAST), sealed(*OTHERS)):
+        start = len(journal(FIRST)) - ZEROS_AHEAD
+        torn = whole[: start + 60] + bytes(behind)
+        assert found(torn)[: len(FIRST_FOUND)] == FIRST_FOUND
+        noted = journal([journal_format.fence_note(7)])[:-ZEROS_AHEAD] + bytes(behind)
+        assert found(noted) == [journal_format.Note(7, journal_format.FENCE, b"")]
+
+
+def test_a_key_whose_second_sector_was_not_written_is_not_believed():
+    filler = run(1, 0, b"x" * (512 - 40 - 30))
+    group_of_keys = [filler, journal_format.key_note(1, b"k" * 20)]
+    whole = journal(FIRST, group_of_keys)
+    torn = whole[: LAST_START + 512] + bytes(len(whole) - LAST_START - 512)
+    assert found(torn)[len(FIRST_FOUND) :] == [(1, 0, b"x" * (512 - 40 - 30))]
+
+
 def test_a_far_hole_is_seen():
     groups = [[run(1, each, bytes([each + 1]) * 500_000)] for each in range(12)]
     data = journal(*groups)

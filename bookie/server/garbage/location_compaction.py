@@ -9,13 +9,16 @@ before it compacts, so each slice begins with what a checkpoint does.
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import trio
 
+from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.garbage.compaction_schedule import CompactionStatistics
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable
 
+log = logging.getLogger(__name__)
 SLICES: Final = 64
 
 
@@ -50,14 +53,19 @@ class LocationCompaction:
             await self._wanted.wait()
             ids = sorted(await threads.run(self._storage.ledgers.ledger_ids))
             step = -(-len(ids) // SLICES) or 1
-            for at in range(0, len(ids), step):
-                part = ids[at : at + step]
-                async with self._storage.lock:
-                    await threads.run(self._compact, part[0], part[-1])
+            try:
+                for at in range(0, len(ids), step):
+                    part = ids[at : at + step]
+                    async with self._storage.lock:
+                        await threads.run(self._compact, part[0], part[-1])
+                self._count += 1
+                self._last_ms = clock.wall_ms()
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                log.warning("no room to compact the index of locations: %s", error)
             self._wanted = trio.Event()
             self._running = False
-            self._count += 1
-            self._last_ms = clock.wall_ms()
 
     def _compact(self, first: int, last: int) -> None:
         make_durable(self._storage)

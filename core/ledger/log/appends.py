@@ -95,6 +95,8 @@ class Append:
             part = Append(self.payloads[start:stop], counts, done, self.began)
             part.entry_id, part.written = self.entry_id + start, self.written
             part.first_index = self.index_of(part.entry_id)
+            if self.headers is not None:
+                part.headers = self.headers[start:stop]
             parts.append(part)
         return parts
 

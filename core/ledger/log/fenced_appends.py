@@ -3,7 +3,9 @@
 A ledger is fenced by another owner of the topic, or by who recovers it because a bookie was lost
 (AutoRecovery, `bookkeeper shell recover`), and then the topic is still ours. Pulsar fails such
 appends, and its clients send again (`ManagedLedgerImpl.addComplete` of 4.2). Here they wait until
-the ledger is sealed: what the recovery has kept of them is stored, the rest is written again.
+the ledger is sealed: what the recovery has kept of them is stored, the rest is written again. A run
+of several entries that it has kept in part is written again whole, as the client would have sent
+it: its first entries are there twice.
 
 Invariant: they leave in their order, each as it was appended, and before any later append is
 written.
@@ -34,6 +36,11 @@ class FencedAppends:
     def __bool__(self) -> bool:
         return bool(self._appends)
 
+    @property
+    def first(self) -> Append | None:
+        """The first one that waits."""
+        return self._appends[0] if self._appends else None
+
     def accepts(self, error: BrokerError) -> bool:
         """Whether an append that failed so may be written again."""
         return isinstance(error, Fenced) and self._empty < EMPTY_LEDGERS_MAX
@@ -41,6 +48,10 @@ class FencedAppends:
     def add(self, append: Append) -> None:
         """One that was refused, after those before it."""
         self._appends.extend(append.parts())
+
+    def ended_well(self) -> None:
+        """A ledger has ended that nobody had fenced."""
+        self._empty = 0
 
     def stored_in(self, entries: int) -> list[Append]:
         """Remove those that are in the first `entries` of the ledger, which is how it ends."""

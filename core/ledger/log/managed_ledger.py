@@ -260,7 +260,8 @@ class ManagedLedger:
     @property
     def confirmed_index(self) -> int:
         """All messages with a lower index may be read; Kafka's high watermark."""
-        return self._in_flight[0].first_index if self._in_flight else self.next_index
+        waiting = self._fenced.first or (self._in_flight[0] if self._in_flight else None)
+        return self.next_index if waiting is None else waiting.first_index
 
     def write(self) -> None:
         """Write all waiting appends to storage, in as few runs as possible."""
@@ -432,7 +433,7 @@ class ManagedLedger:
         properties = self.latest_time.noted() if self.mixed else {}
         if not fenced:
             await self.ledgers.end(size, properties)
-            return
+            return self._fenced.ended_well()
         for append in self._fenced.stored_in(await self.ledgers.end_fenced(properties)):
             self.pending_bytes -= append.size
             self._confirm(append, writer.ledger_id)

@@ -27,6 +27,8 @@ class HeldWriters:
     def __init__(self, incoming: InboundMemory) -> None:
         self._incoming = incoming
         self._held: dict[Connection, None] = {}
+        self._much = False
+        """Whether too many bytes are being stored."""
         self.holding = False
         """Whether writers are held when they have something to read."""
 
@@ -43,8 +45,8 @@ class HeldWriters:
         with a hysteresis; else release some. Returns whether more are to be released soon.
         """
         incoming = self._incoming
-        much = not incoming.storing_little if self.holding else incoming.storing_much
-        self.holding = much or congested
+        self._much = not incoming.storing_little if self._much else incoming.storing_much
+        self.holding = self._much or congested
         if self.holding or not self._held:
             return False
         self._release_some()
