@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from magnetar.core.link import loop
+from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.tests.echo import Bench, receive_exactly, running
 from magnetar.core.testing.clock import FixedClock
 
@@ -171,6 +172,29 @@ async def test_who_is_ready_waits_for_the_next_sweep_while_serving_is_slow(
             assert await receive_exactly(stream, 2) == b"b\n"
         most = max(now - last for last, now in pairwise([0, *served]))
         assert most == (loop.SERVED_UNSEEN if slow else 40)
+
+
+async def test_who_always_has_more_does_not_keep_others_from_their_turn() -> None:
+    """The kernel names those that stay ready in one order, and sweeps that are slow end early."""
+    limits = LinkLimits(receive_bytes=1024)
+    async with running(limits) as bench, contextlib.AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(await bench.dial()) for _ in range(20)]
+        for stream in streams:
+            await stream.send_all(b"a\n")
+            await receive_exactly(stream, 2)
+        bench.link.clock = StepClock(2 * loop.SERVED_SECONDS)
+        greedy, others = streams[: loop.SERVED_UNSEEN], streams[loop.SERVED_UNSEEN :]
+        for stream in greedy:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(stream.socket.fileno(), b"a\n" * 32_000)
+        before = bench.link.statistics()
+        for stream in others:
+            os.write(stream.socket.fileno(), b"b\n")
+        for stream in others:
+            assert await receive_exactly(stream, 2) == b"b\n"
+        now = bench.link.statistics()
+        assert now.sweeps - before.sweeps < 40
 
 
 async def test_who_leaves_slowly_is_the_last_of_a_sweep() -> None:

@@ -133,6 +133,26 @@ async def test_what_a_recovery_has_kept_is_not_written_again(slow: Bench, kept: 
     assert await read_all(again) == [b"%d" % i for i in range(6)]
 
 
+async def test_what_a_recovery_has_kept_is_cached_with_its_headers(slow: Bench) -> None:
+    """A reader close behind takes it from memory: it must be what storage has."""
+    ledger = await slow.ledger()
+    ledger.cache_tail(True)
+    ledger.append([b"0"], None, Outcome())
+    await settled()
+    slow.ledgers.sync()
+    ledger.append([b"1"], None, Outcome())
+    ledger.append([b"2"], None, Outcome())
+    recover(slow.ledgers.ledgers[0], 1)
+    await settled()
+    slow.ledgers.sync()
+    for position, least in (((0, 1), 1), ((1, 0), 2)):
+        cached = ledger.cached(position)
+        assert cached is not None
+        part, at = cached
+        stored = (await ledger.read(position, 1, 1 << 20)).header(0)
+        assert part.header(at).index == stored.index >= least
+
+
 async def test_a_fenced_ledger_that_cannot_be_sealed_fails_its_appends(slow: Bench) -> None:
     ledger = await slow.ledger()
     log: list[object] = []
