@@ -13,7 +13,9 @@ import pytest
 from magnetar.core.testing.hot_modules import hot_modules
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("bookie", "core", "wire")
+ROOMS = ("bookie", "core", "spark_connector", "wire")
+DISCOVERY = Path("spark_connector/discovery")
+"""What is installed at the top, where Spark looks for it."""
 FRONT = "magnetar"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a wheel takes a minute and more
@@ -44,10 +46,16 @@ def _in_git() -> set[str]:
     paths = [Path(line) for line in listed.stdout.splitlines()]
     shipped = [path for path in paths if path.suffix in (".py", ".pyi") or path.name == "py.typed"]
     return {
-        str(path if path.parts[0] == FRONT else FRONT / path)
+        str(_installed(path))
         for path in shipped
         if "tests" not in path.parts and path.name != "conftest.py"
     }
+
+
+def _installed(path: Path) -> Path:
+    if path.is_relative_to(DISCOVERY):
+        return path.relative_to(DISCOVERY)
+    return path if path.parts[0] == FRONT else FRONT / path
 
 
 def _names(wheel: Path) -> list[str]:
@@ -62,7 +70,7 @@ def test_it_holds_what_git_has_and_no_tests(wheel: Path) -> None:
 
 def test_nothing_of_ours_stands_beside_magnetar(wheel: Path) -> None:
     tops = {name.partition("/")[0] for name in _names(wheel)}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {FRONT}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {FRONT, "pyspark_magnetar"}
 
 
 def test_what_an_earlier_build_has_left_does_not_ship(tmp_path: Path) -> None:

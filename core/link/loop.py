@@ -8,8 +8,7 @@ one *sweep* runs, and nothing in it awaits:
             flush each touched connection, one send each
 
 After the first sweep that follows an idle time, the link waits a moment for the write of the
-journal that it started, and runs another sweep: that saves a turn of trio, a sixth of the cost of
-a lone message. Under load there is no idle time, and nothing to save.
+journal that it started, and sweeps again: that saves a turn of trio, a sixth of a lone message.
 
 A peer that waits for each reply sends its next request a moment later. Where the last ones came so
 quickly, the link waits for the next one likewise, as long as no write is on its way and no other
@@ -45,7 +44,6 @@ import trio
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.kernel.errors import PeerLeft, WireError
-from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.link import foreign_protocols
 from magnetar.core.link.acceptor import Accepted, Acceptor
 from magnetar.core.link.backend import NO_BACKEND, Backend
@@ -65,8 +63,10 @@ from magnetar.core.link.memory.pauses import PAUSE_STOP
 from magnetar.core.link.memory.stalls import Stalls
 from magnetar.core.link.other_tasks import OtherTasks
 from magnetar.core.link.partial_frame import EXPECTED_BYTES
+from magnetar.core.link.passed_over import PassedOver
 from magnetar.core.link.poller import GONE, READ, WRITE, new_poller
 from magnetar.core.link.sockets import receive
+from magnetar.core.link.statistics import LinkStatistics
 from magnetar.core.link.wire import NO_SESSION
 from magnetar.core.ports.group_commit import GroupCommit
 
@@ -89,17 +89,6 @@ TURN_SECONDS_MAX: Final = 0.005
 """After so long it waits in trio for the next request: others may have a deadline."""
 SWEEPS_PER_TURN: Final = 16
 """The most sweeps before that, if the clock stands still."""
-
-
-class LinkStatistics(FrozenStruct, frozen=True):
-    """A snapshot for metrics, logs and tests."""
-
-    connections: int
-    accepted: int
-    refused: int
-    bytes_received: int
-    sweeps: int
-    longest_pause_seconds: float
 
 
 class Link:
@@ -138,8 +127,7 @@ class Link:
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = self._closed = False
         self._sweeping = self._settling = self._again = False
-        self._passed: dict[int, None] = {}
-        """Descriptors that were ready and not served, since the sweep had taken long."""
+        self._passed = PassedOver()
         self._others = OtherTasks()
         self._was_due = False
         """Whether a write of the journal was on its way at the end of the last turn."""
@@ -299,10 +287,10 @@ class Link:
         if len(ready) == SWEEP_CONNECTIONS_MAX:
             self._serve_servers()
         if self._passed:
-            ready = self._passed_first(ready)
+            ready = self._passed.come_first(ready, self._connections)
         served = self._serve_all(ready, size)
         if served < len(ready) or self._passed:
-            self._note_passed(ready, served)
+            self._passed.note(ready, served, are_all=len(ready) < SWEEP_CONNECTIONS_MAX)
         self._sweeping = False
         self.settle()
         seconds = self.clock.monotonic() - started
@@ -310,24 +298,6 @@ class Link:
         if seconds > self._longest_pause:
             self._longest_pause = seconds
         return True
-
-    def _passed_first(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The same, with those first that the last sweeps have passed over, and before them what is
-        no client: the kernel names descriptors in one order as long as they stay ready.
-        """
-        found = dict(ready)
-        first = [fd for fd in found if fd not in self._connections]
-        first += [fd for fd in self._passed if fd in found and fd in self._connections]
-        return [(fd, found.pop(fd)) for fd in first] + list(found.items())
-
-    def _note_passed(self, ready: list[tuple[int, int]], served: int) -> None:
-        """So many of these were served."""
-        if len(ready) < SWEEP_CONNECTIONS_MAX:
-            self._passed.clear()  # whoever is not among them is not ready any more
-        for fd, _ in ready[:served]:
-            self._passed.pop(fd, None)
-        for fd, _ in ready[served:]:
-            self._passed.setdefault(fd)
 
     def _serve_all(self, ready: list[tuple[int, int]], size: int) -> int:
         """Serve what is ready until that has taken long; how many that were. `now` is when the
@@ -585,7 +555,7 @@ class Link:
     def _forget(self, connection: Connection, reason: str) -> None:
         self._closings += 1
         del self._connections[connection.fd]
-        self._passed.pop(connection.fd, None)
+        self._passed.forget(connection.fd)
         self.writers.forget(connection)
         self._silence.leave(connection)
         self._accepting.leave(connection)

@@ -149,7 +149,7 @@ def test_an_administrator_asks_for_the_cluster_over_http(cluster, tmp_path) -> N
 
 def test_who_may_not_start_is_told_what_to_do(cluster, zookeeper, tmp_path) -> None:
     nowhere = f"zk+hierarchical://{zookeeper.address}/nowhere/ledgers"
-    assert "there is no BookKeeper cluster at /ledgers: format one first" in refusal(
+    assert "there is no BookKeeper cluster at /nowhere/ledgers: format one first" in refusal(
         nowhere, tmp_path / "new", "--port", "0"
     )
     flat = cluster.uri.replace("hierarchical", "flat")

@@ -16,7 +16,7 @@ from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.bookie.server.statistics import BookieStatistics
-from magnetar.core.link.loop import LinkStatistics
+from magnetar.core.link.statistics import LinkStatistics
 from magnetar.measures import parts
 from magnetar.wire.http.metrics.exposition import Family, counter, gauge, label_text
 

@@ -1,7 +1,7 @@
 """Counts of the link and the storage tier as metric families, since HTTP knows neither of them."""
 
 from magnetar.bookie.server.statistics import BookieStatistics, Histogram
-from magnetar.core.link.loop import LinkStatistics
+from magnetar.core.link.statistics import LinkStatistics
 from magnetar.measures import process
 from magnetar.wire.http.metrics.exposition import Family, counter, gauge, histogram
 

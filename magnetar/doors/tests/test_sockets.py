@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from magnetar.doors.sockets import _sentence, address, host_names, open_doors
-from magnetar.fronts import DOORS
+from magnetar.fronts import door_plans
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings, load
 from magnetar.settings.server import Listen
@@ -31,7 +31,7 @@ def busy() -> Iterator[int]:
 
 def _names(settings: Settings, contexts: Mapping[str, ssl.SSLContext] = NO_TLS) -> list[str]:
     with ExitStack() as stack:
-        doors = open_doors(DOORS, settings, contexts)
+        doors = open_doors(door_plans(settings), settings, contexts)
         for name, door in doors.items():
             stack.enter_context(door.socket)
             assert (door.name, door.tls) == (name, contexts.get(name))
@@ -70,7 +70,7 @@ def test_a_busy_port_closes_the_other_doors(busy: int) -> None:
     settings = load(f"[listen]\n{others}http_port = {busy}").settings
     with pytest.raises(OperatorError) as caught:
         # a door left open would be a ResourceWarning, which is an error here
-        open_doors(DOORS, settings, NO_TLS)
+        open_doors(door_plans(settings), settings, NO_TLS)
     assert str(caught.value) == (
         f"cannot listen on 127.0.0.1 port {busy} for http: the port is in use by another program; "
         "choose another with --http-port"
@@ -78,8 +78,9 @@ def test_a_busy_port_closes_the_other_doors(busy: int) -> None:
 
 
 def test_somebody_elses_address() -> None:
+    settings = _settings(host="192.0.2.1")
     with pytest.raises(OperatorError, match="this machine does not have that address"):
-        open_doors(DOORS, _settings(host="192.0.2.1"), NO_TLS)
+        open_doors(door_plans(settings), settings, NO_TLS)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +106,9 @@ def test_what_this_machine_may_refuse(number: int, name: str, sentence: str) -> 
 
 @pytest.mark.parametrize("host", ["no such host", "x" * 300])
 def test_no_address_at_all(host: str) -> None:
+    settings = _settings(host=host)
     with pytest.raises(OperatorError, match="is not an address of this machine"):
-        open_doors(DOORS, _settings(host=host), NO_TLS)
+        open_doors(door_plans(settings), settings, NO_TLS)
 
 
 def test_a_server_on_loopback_answers_to_no_name_of_a_network() -> None:

@@ -2,7 +2,7 @@ from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from magnetar.bookie.server.statistics import BookieStatistics, Histogram
-from magnetar.core.link.loop import LinkStatistics
+from magnetar.core.link.statistics import LinkStatistics
 from magnetar.measures.parts import families, of_bookie, of_cluster
 from magnetar.wire.http.metrics.exposition import text
 

@@ -96,8 +96,9 @@ async def test_offsets_are_stored_by_one(stages: Stages) -> None:
     code = (await one.exchange(commit(2), 9)).topics[0].partitions[0].error_code
     assert code == errors.COORDINATOR_LOAD_IN_PROGRESS, "clients try it again"
     assert await committed(other) == (3, "")
-    assert (await one.produce("t", batch(b"x"))).error_code == errors.NOT_LEADER
-    assert await committed(one) == (3, ""), "loaded anew"
+    assert (await one.produce("t", batch(b"x"))).base_offset == 3, "loaded anew, and taken back"
+    assert await committed(one) == (3, "")
+    assert (await other.produce("t", batch(b"y"))).error_code == errors.NOT_LEADER
 
 
 async def test_a_group_goes_on_with_its_new_coordinator(stages: Stages) -> None:
