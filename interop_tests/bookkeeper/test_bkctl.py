@@ -10,6 +10,7 @@ import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
 from interop_tests.bookkeeper.cluster import Bookie
+from interop_tests.bookkeeper.members import wait_until
 from interop_tests.bookkeeper.recovery import Recovery, wait_for
 from interop_tests.bookkeeper.test_cluster_bookies import ONE, Cluster
 
@@ -128,6 +129,7 @@ def test_a_cluster_begins_anew(own_zookeeper, java, tmp_path) -> None:
     assert instance is not None
     with cluster.bookie(tmp_path / "ours") as bookie:
         assert bookie.address in apache.bkctl("bookies", "list")
+    wait_until(lambda: not cluster.registered())
     apache.bkctl(
         "bookies", "nukeexistingcluster", "--zkledgersrootpath", "/ledgers",
         "--instanceid", instance[0],
