@@ -215,13 +215,19 @@ class AmqttClient:
     @staticmethod
     async def _until_done(call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """A call that the end of a connection interrupts is made again: amqtt (0.12) forgets a
-        message that is in flight then, and fails with errors of its own code.
+        message that is in flight then, and fails with errors of its own code. It also cancels
+        what waits for an acknowledgement, not the task that waits.
         """
         while True:
             try:
                 return await call()
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
             except (AMQTTError, OSError, AttributeError, AssertionError):
-                await asyncio.sleep(RETRY_SECONDS)
+                pass
+            await asyncio.sleep(RETRY_SECONDS)
 
     def close(self) -> None:
         if self._loop.is_closed:
