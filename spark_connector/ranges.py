@@ -106,4 +106,5 @@ def shared(ranges: Sequence[EntryRange], bytes_max: int, least: int, most: int) 
 def aborted_of(plan: ReadingPlan, one: EntryRange) -> list[Aborted]:
     """The aborted transactions that the range may have entries of."""
     start, end = one.from_offset, one.to_offset
-    return [each for each in plan.aborted if each.first < end and each.last >= start]
+    aborted = map(Aborted._make, plan.aborted)
+    return [each for each in aborted if each.first < end and each.last >= start]

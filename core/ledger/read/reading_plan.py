@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from magnetar.core.ledger.read.transaction_index import Aborted
+from magnetar.core.entry.form import TransactionKey
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -52,4 +52,5 @@ class ReadingPlan(Struct, frozen=True):
     """Every transaction of what is before has ended."""
     end: Place
     ledgers: list[PlannedLedger]
-    aborted: list[Aborted]
+    aborted: list[tuple[TransactionKey, int, int]]
+    """As `Aborted`, whose own types the decoder does not see when it is compiled."""
