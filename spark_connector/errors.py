@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
+log = logging.getLogger(__name__)
+
 
 class ConnectorError(Exception):
     """The base of all; its text is for people."""
@@ -21,3 +25,10 @@ class RefusedError(ServiceError):
 
 class DataLossError(ConnectorError):
     """Messages that were asked for are not there any more, or cannot be read."""
+
+
+def lose(what: str, *, fails: bool) -> None:
+    """Messages that were asked for cannot be had: the query `fails`, or goes on without them."""
+    if fails:
+        raise DataLossError(what)
+    log.warning("%s", what)

@@ -96,7 +96,7 @@ def known_place(
         gone = said < plan.first.index
     if gone:
         if fails:
-            raise lost(topic, str(said), plan)
+            raise DataLossError(lost(topic, str(said), plan))
         return plan.first
     if isinstance(said, str):
         return min(place, bound, key=order)
@@ -107,9 +107,9 @@ def known_place(
     return bound if said >= bound.index else said
 
 
-def lost(topic: str, said: str, plan: ReadingPlan) -> DataLossError:
+def lost(topic: str, said: str, plan: ReadingPlan) -> str:
     """What is said when messages have been deleted before they were read."""
-    return DataLossError(
+    return (
         f"{topic}: {said} is not there any more, the first is offset {plan.first.index} "
         f"({plan.first.ledger_id}:{plan.first.entry_id}); with failOnDataLoss=false the query goes "
         "on there"

@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
 from magnetar.spark_connector.columns import COLUMNS
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.offsets import EARLIEST, LATEST, BoundOption, Time
@@ -61,6 +62,10 @@ class SourceOptions(Struct, frozen=True):
     max_trigger_delay_seconds: float = 900.0
     """How long fewer rows than `min_rows_per_trigger` may wait for others."""
     timeout_seconds: float = 30.0
+
+    def end_of(self, plan: ReadingPlan) -> Place:
+        """Where a log ends for this query."""
+        return plan.stable if self.read_committed else plan.end
 
 
 def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:

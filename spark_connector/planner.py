@@ -5,7 +5,6 @@ It runs in the driver, and is the only part that asks the server.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,14 +12,13 @@ from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
 from magnetar.core.ledger.read.transaction_index import Aborted
 from magnetar.spark_connector import offsets
-from magnetar.spark_connector.errors import DataLossError, OptionError
+from magnetar.spark_connector.errors import OptionError, lose
 from magnetar.spark_connector.offsets import BoundOption, Time
 from magnetar.spark_connector.options import SourceOptions
 from magnetar.spark_connector.range_reader import Task
 from magnetar.spark_connector.ranges import EntryRange, aborted_of, between, shared
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
-log = logging.getLogger(__name__)
 Plans = Mapping[str, ReadingPlan]
 Places = Mapping[str, Place]
 
@@ -60,14 +58,13 @@ class Planner:
         asked: dict[str, int] = {}
         times: dict[str, int] = {}
         options = self.options
-        committed = options.read_committed
         for topic, plan in plans.items():
             place = offsets.known_place(
                 option.of(TopicName.parse(topic)),
                 topic,
                 plan,
-                bound=plan.stable if end and committed else plan.end,
-                latest=plan.stable if committed else plan.end,
+                bound=options.end_of(plan) if end else plan.end,
+                latest=options.end_of(plan),
                 fails=options.fail_on_data_loss,
             )
             if isinstance(place, Place):
@@ -80,9 +77,8 @@ class Planner:
             as_bound = offsets.as_end if end else offsets.as_start
             for topic, entry in self.service.positions(asked, times).items():
                 found[topic] = as_bound(entry, asked.get(topic, entry.index))
-                plan = plans[topic]
                 if end:
-                    most = plan.stable if committed else plan.end
+                    most = options.end_of(plans[topic])
                     found[topic] = min(found[topic], most, key=offsets.order)
         return found
 
@@ -106,14 +102,14 @@ class Planner:
         for one in ranges:
             if one.stored_in in gone:
                 what = f"{one.log}: ledger {one.ledger_id} has been deleted"
-                if options.fail_on_data_loss:
-                    raise DataLossError(what)
-                log.warning("%s", what)
+                lose(what, fails=options.fail_on_data_loss)
         aborted: dict[str, list[Aborted]] = {}
         if options.read_committed:
-            for one in ranges:
-                if found := aborted_of(plans[one.log], one):
-                    aborted[one.log] = found
+            for log, one in {
+                each.log: each for each in ranges
+            }.items():  # the same for all of a log
+                if found := aborted_of(plans[log], one):
+                    aborted[log] = found
         return Task(
             tuple(one for one in ranges if one.stored_in not in gone),
             {each: facts.ledgers[each] for each in wanted - gone},

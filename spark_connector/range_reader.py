@@ -7,7 +7,6 @@ Invariant: every entry of a range is read, or an error names the first that cann
 from __future__ import annotations
 
 import gc
-import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -31,13 +30,12 @@ from magnetar.core.ledger.log.remaining_entries import (
 )
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
 from magnetar.spark_connector.columns import BatchBuilder, EntryRows
-from magnetar.spark_connector.errors import DataLossError, ServiceError
+from magnetar.spark_connector.errors import ServiceError, lose
 from magnetar.spark_connector.ranges import EntryRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-log = logging.getLogger(__name__)
 ANY_ENTRY: Final = 1 << 62
 """The plan says what is confirmed: bookies need not be asked."""
 CHUNKS_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -135,9 +133,7 @@ class RangeReader:
 
     def _lose(self, what: str) -> None:
         """Something that was asked for cannot be had."""
-        if self._fails:
-            raise DataLossError(f"{self._wanted.log}: {what}")
-        log.warning("%s: %s", self._wanted.log, what)
+        lose(f"{self._wanted.log}: {what}", fails=self._fails)
 
     def _entries(self, ledger: ReadHandle) -> Iterator[tuple[int, bytes]]:
         wanted = self._wanted

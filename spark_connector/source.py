@@ -60,8 +60,18 @@ class TaskPartition(InputPartition):
         self.task = task
 
 
-class MagnetarReader(DataSourceReader):
-    """Plans a query in the driver, and carries out its tasks in the workers."""
+class Tasks:
+    """Carries out tasks in the workers."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from magnetar.spark_connector.range_reader import batches
+
+        assert isinstance(partition, TaskPartition)
+        return batches(partition.task)
+
+
+class MagnetarReader(Tasks, DataSourceReader):
+    """Plans a query in the driver."""
 
     def __init__(self, chosen: options.SourceOptions) -> None:
         self._options = chosen
@@ -71,14 +81,8 @@ class MagnetarReader(DataSourceReader):
 
         return [TaskPartition(task) for task in planner.batch(self._options, _parallelism())]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from magnetar.spark_connector.range_reader import batches
 
-        assert isinstance(partition, TaskPartition)
-        return batches(partition.task)
-
-
-class MagnetarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class MagnetarStreamReader(Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream of micro-batches. It is pickled into the workers too, without what it knows."""
 
     def __init__(self, chosen: options.SourceOptions) -> None:
@@ -122,12 +126,6 @@ class MagnetarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         return [TaskPartition(task) for task in self._batches.tasks(start, end, _parallelism())]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from magnetar.spark_connector.range_reader import batches
-
-        assert isinstance(partition, TaskPartition)
-        return batches(partition.task)
 
     def commit(self, end: Offset) -> None:
         """Nothing is kept on the server: Spark's checkpoint says how far the stream is."""

@@ -34,10 +34,10 @@ from magnetar.spark_connector import offsets
 from magnetar.spark_connector.admission import shares_of
 from magnetar.spark_connector.errors import (
     ConnectorError,
-    DataLossError,
     OptionError,
     RefusedError,
     ServiceError,
+    lose,
 )
 from magnetar.spark_connector.options import SourceOptions
 from magnetar.spark_connector.planner import Places, Planner, Plans
@@ -132,13 +132,15 @@ class MicroBatches:
             plans = self._planner.plans()
         except (ServiceError, OptionError):
             return None
-        return StreamOffset(VERSION, {t: self._end(plan) for t, plan in plans.items()}).encoded()
+        return StreamOffset(
+            VERSION, {t: self._options.end_of(plan) for t, plan in plans.items()}
+        ).encoded()
 
     def stop_where_it_ends_now(self) -> None:
         """Trigger.AvailableNow: read what is there, and no more."""
         lenient = not self._options.fail_on_data_loss
         plans = self._planner.plans(lenient=lenient)
-        self._target = {topic: self._end(plan) for topic, plan in plans.items()}
+        self._target = {topic: self._options.end_of(plan) for topic, plan in plans.items()}
 
     def tasks(self, start: Offset, end: Offset, parallelism: int) -> list[Task]:
         """The tasks of a batch."""
@@ -172,35 +174,28 @@ class MicroBatches:
     def _check(self, topic: str, place: Place, plan: ReadingPlan | None) -> Place:
         """The same place, or the first that is left if messages have been deleted unread."""
         if plan is None:
-            self._lose(ConnectorError(f"{topic} has been deleted"))
+            self._lose(f"{topic} has been deleted")
             return place
         if 0 <= place.index < plan.first.index:
             self._lose(offsets.lost(topic, f"offset {place.index}", plan))
             return plan.first
         if _is_another(place, plan):
             self._lose(
-                ConnectorError(
-                    f"{topic} has been deleted and made again: it ends at offset {plan.end.index}, "
-                    f"and {place.index} have been read"
-                )
+                f"{topic} has been deleted and made again: it ends at offset {plan.end.index}, "
+                f"and {place.index} have been read"
             )
             return plan.first
         return place
 
-    def _lose(self, error: ConnectorError) -> None:
-        if self._options.fail_on_data_loss:
-            raise DataLossError(str(error))
-        log.warning("%s", error)
-
-    def _end(self, plan: ReadingPlan) -> Place:
-        return plan.stable if self._options.read_committed else plan.end
+    def _lose(self, what: str) -> None:
+        lose(what, fails=self._options.fail_on_data_loss)
 
     def _ends(self, places: Places, plans: Plans) -> dict[str, Place]:
         """Where everything ends that may be read; never before the place."""
         ends = {}
         for topic, place in places.items():
             plan = plans.get(topic)
-            end = place if plan is None else self._end(plan)
+            end = place if plan is None else self._options.end_of(plan)
             if self._target is not None:
                 end = min(end, self._target.get(topic, place), key=offsets.order)
             ends[topic] = max(end, place, key=offsets.order)
