@@ -105,9 +105,8 @@ class Planner:
                 lose(what, fails=options.fail_on_data_loss)
         aborted: dict[str, list[Aborted]] = {}
         if options.read_committed:
-            for log, one in {
-                each.log: each for each in ranges
-            }.items():  # the same for all of a log
+            # the ranges of a log have the same offsets, so one of them will do
+            for log, one in {each.log: each for each in ranges}.items():
                 if found := aborted_of(plans[log], one):
                     aborted[log] = found
         return Task(

@@ -92,26 +92,25 @@ class PulsarMessage:
 
     def records(self) -> list[Record]:
         """Its messages in order, without those that were compacted away."""
-        fields = self._fields
-        if _ENCRYPTION_KEYS in fields:
-            place = max(fields.get(_COUNT, 1), 1) - 1
-            about = ((METADATA, self._metadata),)
-            return [Record(place, self._time, _key_of(fields, _KEY), self.payload, about)]
-        codec, size = fields.get(_COMPRESSION, 0), fields.get(_SIZE_BEFORE, 0)
-        payload = compression.decompress(self.payload, codec, size)
-        if _COUNT not in fields:
-            value = None if fields.get(_NULL_VALUE) else payload
-            headers = _headers(fields.get(_PROPERTIES, ()))
-            return [Record(0, self._time, _key_of(fields, _KEY), value, headers)]
+        fields, time = self._fields, self._time
+        hidden = ((METADATA, self._metadata),) if _ENCRYPTION_KEYS in fields else None
         return [
             Record(
                 place,
-                about.get(_ONE_EVENT_TIME) or self._time,
+                time,
+                _key_of(fields, _KEY),
+                value,
+                hidden or _headers(fields.get(_PROPERTIES, ())),
+            )
+            if about is None
+            else Record(
+                place,
+                about.get(_ONE_EVENT_TIME) or time,
                 _key_of(about, _ONE_KEY),
                 value,
                 _headers(about.get(_ONE_PROPERTIES, ())),
             )
-            for place, about, value in self._batch(payload)
+            for place, about, value in self._each()
         ]
 
     def messages(self) -> list[DetailedRecord]:
@@ -121,28 +120,22 @@ class PulsarMessage:
         event = fields.get(_EVENT_TIME) or NO_TIME
         producer, version = fields.get(_PRODUCER), fields.get(_SCHEMA_VERSION)
         first = fields.get(_SEQUENCE_ID)
-        key, ordering_key = _partition_key_of(fields, _KEY), fields.get(_ORDERING_KEY)
-        if _ENCRYPTION_KEYS in fields:
-            place = max(fields.get(_COUNT, 1), 1) - 1
-            about = [*_headers(fields.get(_PROPERTIES, ())), (METADATA, self._metadata)]
-            return [
-                DetailedRecord(
-                    place, sent, event, key, ordering_key, self.payload, about, producer, first,
-                    version,
-                )
-            ]  # fmt: skip
-        codec, size = fields.get(_COMPRESSION, 0), fields.get(_SIZE_BEFORE, 0)
-        payload = compression.decompress(self.payload, codec, size)
-        if _COUNT not in fields:
-            value = None if fields.get(_NULL_VALUE) else payload
-            headers = _headers(fields.get(_PROPERTIES, ()))
-            return [
-                DetailedRecord(
-                    0, sent, event, key, ordering_key, value, headers, producer, first, version
-                )
-            ]
+        hidden = ((METADATA, self._metadata),) if _ENCRYPTION_KEYS in fields else ()
         return [
             DetailedRecord(
+                place,
+                sent,
+                event,
+                _partition_key_of(fields, _KEY),
+                fields.get(_ORDERING_KEY),
+                value,
+                [*_headers(fields.get(_PROPERTIES, ())), *hidden],
+                producer,
+                first,
+                version,
+            )
+            if about is None
+            else DetailedRecord(
                 place,
                 sent,
                 about.get(_ONE_EVENT_TIME) or event,
@@ -154,12 +147,27 @@ class PulsarMessage:
                 about.get(_ONE_SEQUENCE_ID, first),
                 version,
             )
-            for place, about, value in self._batch(payload)
+            for place, about, value in self._each()
         ]
 
     @property
     def _time(self) -> int:
         return self._fields.get(_EVENT_TIME) or self._fields.get(_PUBLISH_TIME) or NO_TIME
+
+    def _each(self) -> Iterator[tuple[int, Fields | None, bytes | None]]:
+        """The place of each message, its own metadata if it is one of a batch, and its value. What
+        is encrypted is one message.
+        """
+        fields = self._fields
+        if _ENCRYPTION_KEYS in fields:
+            yield max(fields.get(_COUNT, 1), 1) - 1, None, self.payload
+            return
+        codec, size = fields.get(_COMPRESSION, 0), fields.get(_SIZE_BEFORE, 0)
+        payload = compression.decompress(self.payload, codec, size)
+        if _COUNT in fields:
+            yield from self._batch(payload)
+        else:
+            yield 0, None, None if fields.get(_NULL_VALUE) else payload
 
     def _batch(self, payload: bytes) -> Iterator[tuple[int, Fields, bytes | None]]:
         """The place, the metadata and the value of each message of a batch."""
