@@ -89,12 +89,12 @@ class EmbeddedStore:
         await self._parts.checkpointer.checkpoint()
         await self._parts.checkpointer.retire()
 
-    def lent(self, spare_bytes: int) -> tuple[LentLedgers, RunningBookie]:
+    def lent(self) -> tuple[LentLedgers, RunningBookie]:
         """The ledgers for readers over the network, and the bookie that has them."""
         from magnetar.bookie.server.ledgers.lent import LentLedgers
 
         clock = self._parts.storage.machine.clock
-        return LentLedgers(self._bookie, clock, spare_bytes), self._parts
+        return LentLedgers(self._bookie, clock, spare_bytes=0), self._parts
 
     async def collect(self, *, compact_below: float) -> None:
         """Free the space of deleted ledgers now."""

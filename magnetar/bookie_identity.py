@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import trio
 from msgspec import Struct
 
-from magnetar.bookie.cluster import cluster as clusters
-from magnetar.bookie.format.service_info import ServiceInfo
 from magnetar.bookie.identification import identify
-from magnetar.bookie.membership import Membership
 from magnetar.bookie.server.directories import Directories
 from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.settings import BookieSettings
@@ -27,6 +24,9 @@ from magnetar.core.ports.bookie_administration import ClusterAdministration, Pee
 from magnetar.core.ports.machine import Machine
 from magnetar.operator_error import OperatorError
 from magnetar.process.data_directory import METADATA, damaged
+
+if TYPE_CHECKING:
+    from magnetar.bookie.format.service_info import ServiceInfo
 
 
 class BookieOptions(Struct, frozen=True):
@@ -125,6 +125,8 @@ async def in_cluster(
 ) -> AsyncIterator[Identity]:
     """A bookie of a cluster."""
     # Imported here: a bookie that is alone needs no client of ZooKeeper.
+    from magnetar.bookie.cluster import cluster as clusters
+    from magnetar.bookie.membership import Membership
     from magnetar.bookie_peers import BookiePeers
     from magnetar.core.metadata.zookeeper.addresses import parse
     from magnetar.core.metadata.zookeeper.store import open_zookeeper

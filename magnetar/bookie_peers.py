@@ -14,7 +14,6 @@ import trio
 from magnetar.bookie.client.connection.question import ask_once
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.cluster.overview import ClusterOverview
-from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.reading.read_handle import open_ledger
 from magnetar.bookie.reading.sources import PlannedLedgers
@@ -67,10 +66,8 @@ class BookiePeers:
         return {bookie: answers[bookie] for bookie in addresses if bookie in answers}
 
     async def entries(self, ledger_id: int, first: int, last: int | None) -> Mapping[int, bytes]:
-        metadata, version = await self._ledgers.read_with_format(ledger_id)
-        source = PlannedLedgers(
-            {ledger_id: ledger_metadata.encode(metadata, version)}, await self._addresses()
-        )
+        metadata = (await self._ledgers.stored(ledger_id)).value
+        source = PlannedLedgers({ledger_id: metadata}, await self._addresses())
         return await self._readers.run(_read, ledger_id, source, first, last)
 
 

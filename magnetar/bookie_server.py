@@ -79,10 +79,10 @@ async def serve(
     door = doors[NAME]
     tls = server_contexts([DoorPlan(NAME, lambda _: 0, lambda _: "")], settings.tls).get(NAME)
     info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=tls is not None)))
-    rpc = info.rpc()
+    reached = info.rpc().address
     bookie = replace(
         bookie_settings(settings),
-        bookie_id=options.bookie_id or f"{rpc.host}:{rpc.port}",
+        bookie_id=options.bookie_id or reached,
         entries_prove_themselves=False,
     )
     link = Link(SystemClock(), link_limits(settings))
@@ -112,7 +112,7 @@ async def serve(
                     from magnetar import bookie_http
 
                     parts = bookie_http.BookieParts(
-                        settings, options, bookie.bookie_id, f"{rpc.host}:{rpc.port}", running,
+                        settings, options, bookie.bookie_id, reached, running,
                         services, identity, link, stop, recovery.running if recovery else None,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])

@@ -26,7 +26,7 @@ from magnetar.storage.cluster import (
     joined,
     open_cluster_storage,
 )
-from magnetar.storage.failure import ended_by_failure
+from magnetar.storage.failure import ended_by_failure, leaves_of
 
 
 async def serve(
@@ -48,7 +48,7 @@ async def serve(
         except* StorageFailed as failures:
             if told.is_ready:
                 raise
-            raise OperatorError(f"{CANNOT_START}: {_first(failures)}") from failures
+            raise OperatorError(f"{CANNOT_START}: {next(leaves_of(failures))}") from failures
 
 
 class _Told:
@@ -63,11 +63,3 @@ class _Told:
     def __call__(self, report: ReadyReport) -> None:
         self.is_ready = True
         self._ready(report)
-
-
-def _first(failures: BaseExceptionGroup[StorageFailed]) -> BaseException:
-    """An error of those that nurseries wrapped."""
-    found: BaseException = failures
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found

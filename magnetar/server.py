@@ -31,7 +31,7 @@ from magnetar.process.descriptors import connections_within, load_all_if, make_r
 from magnetar.process.memory import keep_what_is_freed
 from magnetar.process.ready import ReadyReport, remove_ready_file, write_ready_file
 from magnetar.settings import Settings
-from magnetar.storage.failure import is_told
+from magnetar.storage.failure import is_told, leaves_of
 
 log = logging.getLogger(__name__)
 
@@ -246,9 +246,4 @@ def _with_room(settings: Settings) -> Settings:
 
 def _operators_fault(error: BaseException) -> OperatorError | None:
     """The operator error inside the groups that nurseries wrapped around it, if any."""
-    if isinstance(error, OperatorError):
-        return error
-    if isinstance(error, BaseExceptionGroup):
-        faults = filter(None, map(_operators_fault, error.exceptions))
-        return next(faults, None)
-    return None
+    return next((each for each in leaves_of(error) if isinstance(each, OperatorError)), None)

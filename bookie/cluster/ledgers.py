@@ -30,7 +30,7 @@ from magnetar.core.kernel.errors import (
     StorageFailed,
     Unsupported,
 )
-from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 
 
 class ClusterLedgers:
@@ -50,11 +50,16 @@ class ClusterLedgers:
         ledger, version, _ = await self._read(ledger_id)
         return ledger, version
 
-    async def _read(self, ledger_id: int) -> tuple[LedgerMetadata, int, int]:
-        """The metadata, the version of their format, and that of their node."""
+    async def stored(self, ledger_id: int) -> Versioned:
+        """The same as bytes."""
         found = await self._store.get(self._cluster.ledger(ledger_id))
         if found is None:
             raise LedgerNotFound(f"there is no ledger {ledger_id}")
+        return found
+
+    async def _read(self, ledger_id: int) -> tuple[LedgerMetadata, int, int]:
+        """The metadata, the version of their format, and that of their node."""
+        found = await self.stored(ledger_id)
         return *ledger_metadata.decode(found.value), found.version
 
     async def create(self, ledger_id: int, ledger: LedgerMetadata) -> None:

@@ -75,10 +75,9 @@ class ClusterOverview:
 
 def _address(bookie_id: str, value: bytes) -> str:
     try:
-        endpoint = service_info.decode(bookie_id, value).rpc()
+        return service_info.decode(bookie_id, value).rpc().address
     except (Corrupted, NotFound):
         return UNKNOWN
-    return f"{endpoint.host}:{endpoint.port}"
 
 
 def _described(ledger_id: int, ledger: LedgerMetadata, version: int) -> Mapping[str, object]:

@@ -35,6 +35,11 @@ class BookieEndpoint(Struct, frozen=True):
     extensions: tuple[str, ...] = ()
     """`tls` if connections may start TLS."""
 
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return f"{self.host}:{self.port}"
+
 
 class ServiceInfo(Struct, frozen=True):
     """All that a bookie publishes."""

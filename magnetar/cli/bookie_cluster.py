@@ -44,8 +44,7 @@ async def _bookies(
             "bookie": name,
             "mode": mode,
             "endpoints": [
-                {"protocol": each.protocol, "address": f"{each.host}:{each.port}"}
-                for each in info.endpoints
+                {"protocol": each.protocol, "address": each.address} for each in info.endpoints
             ],
         }
         for mode, infos in (("rw", bookies.writable), ("ro", bookies.read_only))

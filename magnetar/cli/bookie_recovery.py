@@ -150,10 +150,11 @@ def _recover(
                         failures += 1
                         remark(f"ledger {one}: {error}")
                     bar.update(1)
-        return done, failures, await _unknown(store, cluster, bookies)
+        unknown = [] if done or failures else await _unknown(store, cluster, bookies)
+        return done, failures, unknown
 
     done, failures, unknown = in_cluster(metadata_uri, recover)
-    if unknown and not done and not failures:
+    if unknown:
         raise OperatorError(f"no ledger names {', '.join(unknown)}, and there is no such bookie")
     remark(f"{done} ledgers {'would be' if dry_run else 'were'} repaired")
     if failures:

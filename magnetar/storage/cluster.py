@@ -31,14 +31,13 @@ from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.bookies import Bookies
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.cluster.overview import ClusterOverview
 from magnetar.bookie.format.digests import DIGEST_TYPES
-from magnetar.bookie.format.service_info import ServiceInfo
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
-from magnetar.core.kernel.errors import LedgerNotFound
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
@@ -164,7 +163,9 @@ async def open_cluster_storage(
             joined.metadata,
             lambda: measures.of_cluster(writable=store.writable(), congested=store.congested),
             _nothing,
-            lambda _address: ClusterPlaces(joined.ledgers, joined.cluster, store.bookies),
+            lambda _address: ClusterPlaces(
+                ClusterLedgers(joined.ledgers, joined.cluster), store.bookies
+            ),
             bookies=ClusterOverview(joined.ledgers, joined.cluster),
         )
 
@@ -172,26 +173,16 @@ async def open_cluster_storage(
 class ClusterPlaces:
     """`LedgerPlaces` of a cluster."""
 
-    def __init__(self, store: MetadataStore, cluster: BookKeeperCluster, bookies: Bookies) -> None:
-        self._store = store
-        self._cluster = cluster
+    def __init__(self, ledgers: ClusterLedgers, bookies: Bookies) -> None:
+        self._ledgers = ledgers
         self._bookies = bookies
 
     async def metadata(self, ledger_id: int) -> bytes:
-        found = await self._store.get(self._cluster.ledger(ledger_id))
-        if found is None:
-            raise LedgerNotFound(f"there is no ledger {ledger_id}")
-        return found.value
+        return (await self._ledgers.stored(ledger_id)).value
 
     def bookies(self) -> Mapping[str, str]:
         infos = {**self._bookies.read_only, **self._bookies.writable}
-        return {name: address_of(info) for name, info in infos.items()}
-
-
-def address_of(info: ServiceInfo) -> str:
-    """`host:port` of a bookie, for its clients."""
-    endpoint = info.rpc()
-    return f"{endpoint.host}:{endpoint.port}"
+        return {name: info.rpc().address for name, info in infos.items()}
 
 
 def _nothing() -> None:

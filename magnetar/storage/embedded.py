@@ -10,7 +10,6 @@ from pathlib import Path
 from magnetar.bookie.client.metadata_loop import stored
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.bookie.requests.limits import RequestLimits
-from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie_identity import explained_damage
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
@@ -44,7 +43,7 @@ async def open_embedded_storage(settings: Settings, link: Link) -> AsyncIterator
             lambda: measures.of_bookie(store.statistics()),
             store.drop_read_cache,
             partial(EmbeddedPlaces, metadata, bookie.bookie_id),
-            partial(_lend, store, bookie, request_limits(settings)),
+            partial(_lend, store, request_limits(settings)),
         )
 
 
@@ -62,12 +61,10 @@ class EmbeddedPlaces:
         return self._bookies
 
 
-def _lend(
-    store: EmbeddedStore, settings: BookieSettings, limits: RequestLimits, doors: Sequence[Door]
-) -> Front:
+def _lend(store: EmbeddedStore, limits: RequestLimits, doors: Sequence[Door]) -> Front:
     # Imported here: few servers are asked for it.
     from magnetar.bookie.requests.front import BookieFront
     from magnetar.bookie.requests.services import BookieServices
 
-    ledgers, running = store.lent(settings.entry_log_size_max_bytes)
+    ledgers, running = store.lent()
     return BookieFront(BookieServices(ledgers, running, limits), doors)

@@ -21,15 +21,16 @@ def is_told(error: BaseException) -> bool:
     """Whether an error is the end of storage, alone or with what came of it: then there is nothing
     to add to the log.
     """
-    leaves = list(_leaves(error))
+    leaves = list(leaves_of(error))
     ended = any(isinstance(leaf, StorageEnded) for leaf in leaves)
     return ended and all(isinstance(leaf, StorageEnded | BrokerError) for leaf in leaves)
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """What nurseries wrapped in groups, in order."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
-            yield from _leaves(each)
+            yield from leaves_of(each)
     else:
         yield error
 

@@ -34,6 +34,7 @@ GATEWAY: Final = "/magnetar/gateway"
 """The lease of the gateway that runs: its name."""
 LAST: Final = "/magnetar/last-gateway"
 RETRY_SECONDS: Final = 0.5
+ENDED: Final = "the session with ZooKeeper has ended, and another gateway may run"
 
 
 class GatewayPlace:
@@ -77,7 +78,7 @@ class GatewayPlace:
         if self._reconnects:
             self._lost.set()
         else:
-            self._fail("the session with ZooKeeper has ended, and another gateway may run")
+            self._fail(ENDED)
 
     async def keep(self) -> None:
         """Take it again whenever its session has ended, until cancelled."""
@@ -110,7 +111,7 @@ class GatewayPlace:
         with suppress(StorageFailed, NotFound, BadVersion):
             found = await self._metadata.get(GATEWAY)
             if found is not None and found.value != self._name:
-                self._fail("the session with ZooKeeper has ended, and another gateway may run")
+                self._fail(ENDED)
                 return True
             if found is not None:
                 await self._metadata.delete(GATEWAY, found.version)

@@ -13,10 +13,10 @@ from base64 import b64encode
 from collections.abc import Sized
 from typing import Any, Final
 
-import trio
 from msgspec import Struct
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import Invalid, LedgerNotFound, NotFound, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 LEDGERS_MAX: Final = 10_000
 """Of one request; as many topics, partitions counted, too."""
 TOPICS_PER_REST: Final = 50
-"""Topics or ledgers looked up before other tasks run."""
+"""Topics or ledgers that are looked up before other tasks run, at the most."""
 
 
 class TopicsBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,8 +63,7 @@ async def topics(request: AdminRequest) -> Json:
     broker = request.broker
     partitions: dict[str, int] = {}
     logs: dict[str, TopicName] = {}
-    for number, name in enumerate(map(TopicName.parse, body.topics)):
-        await _rest(number)
+    async for name in Cooperative(map(TopicName.parse, body.topics), TOPICS_PER_REST):
         count = 0 if name.partitioned else await broker.catalog.partitions(name)
         if count:
             partitions[name.full] = count
@@ -72,19 +71,12 @@ async def topics(request: AdminRequest) -> Json:
         _check_number(logs, "topics and partitions")
     plans: dict[str, ReadingPlan] = {}
     missing = []
-    for number, one in enumerate(logs.values()):
-        await _rest(number)
+    async for one in Cooperative(logs.values(), TOPICS_PER_REST):
         try:
             plans[one.full] = plan_of(await _log(broker, one))
         except TopicNotFound:
             missing.append(one.full)
     return {"topics": plans, "partitions": partitions, "missing": missing}
-
-
-async def _rest(number: int) -> None:
-    """Let other tasks run, now and then."""
-    if number % TOPICS_PER_REST == TOPICS_PER_REST - 1:
-        await trio.lowlevel.checkpoint()
 
 
 async def _log(broker: Broker, name: TopicName) -> ManagedLedger:
@@ -126,14 +118,14 @@ async def positions(request: AdminRequest) -> Json:
     body = await request.value(PositionsBody) or PositionsBody()
     _check_number([*body.offsets, *body.times], "topics")
     found: dict[str, EntryPlace] = {}
-    for text, offset in body.offsets.items():
+    async for text, offset in Cooperative(body.offsets.items(), TOPICS_PER_REST):
         log = await _log(request.broker, TopicName.parse(text))
         if not log.first_index <= offset <= log.confirmed_index:
             raise Invalid(
                 f"{text} has no offset {offset}, only {log.first_index} to {log.confirmed_index}"
             )
         found[text] = await _place_of(log, offset)
-    for text, since_ms in body.times.items():
+    async for text, since_ms in Cooperative(body.times.items(), TOPICS_PER_REST):
         log = await _log(request.broker, TopicName.parse(text))
         message = await log.times.first_since(since_ms)
         offset = log.confirmed_index if message is None else message.index
@@ -162,8 +154,7 @@ async def ledgers(request: AdminRequest) -> Json:
     _check_number(ids, "ledgers")
     found: dict[int, str] = {}
     missing = []
-    for number, ledger_id in enumerate(ids):
-        await _rest(number)
+    async for ledger_id in Cooperative(ids, TOPICS_PER_REST):
         try:
             found[ledger_id] = b64encode(await places.metadata(ledger_id)).decode()
         except LedgerNotFound:
