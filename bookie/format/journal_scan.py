@@ -214,10 +214,13 @@ class _Window:
 
 def _seal_of(read: Read, start: int) -> Seal:
     """The seal of the group that begins at `start`: it says itself how long the group is, so that
-    it is found also where lengths lead past it.
+    it is found also where lengths lead past it. Where they lead to padding without one, as in all
+    of a journal of Apache's, it is not searched for: that is asked of each group with a note.
     """
     for size in (SMALL_GROUP_BYTES, WINDOW_BYTES, TEAR_BYTES_MAX):
         window = read(start, size)
+        if _ends_unsealed(window):
+            return Seal.NONE
         position = window.find(_PADDING)
         while position >= 0:
             if position and journal_format.sealed_bytes(window, position) == position:
@@ -226,6 +229,15 @@ def _seal_of(read: Read, start: int) -> Seal:
         if len(window) < size:
             break
     return Seal.NONE
+
+
+def _ends_unsealed(window: bytes) -> bool:
+    """Whether the lengths of a group, which begins the window, lead to padding without a seal."""
+    position = 0
+    while (word := journal_format.word(window, position)) >= 16:
+        position += 4 + word
+    magic = window[position + 8 : position + 12]
+    return word == journal_format.PADDING and len(magic) == 4 and magic != journal_format.SEAL_MAGIC
 
 
 def _goes_on(read: Read, offset: int) -> bool:
