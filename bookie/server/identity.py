@@ -77,20 +77,15 @@ def _compare(directories: Directories, place: Directory, cookie: Cookie) -> None
         )
     if found != cookie:
         raise StorageFailed(
-            f"{path} is of a bookie with other directories: {_places(found)}; this one has "
-            f"{_places(cookie)}. Name the same ones as before, and in their order (--journal-dir, "
-            "--ledger-dirs); new and empty ones are taken with --allow-storage-expansion"
+            f"{path} is of a bookie with other directories: {', '.join(found.paths)}; this one has "
+            f"{', '.join(cookie.paths)}. Name the same ones as before, and in their order "
+            "(--journal-dir, --ledger-dirs); new and empty ones are taken with "
+            "--allow-storage-expansion"
         )
 
 
 def _owner(cookie: Cookie) -> str:
     return f"{cookie.bookie_id} in the cluster {cookie.instance_id or 'without an instance'}"
-
-
-def _places(cookie: Cookie) -> str:
-    """The directories of the journal, of ledgers and of indexes."""
-    lists = (cookie.ledger_directories, cookie.index_directories)
-    return ", ".join([cookie.journal_directory, *(p for one in lists for p in one.split("\t")[1:])])
 
 
 def _other(directories: Directories, place: Directory) -> Directory:

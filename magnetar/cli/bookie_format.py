@@ -89,7 +89,7 @@ def _owner(directories: "Directories") -> "Cookie":
             f"{directories.root.path} is that of a whole server, whose messages are in it: "
             "delete its data directory if you want them gone"
         )
-    said = cookie.journal_directory, tuple(cookie.ledger_directories.split("\t")[1:])
+    said = cookie.journal_directory, tuple(cookie.ledgers)
     if said != directories.names:
         raise OperatorError(
             f"the bookie {cookie.bookie_id} has its journal in {said[0]!r} and its ledgers in "

@@ -11,7 +11,6 @@ then on its own disk, its network and its session do nothing any more, so the ta
 process may end in their own time, and change nothing.
 """
 
-import math
 from contextlib import suppress
 from functools import partial
 
@@ -193,16 +192,11 @@ class SimulatedBookie:
         """Whether it loses power with the next denial that comes before its fence is durable."""
         self.slow_seconds = 0.0
         """How much longer each access of its disk takes now."""
-        self.lost_at = math.inf
-        """When its disk was lost, for ever."""
+        self.lost = False
+        """Whether its disk is gone, for ever."""
         self.incarnation = None
         self._number = 0
         self._chance = world.run.chance(self.name)
-
-    @property
-    def lost(self):
-        """Whether its disk is gone."""
-        return self.lost_at < math.inf
 
     @property
     def serving(self):
@@ -282,7 +276,7 @@ class SimulatedBookie:
     def lose(self):
         """Lose the disk, for ever."""
         self.crash(power=True, silent=self._chance.random() < 0.5)
-        self.lost_at = self.world.run.clock.monotonic()
+        self.lost = True
         self.world.promises.lost(self.bookie_id)
         self.world.run.trace.note(f"{self.name} has lost its disk")
 

@@ -7,12 +7,9 @@ log with nothing else in it. That nothing else leaves is required at every momen
 Left out: bookies whose disks have rotted, since logs that cannot be read through are left alone.
 """
 
-import trio
-
 from magnetar.core.kernel.errors import Corrupted
 
 COLLECTED_SECONDS = 15.0
-LOOK_SECONDS = 0.25
 
 
 class Garbage:
@@ -23,12 +20,7 @@ class Garbage:
 
     async def wait(self):
         """Wait until nothing is left of deleted ledgers; it is a violation if that takes long."""
-        world = self._world
-        deadline = trio.current_time() + COLLECTED_SECONDS
-        while (left := await self._left()) is not None:
-            late = trio.current_time() >= deadline
-            world.verdict.require(not late, f"{left}, {COLLECTED_SECONDS:g} s after the last fault")
-            await trio.sleep(LOOK_SECONDS)
+        await self._world.verdict.require_soon(self._left, COLLECTED_SECONDS)
 
     async def _left(self):
         """Something of a deleted ledger; None if there is nothing."""

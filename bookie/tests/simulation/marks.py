@@ -81,7 +81,7 @@ class Marks:
         )
 
     def _check_auditors(self):
-        elected = [name for name, each in self._world.repairers.items() if each.is_elected]
+        elected = self._world.elected
         if len(elected) > 1:
             world = self._world
             aware = [name for name in elected if not world.clients[name].host.is_frozen]

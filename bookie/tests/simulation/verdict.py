@@ -3,6 +3,10 @@
 import traceback
 from contextlib import suppress
 
+import trio
+
+LOOK_SECONDS = 0.25
+
 
 class Violation(AssertionError):
     """An invariant does not hold."""
@@ -20,6 +24,14 @@ class Verdict:
     def require(self, holds, text):
         if not holds:
             self.broken(text)
+
+    async def require_soon(self, find_lack, seconds):
+        """Wait until nothing is found to be lacking, for so long after the last fault."""
+        deadline = trio.current_time() + seconds
+        while (lack := await find_lack()) is not None:
+            late = trio.current_time() >= deadline
+            self.require(not late, f"{lack}, {seconds:g} s after the last fault")
+            await trio.sleep(LOOK_SECONDS)
 
     def failed(self, error):
         """A plain call has raised something, which nobody has expected."""

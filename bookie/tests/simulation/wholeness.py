@@ -10,14 +10,13 @@ Within `WHOLE_SECONDS`, if as many bookies run as an ensemble has:
                               them is found by nobody, as with Apache's default
 """
 
-import trio
+from functools import partial
 
 from magnetar.bookie.cluster.under_replication import ROOT, under_replicated
 from magnetar.bookie.tests.simulation.histories import segments
 from magnetar.core.kernel.errors import BrokerError
 
 WHOLE_SECONDS = 30.0
-LOOK_SECONDS = 0.25
 
 
 class Wholeness:
@@ -32,11 +31,7 @@ class Wholeness:
         running = {bookie.bookie_id: bookie for bookie in world.bookies if bookie.serving}
         if not world.climate.repairers or len(running) < world.climate.striping.ensemble:
             return
-        deadline = trio.current_time() + WHOLE_SECONDS
-        while (lack := await self._lack(running)) is not None:
-            late = trio.current_time() >= deadline
-            world.verdict.require(not late, f"{lack}, {WHOLE_SECONDS:g} s after the last fault")
-            await trio.sleep(LOOK_SECONDS)
+        await world.verdict.require_soon(partial(self._lack, running), WHOLE_SECONDS)
         world.run.trace.note("everything is whole")
 
     async def _lack(self, running):

@@ -75,6 +75,11 @@ class World:
         self.faults = None
         self._names = 0
 
+    @property
+    def elected(self):
+        """Who believes to be the auditor."""
+        return [name for name, each in self.repairers.items() if each.is_elected]
+
     async def go(self):
         """The whole run."""
         self.run.trace.note(f"seed {self.run.seed} {self.climate}")
