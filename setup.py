@@ -81,7 +81,7 @@ HOT = [
     "core.link.memory.pace",
     "core.link.memory.pauses",
     "core.link.partial_frame",
-    "core.link.passed_over",
+    "core.link.readiness.passed_over",
     "core.topic.persistent_topic",
     "core.topic.publishing.admission",
     "core.topic.publishing.producer",

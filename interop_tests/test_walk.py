@@ -26,7 +26,7 @@ BY_THE_CLOCK = {
     "core/ledger/cursor/cursor_store.py",
     "core/ledger/formats.py",
     "core/link/keep_alive.py",
-    "core/link/other_tasks.py",
+    "core/link/readiness/other_tasks.py",
     "core/metadata/embedded.py",
     "wire/pulsar/session/session.py",
 }

@@ -52,7 +52,7 @@ def pack(
     cdef uint8_t *to = bytes_of(blob)
     cdef Py_ssize_t place
     cdef int64_t taken
-    if first > INT64_MAX - len(bodies) + 1 or length > INT64_MAX - size:
+    if (bodies and first > INT64_MAX - (len(bodies) - 1)) or length > INT64_MAX - size:
         raise OverflowError("an entry id or a length has more than 63 bits")
     for place in range(len(bodies)):
         taken = offsets.data.as_uints[place + 1] - offsets.data.as_uints[place] - PAYLOAD_AT

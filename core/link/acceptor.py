@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Listener, Refusal
-from magnetar.core.link.poller import READ, Poller
+from magnetar.core.link.readiness.poller import READ, Poller
 
 if TYPE_CHECKING:
     from magnetar.core.link.limits import LinkLimits

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.core.link.layers.layer import Layer
 from magnetar.core.link.memory.pauses import PAUSE_STORING
 from magnetar.core.link.partial_frame import PartialFrame
-from magnetar.core.link.poller import READ, WRITE
+from magnetar.core.link.readiness.poller import READ, WRITE
 from magnetar.core.link.sockets import probe, send, unsent
 from magnetar.core.link.wire import NO_WIRE, Piece, Session, Wire
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import socket
 from typing import Final
 
-from magnetar.core.link.poller import READ, Poller
+from magnetar.core.link.readiness.poller import READ, Poller
 
 RECEIVE_BYTES: Final = 64 * 1024
 """Bytes of one peer that are discarded in one sweep."""

@@ -13,14 +13,13 @@ journal that it started, and sweeps again: that saves a turn of trio, a sixth of
 A peer that waits for each reply sends its next request a moment later. Where the last ones came so
 quickly, the link waits for the next one likewise, as long as no write is on its way and no other
 task of trio is ready to run: that saves another turn. After `TURN_SECONDS` it asks whether trio has
-received something for others (`other_tasks.py`), and goes on if not, for `TURN_SECONDS_MAX` in all.
+received something for others (`readiness/`), and goes on if not, for `TURN_SECONDS_MAX` in all.
 
 Work from outside a sweep (a synced journal group, a task with a reply) ends in `settle` too: a
 caller with many results calls it once after the last; a single `touch` schedules it.
 
-Limits: bytes received in one sweep (`core/link/memory/pace.py`), bytes waiting for one peer,
-connections in all and per address, silence; `LinkLimits` says what happens at each. Memory of all
-peers together is limited in `core/link/memory/inbound.py` and `outbound.py` beside it.
+Limits: bytes received in one sweep (`memory/pace.py`), bytes waiting for one peer, connections in
+all and per address, silence (`LinkLimits`), memory of all peers together (`memory/`).
 
 `acceptor.py` accepts connections and refuses them. An orderly end (`Connection.end`, `stop`) sends
 all packed bytes and lets the peer receive them (`linger.py`); a broken or silent peer is dropped at
@@ -61,10 +60,10 @@ from magnetar.core.link.memory.outbound import OutboundMemory
 from magnetar.core.link.memory.pace import Pace
 from magnetar.core.link.memory.pauses import PAUSE_STOP
 from magnetar.core.link.memory.stalls import Stalls
-from magnetar.core.link.other_tasks import OtherTasks
 from magnetar.core.link.partial_frame import EXPECTED_BYTES
-from magnetar.core.link.passed_over import PassedOver
-from magnetar.core.link.poller import GONE, READ, WRITE, new_poller
+from magnetar.core.link.readiness.other_tasks import OtherTasks
+from magnetar.core.link.readiness.passed_over import PassedOver
+from magnetar.core.link.readiness.poller import GONE, READ, WRITE, new_poller
 from magnetar.core.link.sockets import receive
 from magnetar.core.link.statistics import LinkStatistics
 from magnetar.core.link.wire import NO_SESSION

@@ -159,7 +159,7 @@ def test_who_may_not_start_is_told_what_to_do(cluster, zookeeper, tmp_path) -> N
         said = refusal(cluster.uri, tmp_path / "first", *name)
         assert "in use by another server" in said
         said = refusal(cluster.uri, tmp_path / "empty", *name)
-        assert "lacks the cookie that bookie first has in the metadata store" in said
+        assert "the cookie that bookie first has in the metadata store" in said
         shutil.copytree(tmp_path / "first/data", tmp_path / "copy/data")
         said = refusal(cluster.uri, tmp_path / "copy", *name)
         assert "another process is registered as bookie first" in said

@@ -95,7 +95,8 @@ def test_numbers_out_of_range_are_refused(compiled):
     blob, offsets = records.pack(1, 2, 3, 4, [b"x"])
     for refused in (
         lambda: compiled.pack(1 << 63, 0, 0, 0, [b""]),
-        lambda: compiled.pack(0, (1 << 63) - 1, 0, 0, [b""]),
+        lambda: compiled.pack(0, 1 << 63, 0, 0, [b""]),
+        lambda: compiled.pack(0, (1 << 63) - 1, 0, 0, [b"", b""]),
         lambda: compiled.pack(0, 0, 0, (1 << 63) - 1, [b"x"]),
         lambda: compiled.pack(0, 0, 0, 0, [b"x"], [b"", b""]),
         lambda: compiled.unpack(blob, offsets, 0, 2),

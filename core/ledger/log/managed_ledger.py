@@ -22,8 +22,7 @@ that is still ours, appends go on in another ledger, and nobody hears of it (`fe
 Invariants: appends are confirmed in order, each once; `confirmed` never moves back; nothing after
 `confirmed` is ever read; no index is given twice (a failed append leaves a gap).
 
-Not here: the list of ledgers (`ledger_list.py`), removal (`removal.py`), recovery (`recovery.py`),
-cursors, readers, the meaning of entries.
+Not here: `ledger_list.py`, `removal.py`, `recovery.py`, cursors, readers, the meaning of entries.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.link.acceptor import Acceptor
 from magnetar.core.link.front import Door, Listener
 from magnetar.core.link.limits import LinkLimits
-from magnetar.core.link.poller import READ, new_poller
+from magnetar.core.link.readiness.poller import READ, new_poller
 from magnetar.core.testing.clock import FixedClock
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from magnetar.core.link.linger import RECEIVE_BYTES, Lingering
-from magnetar.core.link.poller import READ, Poller, new_poller
+from magnetar.core.link.readiness.poller import READ, Poller, new_poller
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from magnetar.core.link import other_tasks
-from magnetar.core.link.other_tasks import OtherTasks, epoll_of
+from magnetar.core.link.readiness.other_tasks import OtherTasks, epoll_of
 
 
 async def test_tasks_are_ready_until_they_wait() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from magnetar.core.link.poller import GONE, READ, WRITE, Poller, new_poller
+from magnetar.core.link.readiness.poller import GONE, READ, WRITE, Poller, new_poller
 
 Pair = tuple[socket.socket, socket.socket]
 

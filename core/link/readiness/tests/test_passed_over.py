@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.link.passed_over import PassedOver
+from magnetar.core.link.readiness.passed_over import PassedOver
 
 
 def test_others_come_before_clients_and_who_waits_longest_first() -> None:
