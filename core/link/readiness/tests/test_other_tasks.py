@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.core.link import other_tasks
+from magnetar.core.link.readiness import other_tasks
 from magnetar.core.link.readiness.other_tasks import OtherTasks, epoll_of
 
 
