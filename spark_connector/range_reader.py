@@ -19,8 +19,10 @@ from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import ReadHandle, open_ledger
 from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.core.entry import header
+from magnetar.core.entry.columns.columns import Columns
 from magnetar.core.entry.form import Chunk, Form, MarkKind
 from magnetar.core.entry.forms import form_of
+from magnetar.core.entry.record import DetailedRecord
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.remaining_entries import (
@@ -29,7 +31,7 @@ from magnetar.core.ledger.log.remaining_entries import (
     parse_location,
 )
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
-from magnetar.spark_connector.columns import BatchBuilder, EntryRows
+from magnetar.spark_connector.columns import BatchBuilder
 from magnetar.spark_connector.errors import ServiceError, lose
 from magnetar.spark_connector.ranges import EntryRange
 
@@ -73,10 +75,8 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
             fails=task.fail_on_data_loss,
             timeout_seconds=task.timeout_seconds,
         )
-        for rows in reading.rows():
-            builder.add(rows)
-            if builder.full:
-                yield builder.build()
+        for _ in reading.read_into(builder):
+            yield builder.build()
     if builder.rows:
         yield builder.build()
 
@@ -117,48 +117,68 @@ class RangeReader:
         name = TopicName.parse(wanted.log)
         self._topic, self._partition = name.base.full, max(name.partition_index, 0)
 
-    def rows(self) -> Iterator[EntryRows]:
+    def read_into(self, builder: BatchBuilder) -> Iterator[None]:
+        """Read the range; yields whenever the builder is full, to be emptied."""
         wanted = self._wanted
+        messages = builder.messages
+        start, end = wanted.from_offset, wanted.to_offset
+        committed = not self._transactions.aborted
+        builder.begin(self._topic, self._partition, wanted.ledger_id)
         with open_ledger(
             wanted.stored_in, self._source, ReadOptions(), last_confirmed=ANY_ENTRY
         ) as ledger:
-            for entry_id, entry in self._entries(ledger):
-                try:
-                    rows = self._rows_of(ledger, entry_id, entry)
-                except Corrupted as error:
-                    self._lose(f"entry {wanted.ledger_id}:{entry_id}: {error}")
-                    continue
-                if rows is not None:
-                    yield rows
+            for first, entries in self._runs(ledger):
+                at = 0
+                while at < len(entries):
+                    at = messages.add_entries(entries, at, first, start, end, committed)
+                    if messages.full:
+                        yield
+                    elif at < len(entries):
+                        self._add(ledger, first + at, entries[at], messages)
+                        at += 1
+
+    def _add(self, ledger: ReadHandle, entry_id: int, entry: bytes, messages: Columns) -> None:
+        """Add the messages of one entry."""
+        try:
+            rows = self._rows_of(ledger, entry_id, entry)
+        except Corrupted as error:
+            self._lose(f"entry {self._wanted.ledger_id}:{entry_id}: {error}")
+        else:
+            if rows is not None:
+                messages.add(entry_id, *rows)
 
     def _lose(self, what: str) -> None:
         """Something that was asked for cannot be had."""
         lose(f"{self._wanted.log}: {what}", fails=self._fails)
 
-    def _entries(self, ledger: ReadHandle) -> Iterator[tuple[int, bytes]]:
+    def _runs(self, ledger: ReadHandle) -> Iterator[tuple[int, list[bytes]]]:
+        """Consecutive entries, and the id of the first."""
         wanted = self._wanted
         if not wanted.kept:
             yield from self._read(ledger, wanted.first, wanted.last)
             return
         _, first, count = parse_location(wanted.kept)
         ids_at = first + count
-        stored = [each for _, each in self._read(ledger, ids_at, ids_at + id_entries(count) - 1)]
+        stored: list[bytes] = []
+        for _, entries in self._read(ledger, ids_at, ids_at + id_entries(count) - 1):
+            stored += entries
         ids = decoded(stored, count)
         places = [place for place, each in enumerate(ids) if wanted.first <= each <= wanted.last]
         if places:
-            for place, entry in self._read(ledger, first + places[0], first + places[-1]):
-                yield ids[place - first], entry
+            for stored_first, entries in self._read(ledger, first + places[0], first + places[-1]):
+                for place, entry in enumerate(entries, stored_first - first):
+                    yield ids[place], [entry]
 
-    def _read(self, ledger: ReadHandle, first: int, last: int) -> Iterator[tuple[int, bytes]]:
-        """Entries as they are stored, without those that are lost. Bookies that cannot be reached
-        are asked again for a while.
+    def _read(self, ledger: ReadHandle, first: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Entries as they are stored, in runs, without those that are lost. Bookies that cannot be
+        reached are asked again for a while.
         """
         following, until = first, math.inf
         while following <= last:
             try:
-                for entry_id, entry in ledger.entries(following, last):
-                    following, until = entry_id + 1, math.inf
-                    yield entry_id, entry
+                for run in ledger.read(following, last):
+                    following, until = run.first + len(run.payloads), math.inf
+                    yield run.first, run.payloads
             except (MissingEntry, DamagedEntry) as error:
                 self._lose(str(error))
                 following += 1
@@ -169,7 +189,10 @@ class RangeReader:
                     raise ServiceError(f"{self._wanted.log}: {error}") from error
                 time.sleep(PAUSE_SECONDS)
 
-    def _rows_of(self, ledger: ReadHandle, entry_id: int, entry: bytes) -> EntryRows | None:
+    def _rows_of(
+        self, ledger: ReadHandle, entry_id: int, entry: bytes
+    ) -> tuple[int | None, str, Sequence[DetailedRecord]] | None:
+        """The offset of its first message, its protocol, and its messages that are rows."""
         wanted = self._wanted
         start, end = wanted.from_offset, wanted.to_offset
         about = header.read(entry)
@@ -192,8 +215,7 @@ class RangeReader:
             messages = [one for one in messages if start <= first + one.place < end]
         if not messages:
             return None
-        position = wanted.ledger_id, entry_id
-        return EntryRows(self._topic, self._partition, position, first, form.NAME, messages)
+        return first, form.NAME, messages
 
     def _is_aborted(self, form: Form, sent: bytes, index: int) -> bool:
         if not self._transactions.aborted:
@@ -252,7 +274,8 @@ class RangeReader:
         found: dict[int, bytes] = {}
         if self._wanted.kept or end < start:
             return found
-        for _, entry in self._read(ledger, start, end):
+        before = (each for _, entries in self._read(ledger, start, end) for each in entries)
+        for entry in before:
             sent = entry[header.read(entry).size :]
             other = form_of(sent).chunk(sent)
             if other is None or other.uuid != chunk.uuid:

@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 
-from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.spark_connector import options
 from magnetar.spark_connector.errors import (
     ConnectorError,
@@ -22,7 +21,7 @@ from magnetar.spark_connector.errors import (
     RefusedError,
     ServiceError,
 )
-from magnetar.spark_connector.range_reader import RangeReader
+from magnetar.spark_connector.range_reader import batches
 from magnetar.spark_connector.stream import FRESH, MicroBatches
 
 Offset = dict[str, Any]
@@ -50,12 +49,8 @@ class Query:
     def rows(self, end: Offset) -> list[bytes]:
         found = []
         for task in self.batches.tasks(self.at, end, 2):
-            source = PlannedLedgers(task.ledgers, task.bookies)
-            for one in task.ranges:
-                reader = RangeReader(
-                    one, source, task.aborted.get(one.log, ()), fails=task.fail_on_data_loss
-                )
-                found += [m.value for entry in reader.rows() for m in entry.messages]
+            for batch in batches(task):
+                found += batch.column("value").to_pylist()
         return found
 
     def batch(self) -> list[bytes] | None:
