@@ -6,6 +6,7 @@ TEXT = """\
 usage: python -m magnetar.spark_connector.jobs.NAME --help
 
   audit      check topics: gaps, damage, duplicates; compare two topics
+  lag        how far subscriptions, consumer groups and MQTT sessions are behind
 """
 
 if __name__ == "__main__":
