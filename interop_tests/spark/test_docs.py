@@ -15,11 +15,12 @@ def test_all_examples(spark, lending, connect, tmp_path, capsys) -> None:
     producer = connect(lending.pulsar_url).create_producer("orders")
     for number, item in enumerate(("tea", "salt", "tea")):
         producer.send(item.encode(), partition_key=f"c{number % 2}")
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     names: dict = {}
     for block in BLOCKS:
         code = block.replace("http://127.0.0.1:8080", lending.http_url)
         exec(code.replace("/tmp/orders", f"{tmp_path}/orders"), names)
+    spark.streams.removeListener(names["listener"])
     shown = capsys.readouterr().out
     assert "customer" in shown
     assert re.search(r"\|\s*pulsar\|\s*3\|", shown)
