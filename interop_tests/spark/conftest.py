@@ -11,10 +11,24 @@ from typing import Any
 
 import pytest
 
+from interop_tests import builds, maven
 from magnetar import Standalone, pytest_plugin, standalone
 
 DISCOVERY = Path(__file__).parents[2] / "spark_connector/discovery"
 """Where Spark finds the format in a checkout; an installation has the module on its path."""
+KAFKA_SOURCE = Path(__file__).parents[2] / "bench/peers/spark-kafka.pom.xml"
+"""What the benchmark asks Maven for."""
+
+
+def kafka_jars() -> list[Path]:
+    """Spark's own Kafka source."""
+
+    def make(target: Path) -> None:
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={target}"]
+        builds.run([maven.found("mvn"), "-q", "-B", "-f", str(KAFKA_SOURCE), *goal], target)
+
+    here = Path(__file__).parent
+    return sorted(builds.once(here, [KAFKA_SOURCE], make).glob("*.jar"))
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +42,7 @@ def spark() -> Iterator[Any]:
     builder = SparkSession.builder.master("local[2]").appName("magnetar")
     builder = builder.config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
+    builder = builder.config("spark.jars", ",".join(map(str, kafka_jars())))
     session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
