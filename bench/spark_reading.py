@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import statistics
 import sys
 import tempfile
@@ -67,7 +66,7 @@ def fill(
         made.result(WAIT_SECONDS)
     options = {"linger.ms": 20, "queue.buffering.max.messages": 100_000, **options}
     producer = Producer({**where, **options})
-    values = [random.randbytes(size) for _ in range(100)]
+    values = [os.urandom(size) for _ in range(100)]
     for number in range(rows):
         while True:
             try:
@@ -88,6 +87,8 @@ def session(jars: Path | None) -> Any:
     builder = SparkSession.builder.master("local[2]").appName("bench")
     builder = builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "2g")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
+    # else each batch waits 40 ms for a delayed acknowledgement between Java and Python
+    builder = builder.config("spark.python.unix.domain.socket.enabled", "true")
     if jars is not None:
         builder = builder.config("spark.jars", ",".join(map(str, sorted(jars.glob("*.jar")))))
     made = builder.getOrCreate()
@@ -155,6 +156,14 @@ def main(arguments: argparse.Namespace) -> None:
         compare(spark, servers, arguments, folder)
 
 
+def told(name: str, size: int, figure: tuple[float, float, float]) -> str:
+    rate, ours, theirs = figure
+    return (
+        f"{name:20} {rate / 1e6:6.2f} M rows/s {rate * size / 1e6:6.0f} MB/s"
+        f"   CPU a row: Spark {ours * 1e6:5.2f} us, server {theirs * 1e6:5.2f} us"
+    )
+
+
 def compare(
     spark: Any, servers: list[Magnetar | Kafka], arguments: argparse.Namespace, folder: Path
 ) -> None:
@@ -163,20 +172,13 @@ def compare(
     for turn in range(arguments.rounds + 1):
         for server in servers:
             seconds, ours, theirs = read(spark, server, rows)
+            figure = (rows / seconds, ours / rows, theirs / rows)
+            print(told(server.name, size, figure) + ("" if turn else "   (cold)"), flush=True)
             if turn:
-                figures[server.name].append((rows / seconds, ours / rows, theirs / rows))
-            print(
-                f"{server.name:12} {rows / seconds / 1e6:6.2f} M rows/s {rows * size / seconds / 1e6:6.0f} MB/s"
-                f"   Spark {ours / rows * 1e6:5.2f} us a row   server {theirs / rows * 1e6:5.2f} us"
-                f"{'' if turn else '   (cold)'}",
-                flush=True,
-            )
+                figures[server.name].append(figure)
     for name, found in figures.items():
         rate, ours, theirs = (statistics.median(each) for each in zip(*found, strict=True))
-        print(
-            f"median {name:12} {rate / 1e6:6.2f} M rows/s {rate * size / 1e6:6.0f} MB/s"
-            f"   Spark {ours * 1e6:5.2f} us a row   server {theirs * 1e6:5.2f} us"
-        )
+        print("median", told(name, size, (rate, ours, theirs)))
     if arguments.triggers:
         for server in servers:
             took = triggers(spark, server, arguments.triggers, folder / f"{server.name}-stream")

@@ -62,6 +62,8 @@ class SourceOptions(Struct, frozen=True):
     max_trigger_delay_seconds: float = 900.0
     """How long fewer rows than `min_rows_per_trigger` may wait for others."""
     timeout_seconds: float = 30.0
+    subscription: str = ""
+    """A cursor on the server that follows a stream, if any."""
 
     def end_of(self, plan: ReadingPlan) -> Place:
         """Where a log ends for this query."""
@@ -96,6 +98,7 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         min_rows_per_trigger=_number(found, "minrowspertrigger", 0),
         max_trigger_delay_seconds=_number(found, "maxtriggerdelayms", 900_000) / 1000,
         timeout_seconds=_number(found, "polltimeoutms", 30_000) / 1000,
+        subscription=found.pop("subscription", ""),
     )
 
 
@@ -106,11 +109,13 @@ KNOWN: Final = {
         "startingTimestamp", "endingTimestamp", "columns", "isolationLevel", "failOnDataLoss",
         "maxBytesPerSplit", "minPartitions", "maxPartitions", "maxRowsPerTrigger",
         "maxBytesPerTrigger", "minRowsPerTrigger", "maxTriggerDelayMs", "pollTimeoutMs",
+        "subscription",
     )
 }  # fmt: skip
 BATCH_ONLY: Final = ("endingoffsets", "endingtimestamp")
 STREAM_ONLY: Final = (
     "maxrowspertrigger", "maxbytespertrigger", "minrowspertrigger", "maxtriggerdelayms",
+    "subscription",
 )  # fmt: skip
 
 

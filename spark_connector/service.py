@@ -10,20 +10,21 @@ import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
-from magnetar.core.ledger.read.reading_plan import EntryPlace, ReadingPlan
+from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
 from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
 
 PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
 """One of several servers is given so long."""
 LEDGERS_AT_ONCE: Final = 1_000
+CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
 
 
@@ -44,6 +45,10 @@ class _Ledgers(Struct, frozen=True):
     ledgers: Mapping[str, str]
     bookies: Mapping[str, str]
     missing: Sequence[int]
+
+
+class _Moved(Struct, frozen=True):
+    missing: Sequence[str]
 
 
 class LedgerFacts(Struct, frozen=True):
@@ -94,6 +99,14 @@ class ReadingService:
                 host, _, port = address.rpartition(":")
                 found.bookies[bookie] = host.strip("[]"), int(port)
         return found
+
+    def move_cursors(self, subscription: str, places: Mapping[str, Place]) -> None:
+        """Have a subscription of this reader's follow it; on topics that are gone there is none."""
+        moves = {topic: (place.ledger_id, place.entry_id) for topic, place in places.items()}
+        left = iter(moves.items())
+        while some := dict(islice(left, CURSORS_AT_ONCE)):
+            body = {"subscription": subscription, "positions": some}
+            self._ask("POST", f"{READING}/cursors", body, _Moved)
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, kind: Any) -> Any:
         until = time.monotonic() + self._timeout_seconds

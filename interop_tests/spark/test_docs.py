@@ -24,6 +24,7 @@ def test_all_examples(spark, lending, connect, tmp_path, capsys) -> None:
     for block in BLOCKS:
         code = block.replace("http://127.0.0.1:8080", lending.http_url)
         exec(code.replace("/tmp/orders", f"{tmp_path}/orders"), names)
+    spark.streams.removeListener(names["listener"])
     shown = capsys.readouterr().out
     assert "customer" in shown
     assert "messages: 3" in shown
