@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from magnetar.spark_connector.jobs import command, comparison, gaps
 from magnetar.spark_connector.jobs.inspection import LOST, EntryFinding
-from magnetar.spark_connector.jobs.progress import SILENT, StepProgress
-from magnetar.spark_connector.jobs.report import (
+from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
+from magnetar.spark_connector.jobs.reports.report import (
     BarChart,
     JobReport,
     LineChart,

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import ConnectorError, OptionError
-from magnetar.spark_connector.jobs import page
-from magnetar.spark_connector.jobs.progress import StepProgress
-from magnetar.spark_connector.jobs.report import JobReport
+from magnetar.spark_connector.jobs.reports import page
+from magnetar.spark_connector.jobs.reports.progress import StepProgress
+from magnetar.spark_connector.jobs.reports.report import JobReport
 from magnetar.spark_connector.jobs.session import TopicSelection, session
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from msgspec import Struct
 from magnetar.spark_connector.jobs import backlog, command, inspection
 from magnetar.spark_connector.jobs.backlog import Lag
 from magnetar.spark_connector.jobs.inspection import EntryFinding, LedgerInspection
-from magnetar.spark_connector.jobs.progress import SILENT, StepProgress
-from magnetar.spark_connector.jobs.report import (
+from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
+from magnetar.spark_connector.jobs.reports.report import (
     BarChart,
     JobReport,
     LineChart,

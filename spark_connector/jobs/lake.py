@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import OptionError
-from magnetar.spark_connector.jobs import command, staging
-from magnetar.spark_connector.jobs.delta_table import DeltaTableSink
-from magnetar.spark_connector.jobs.parquet_table import ParquetTable
-from magnetar.spark_connector.jobs.progress import SILENT, StepProgress
-from magnetar.spark_connector.jobs.report import BarChart, JobReport, ReportTable, Size
+from magnetar.spark_connector.jobs import command
+from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
+from magnetar.spark_connector.jobs.reports.report import BarChart, JobReport, ReportTable, Size
 from magnetar.spark_connector.jobs.session import LOCAL_CHECKPOINTS, TopicSelection
-from magnetar.spark_connector.jobs.staging import OWN, StagedFile
+from magnetar.spark_connector.jobs.tables import staging
+from magnetar.spark_connector.jobs.tables.delta_table import DeltaTableSink
+from magnetar.spark_connector.jobs.tables.lock import OWN
+from magnetar.spark_connector.jobs.tables.parquet_table import ParquetTable
+from magnetar.spark_connector.jobs.tables.staging import StagedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
