@@ -4,12 +4,14 @@ The servers have a bookie's port for Spark's workers, and belong to a file.
 """
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from interop_tests import builds, maven
 from magnetar import Standalone, pytest_plugin, standalone
@@ -84,3 +86,19 @@ def read(spark, lending) -> Callable[..., list[Any]]:
         return frame.orderBy("topic", "partition", "offset").collect()
 
     return rows
+
+
+def kafka_producer(server, **more) -> Producer:
+    return Producer({"bootstrap.servers": server.bootstrap_servers, **more})
+
+
+@pytest.fixture
+def run_job() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a job as users do."""
+
+    def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        module = f"magnetar.spark_connector.jobs.{name}"
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run
