@@ -62,6 +62,8 @@ class SourceOptions(Struct, frozen=True):
     max_trigger_delay_seconds: float = 900.0
     """How long fewer rows than `min_rows_per_trigger` may wait for others."""
     timeout_seconds: float = 30.0
+    from_gateway: bool = False
+    """Whether entries are read from the server, not from bookies."""
     subscription: str = ""
     """A cursor on the server that follows a stream, if any."""
 
@@ -99,6 +101,7 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         max_trigger_delay_seconds=_number(found, "maxtriggerdelayms", 900_000) / 1000,
         timeout_seconds=_number(found, "polltimeoutms", 30_000) / 1000,
         subscription=found.pop("subscription", ""),
+        from_gateway=_choice(found, "readfrom", ("bookies", "gateway")) == "gateway",
     )
 
 
@@ -109,7 +112,7 @@ KNOWN: Final = {
         "startingTimestamp", "endingTimestamp", "columns", "isolationLevel", "failOnDataLoss",
         "maxBytesPerSplit", "minPartitions", "maxPartitions", "maxRowsPerTrigger",
         "maxBytesPerTrigger", "minRowsPerTrigger", "maxTriggerDelayMs", "pollTimeoutMs",
-        "subscription",
+        "subscription", "readFrom",
     )
 }  # fmt: skip
 BATCH_ONLY: Final = ("endingoffsets", "endingtimestamp")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from magnetar.bookie.reading.errors import DamagedEntry, MissingEntry
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import ReadHandle, open_ledger
 from magnetar.bookie.reading.sources import PlannedLedgers
@@ -23,7 +22,7 @@ from magnetar.core.entry.columns.columns import Columns
 from magnetar.core.entry.form import Chunk, Form, MarkKind
 from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.record import DetailedRecord
-from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.remaining_entries import (
     decoded,
@@ -32,7 +31,8 @@ from magnetar.core.ledger.log.remaining_entries import (
 )
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
 from magnetar.spark_connector.columns import BatchBuilder
-from magnetar.spark_connector.errors import ServiceError, lose
+from magnetar.spark_connector.errors import RefusedError, ServiceError, lose
+from magnetar.spark_connector.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.ranges import EntryRange
 
 if TYPE_CHECKING:
@@ -49,8 +49,13 @@ CHUNKS_LOOKED_FOR_ENTRIES: Final = 20_000
 """How many entries before a range may have the first chunks of a message in it."""
 
 
+StoredLedger = ReadHandle | GatewayLedger
+Run = tuple[int, list[bytes]]
+"""Consecutive entries, behind the id of the first."""
+
+
 class Task(Struct, frozen=True):
-    """All that a task needs: it asks nobody but bookies."""
+    """All that a task needs: it asks nobody but bookies, or the server if it cannot reach them."""
 
     ranges: tuple[EntryRange, ...]
     ledgers: dict[int, bytes]
@@ -60,6 +65,8 @@ class Task(Struct, frozen=True):
     columns: tuple[str, ...]
     fail_on_data_loss: bool
     timeout_seconds: float
+    service_urls: tuple[str, ...] = ()
+    """Addresses of the server, if entries are read from it."""
 
 
 def batches(task: Task) -> Iterator[pa.RecordBatch]:
@@ -70,7 +77,7 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
     for one in task.ranges:
         reading = RangeReader(
             one,
-            source,
+            _ledger(task, one, source),
             task.aborted.get(one.log, ()),
             fails=task.fail_on_data_loss,
             timeout_seconds=task.timeout_seconds,
@@ -79,6 +86,12 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
             yield builder.build()
     if builder.rows:
         yield builder.build()
+
+
+def _ledger(task: Task, one: EntryRange, source: PlannedLedgers) -> StoredLedger:
+    if task.service_urls:
+        return GatewayLedger(task.service_urls, one.log, one.ledger_id, task.timeout_seconds)
+    return open_ledger(one.stored_in, source, ReadOptions(), last_confirmed=ANY_ENTRY)
 
 
 _frozen = False
@@ -98,14 +111,14 @@ class RangeReader:
     def __init__(
         self,
         wanted: EntryRange,
-        source: PlannedLedgers,
+        ledger: StoredLedger,
         aborted: Sequence[Aborted],
         *,
         fails: bool = True,
         timeout_seconds: float = 30.0,
     ) -> None:
         self._wanted = wanted
-        self._source = source
+        self._ledger = ledger
         self._transactions = TransactionIndex()
         self._transactions.aborted = list(aborted)
         self._fails = fails
@@ -124,9 +137,7 @@ class RangeReader:
         start, end = wanted.from_offset, wanted.to_offset
         committed = not self._transactions.aborted
         builder.begin(self._topic, self._partition, wanted.ledger_id)
-        with open_ledger(
-            wanted.stored_in, self._source, ReadOptions(), last_confirmed=ANY_ENTRY
-        ) as ledger:
+        with self._ledger as ledger:
             for first, entries in self._runs(ledger):
                 at = 0
                 while at < len(entries):
@@ -137,7 +148,7 @@ class RangeReader:
                         self._add(ledger, first + at, entries[at], messages)
                         at += 1
 
-    def _add(self, ledger: ReadHandle, entry_id: int, entry: bytes, messages: Columns) -> None:
+    def _add(self, ledger: StoredLedger, entry_id: int, entry: bytes, messages: Columns) -> None:
         """Add the messages of one entry."""
         try:
             rows = self._rows_of(ledger, entry_id, entry)
@@ -151,8 +162,7 @@ class RangeReader:
         """Something that was asked for cannot be had."""
         lose(f"{self._wanted.log}: {what}", fails=self._fails)
 
-    def _runs(self, ledger: ReadHandle) -> Iterator[tuple[int, list[bytes]]]:
-        """Consecutive entries, and the id of the first."""
+    def _runs(self, ledger: StoredLedger) -> Iterator[Run]:
         wanted = self._wanted
         if not wanted.kept:
             yield from self._read(ledger, wanted.first, wanted.last)
@@ -169,7 +179,7 @@ class RangeReader:
                 for place, entry in enumerate(entries, stored_first - first):
                     yield ids[place], [entry]
 
-    def _read(self, ledger: ReadHandle, first: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
+    def _read(self, ledger: StoredLedger, first: int, last: int) -> Iterator[Run]:
         """Entries as they are stored, in runs, without those that are lost. Bookies that cannot be
         reached are asked again for a while.
         """
@@ -179,9 +189,12 @@ class RangeReader:
                 for run in ledger.read(following, last):
                     following, until = run.first + len(run.payloads), math.inf
                     yield run.first, run.payloads
-            except (MissingEntry, DamagedEntry) as error:
+            except (EntryNotFound, Corrupted) as error:
                 self._lose(str(error))
                 following += 1
+            except RefusedError as error:
+                self._lose(f"entries {self._at(following)} to {last}: {error}")
+                return
             except BrokerError as error:
                 now = time.monotonic()
                 until = min(until, now + self._timeout_seconds)
@@ -190,7 +203,7 @@ class RangeReader:
                 time.sleep(PAUSE_SECONDS)
 
     def _rows_of(
-        self, ledger: ReadHandle, entry_id: int, entry: bytes
+        self, ledger: StoredLedger, entry_id: int, entry: bytes
     ) -> tuple[int | None, str, Sequence[DetailedRecord]] | None:
         """The offset of its first message, its protocol, and its messages that are rows."""
         wanted = self._wanted
@@ -230,7 +243,7 @@ class RangeReader:
     # -- large messages in chunks -------------------------------------------------------------
 
     def _earlier(
-        self, ledger: ReadHandle, entry_id: int, sent: bytes, chunk: Chunk
+        self, ledger: StoredLedger, entry_id: int, sent: bytes, chunk: Chunk
     ) -> list[bytes] | None:
         """The chunks before the last one of a message; None for one that is not the last: the
         message is a row of its last chunk, and of the first such one if its producer sent it again.
@@ -267,7 +280,7 @@ class RangeReader:
         while len(self._complete) > COMPLETE_MAX:
             del self._complete[next(iter(self._complete))]
 
-    def _looked_for(self, ledger: ReadHandle, chunk: Chunk) -> dict[int, bytes] | None:
+    def _looked_for(self, ledger: StoredLedger, chunk: Chunk) -> dict[int, bytes] | None:
         """Chunks of a message that are before the range, in its ledger; None if all of it is."""
         end = self._wanted.first - 1
         start = max(end + 1 - CHUNKS_LOOKED_FOR_ENTRIES, 0)

@@ -1,7 +1,8 @@
 """Asks the server where the messages of topics are: a few requests by HTTP, for each query.
 
 A server that does not answer is asked again, and after it the next of several addresses, until the
-time is over. It runs in the driver; those who read ask bookies only.
+time is over. It runs in the driver; workers ask bookies only, or with `readFrom=gateway` for
+entries.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from itertools import cycle, islice
+from struct import Struct as Layout
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -26,6 +28,8 @@ ATTEMPT_SECONDS: Final = 10.0
 LEDGERS_AT_ONCE: Final = 1_000
 CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
+_ENTRY: Final = Layout(">qI").unpack_from
+_ENTRY_BYTES: Final = 12
 
 
 class TopicPlans(Struct, frozen=True):
@@ -58,10 +62,27 @@ class LedgerFacts(Struct, frozen=True):
     bookies: dict[str, tuple[str, int]]
 
 
+class StoredEntries(Struct, frozen=True):
+    """Entries by their ids; `following` is the first that was not read, `lost` why it cannot be."""
+
+    entries: list[tuple[int, bytes]]
+    following: int
+    lost: str
+
+
+class Reply(Struct, frozen=True):
+    """An answer of HTTP."""
+
+    status: int
+    headers: Any
+    body: bytes
+
+
 class ReadingService:
     """See the module's docstring."""
 
     def __init__(self, urls: Sequence[str], timeout_seconds: float) -> None:
+        self._connections: dict[str, HTTPConnection] = {}
         self._urls = urls
         self._timeout_seconds = timeout_seconds
         for url in urls:
@@ -108,7 +129,31 @@ class ReadingService:
             body = {"subscription": subscription, "positions": some}
             self._ask("POST", f"{READING}/cursors", body, _Moved)
 
+    def entries(self, topic: str, ledger_id: int, first: int, last: int) -> StoredEntries:
+        """Some entries of a ledger, from the first on."""
+        body = {"topic": topic, "ledger": ledger_id, "first": first, "last": last}
+        reply = self._reply("POST", f"{READING}/entries", body)
+        found, data, at = [], reply.body, 0
+        while at < len(data):
+            entry_id, size = _ENTRY(data, at)
+            at += _ENTRY_BYTES
+            found.append((entry_id, data[at : at + size]))
+            at += size
+        following = int(reply.headers["magnetar-next-entry"])
+        return StoredEntries(found, following, reply.headers.get("magnetar-lost-entry", ""))
+
+    def __del__(self) -> None:
+        self.close()  # Spark does not say when a query is over
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, kind: Any) -> Any:
+        return msgspec.json.decode(self._reply(method, path, body).body, type=kind)
+
+    def _reply(self, method: str, path: str, body: Mapping[str, Any] | None) -> Reply:
         until = time.monotonic() + self._timeout_seconds
         data = None if body is None else msgspec.json.encode(body)
         for url in cycle(self._urls):
@@ -116,34 +161,52 @@ class ReadingService:
             if len(self._urls) > 1:
                 seconds = min(seconds, ATTEMPT_SECONDS)
             try:
-                status, answer = _request(url, method, path, data, seconds)
+                reply = self._request(url, method, path, data, seconds)
             except (OSError, HTTPException) as error:
                 failure = f"{url} does not answer: {error}"
             else:
-                if status == 200:
-                    return msgspec.json.decode(answer, type=kind)
-                failure = f"{url} answers {status}: {_reason(answer)}"
-                if status < 500:
+                if reply.status == 200:
+                    return reply
+                failure = f"{url} answers {reply.status}: {_reason(reply.body)}"
+                if reply.status < 500:
                     raise RefusedError(failure)
             if time.monotonic() + PAUSE_SECONDS >= until:
                 break
             time.sleep(PAUSE_SECONDS)
         raise ServiceError(failure)
 
+    def _request(
+        self, url: str, method: str, path: str, body: bytes | None, seconds: float
+    ) -> Reply:
+        """One request, on the connection of the last one if the server has kept it: else again, on
+        a new one. Each may be carried out twice.
+        """
+        kept = self._connections.pop(url, None)
+        connection = kept or _connection(url)
+        connection.timeout = max(seconds, 0.1)
+        if connection.sock is not None:
+            connection.sock.settimeout(connection.timeout)
+        try:
+            headers = {"Content-Type": "application/json"}
+            connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
+            response = connection.getresponse()
+            reply = Reply(response.status, response.headers, response.read())
+        except (ConnectionError, HTTPException):
+            connection.close()
+            if kept is None:
+                raise
+            return self._request(url, method, path, body, seconds)
+        except BaseException:
+            connection.close()
+            raise
+        self._connections[url] = connection
+        return reply
 
-def _request(
-    url: str, method: str, path: str, body: bytes | None, seconds: float
-) -> tuple[int, bytes]:
+
+def _connection(url: str) -> HTTPConnection:
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=max(seconds, 0.1))
-    try:
-        headers = {"Content-Type": "application/json"}
-        connection.request(method, parts.path.rstrip("/") + path, body, headers)
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
+    return kind(parts.hostname or "", parts.port)
 
 
 def _reason(answer: bytes) -> str:
