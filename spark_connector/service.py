@@ -1,28 +1,19 @@
-"""Asks the server where the messages of topics are: a few requests by HTTP, for each query.
+"""Asks the server where the messages of topics are: a few requests for each query.
 
-A server that does not answer is asked again, and after it the next of several addresses, until the
-time is over. It runs in the driver; those who read ask bookies only.
+It runs in the driver; those who read ask bookies only.
 """
 
 from __future__ import annotations
 
-import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from itertools import cycle
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from magnetar.core.ledger.read.reading_plan import EntryPlace, ReadingPlan
-from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
+from magnetar.spark_connector.admin_client import AdminClient
 
-PAUSE_SECONDS: Final = 0.2
-ATTEMPT_SECONDS: Final = 10.0
-"""One of several servers is given so long."""
 LEDGERS_AT_ONCE: Final = 1_000
 READING: Final = "/admin/v2/reading"
 
@@ -57,21 +48,19 @@ class ReadingService:
     """See the module's docstring."""
 
     def __init__(self, urls: Sequence[str], timeout_seconds: float) -> None:
-        self._urls = urls
-        self._timeout_seconds = timeout_seconds
-        for url in urls:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
+        self._server = AdminClient(urls, timeout_seconds)
 
     def topics(self, names: Sequence[str]) -> TopicPlans:
-        found: TopicPlans = self._ask(
+        found: TopicPlans = self._server.ask(
             "POST", f"{READING}/topics", {"topics": list(names)}, TopicPlans
         )
         return found
 
     def topics_of(self, namespace: str) -> list[str]:
         """All topics and partitions of a namespace."""
-        found: list[str] = self._ask("GET", f"/admin/v2/persistent/{namespace}", None, list[str])
+        found: list[str] = self._server.ask(
+            "GET", f"/admin/v2/persistent/{namespace}", None, list[str]
+        )
         return found
 
     def positions(
@@ -79,7 +68,7 @@ class ReadingService:
     ) -> dict[str, EntryPlace]:
         """The entries of messages, by their offsets or times."""
         body = {"offsets": offsets, "times": times}
-        found: _Positions = self._ask("POST", f"{READING}/positions", body, _Positions)
+        found: _Positions = self._server.ask("POST", f"{READING}/positions", body, _Positions)
         return dict(found.positions)
 
     def ledgers(self, ids: Sequence[int]) -> LedgerFacts:
@@ -87,54 +76,10 @@ class ReadingService:
         found = LedgerFacts({}, {})
         for start in range(0, len(ids), LEDGERS_AT_ONCE):
             body = {"ledgers": ids[start : start + LEDGERS_AT_ONCE]}
-            some = self._ask("POST", f"{READING}/ledgers", body, _Ledgers)
+            some = self._server.ask("POST", f"{READING}/ledgers", body, _Ledgers)
             for ledger_id, metadata in some.ledgers.items():
                 found.ledgers[int(ledger_id)] = b64decode(metadata)
             for bookie, address in some.bookies.items():
                 host, _, port = address.rpartition(":")
                 found.bookies[bookie] = host.strip("[]"), int(port)
         return found
-
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, kind: Any) -> Any:
-        until = time.monotonic() + self._timeout_seconds
-        data = None if body is None else msgspec.json.encode(body)
-        for url in cycle(self._urls):
-            seconds = until - time.monotonic()
-            if len(self._urls) > 1:
-                seconds = min(seconds, ATTEMPT_SECONDS)
-            try:
-                status, answer = _request(url, method, path, data, seconds)
-            except (OSError, HTTPException) as error:
-                failure = f"{url} does not answer: {error}"
-            else:
-                if status == 200:
-                    return msgspec.json.decode(answer, type=kind)
-                failure = f"{url} answers {status}: {_reason(answer)}"
-                if status < 500:
-                    raise RefusedError(failure)
-            if time.monotonic() + PAUSE_SECONDS >= until:
-                break
-            time.sleep(PAUSE_SECONDS)
-        raise ServiceError(failure)
-
-
-def _request(
-    url: str, method: str, path: str, body: bytes | None, seconds: float
-) -> tuple[int, bytes]:
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=max(seconds, 0.1))
-    try:
-        headers = {"Content-Type": "application/json"}
-        connection.request(method, parts.path.rstrip("/") + path, body, headers)
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
-
-
-def _reason(answer: bytes) -> str:
-    try:
-        return str(msgspec.json.decode(answer)["reason"])
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        return answer[:200].decode(errors="replace")
