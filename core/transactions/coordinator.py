@@ -146,9 +146,10 @@ class TransactionCoordinator:
                     continue
                 try:
                     idle_ms = now_ms - found.changed_ms
-                    if found.state is TransactionState.ONGOING and found.expires_ms() < now_ms:
-                        await self._time_out(slot)
-                    elif found.state is not TransactionState.ONGOING and idle_ms > idle_ms_max:
+                    if found.state is TransactionState.ONGOING:
+                        if not found.sink and found.expires_ms() < now_ms:
+                            await self._time_out(slot)
+                    elif idle_ms > idle_ms_max:
                         await self._forget(slot)
                 except BrokerError as error:
                     log.warning("transaction %s: %s", found.name, error)
@@ -362,8 +363,10 @@ class TransactionCoordinator:
         async with slot.lock:
             now = slot.transaction
             if now is not None and now.decided:
-                state = AT_REST[now.state]
-                await self.store(slot, now, state=state, logs=(), participants=(), pending=())
+                # an attempt for a sink ends for good: a late request of it begins nothing new
+                epoch = now.epoch + bool(now.sink)
+                rest = {"state": AT_REST[now.state], "logs": (), "participants": (), "pending": ()}
+                await self.store(slot, now, epoch=epoch, **rest)
 
     async def _mark(
         self,
