@@ -33,7 +33,9 @@ class AdminClient:
                 raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None, kind: Any) -> Any:
-        """The answer, as a value of type `kind`; `RefusedError` if the server says no."""
+        """The answer, as a value of type `kind`, or None for an empty one; `RefusedError` if the
+        server says no.
+        """
         until = time.monotonic() + self._timeout_seconds
         data = None if body is None else msgspec.json.encode(body)
         for url in cycle(self.urls):
@@ -45,6 +47,8 @@ class AdminClient:
             except (OSError, HTTPException) as error:
                 failure = f"{url} does not answer: {error}"
             else:
+                if status == 204:
+                    return None
                 if status == 200:
                     return msgspec.json.decode(answer, type=kind)
                 failure = f"{url} answers {status}: {_reason(answer)}"

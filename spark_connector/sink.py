@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -21,8 +22,10 @@ from pyspark.sql.datasource import (
 
 from magnetar.spark_connector.errors import ConnectorError, OptionError
 from magnetar.spark_connector.writing import columns
+from magnetar.spark_connector.writing.commits import abort, commit
 from magnetar.spark_connector.writing.options import SinkOptions
-from magnetar.spark_connector.writing.tasks import TaskPlace, WrittenRows, write
+from magnetar.spark_connector.writing.service import TaskPlace
+from magnetar.spark_connector.writing.tasks import WrittenRows, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +35,10 @@ QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
 """What Spark tells tasks of a stream; equal when a batch is run again (seen with 4.3)."""
 ONLY_BATCH: Final = 0
+BATCH_JOBS: Final = ""
+"""Batches of batch jobs are numbered by users, not by a query."""
+DRIVER: Final = -1
+"""A place that is no task's."""
 
 
 @dataclass
@@ -52,20 +59,21 @@ def check(schema: StructType, options: SinkOptions, *, overwrite: bool) -> None:
 
 
 class BatchJobWriter(DataSourceArrowWriter):
-    """Writes a DataFrame."""
+    """Writes a DataFrame, as the only batch of a sink or as one that users number."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._sink = str(uuid.uuid4())
+        sink = options.sink_id or str(uuid.uuid4())
+        self._place = TaskPlace(sink, BATCH_JOBS, max(options.batch_id, ONLY_BATCH), DRIVER)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return _written(iterator, self._options, self._sink, ONLY_BATCH)
+        return _written(iterator, self._options, self._place)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All rows are stored."""
+        commit(self._options, self._place, _results(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """What is stored stays."""
+        abort(self._options, self._place, _results(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -75,23 +83,40 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        sink = _told(QUERY_ID)
-        return _written(iterator, self._options, sink, int(_told(BATCH_ID)))
+        query = _told(QUERY_ID)
+        sink = self._options.sink_id or query
+        return _written(iterator, self._options, TaskPlace(sink, query, int(_told(BATCH_ID)), 0))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """All rows are stored."""
+        if place := _place(messages, batchId):
+            commit(self._options, place, _results(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """What is stored stays."""
+        if place := _place(messages, batchId):
+            abort(self._options, place, _results(messages))
 
 
 def _written(
-    batches: Iterator[pa.RecordBatch], options: SinkOptions, sink: str, batch: int
+    batches: Iterator[pa.RecordBatch], options: SinkOptions, place: TaskPlace
 ) -> WrittenMessage:
     context = TaskContext.get()
     assert context is not None, "Spark calls it in a task"
-    place = TaskPlace(sink, batch, context.partitionId())
+    place = replace(place, task=context.partitionId())
     return WrittenMessage(place, write(batches, options, place))
+
+
+def _results(messages: list[WriterCommitMessage | None]) -> list[WrittenRows]:
+    """What tasks have written; those that failed have no message."""
+    return [one.written for one in messages if isinstance(one, WrittenMessage)]
+
+
+def _place(messages: list[WriterCommitMessage | None], batch: int) -> TaskPlace | None:
+    """Which sink it is: tasks know, and the driver is not told. None if no task says so."""
+    for one in messages:
+        if isinstance(one, WrittenMessage):
+            assert one.place.batch == batch, "messages are of the batch that is committed"
+            return one.place
+    return None
 
 
 def _told(name: str) -> str:

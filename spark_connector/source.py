@@ -57,7 +57,7 @@ class MagnetarSource(DataSource):
         from magnetar.spark_connector import sink
         from magnetar.spark_connector.writing.options import parse
 
-        chosen = parse(self.options)
+        chosen = parse(self.options, stream=False)
         sink.check(schema, chosen, overwrite=overwrite)
         return sink.BatchJobWriter(chosen)
 
@@ -65,7 +65,7 @@ class MagnetarSource(DataSource):
         from magnetar.spark_connector import sink
         from magnetar.spark_connector.writing.options import parse
 
-        chosen = parse(self.options)
+        chosen = parse(self.options, stream=True)
         sink.check(schema, chosen, overwrite=overwrite)
         return sink.StreamWriter(chosen)
 

@@ -15,7 +15,7 @@ def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
     producer = connect(lending.pulsar_url).create_producer("orders")
     for number, item in enumerate(("tea", "salt", "tea")):
         producer.send(item.encode(), partition_key=f"c{number % 2}")
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
     names: dict = {}
     for block in BLOCKS:
         code = block.replace("http://127.0.0.1:8080", lending.http_url)
@@ -28,6 +28,8 @@ def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
     assert [(row.key, row.value) for row in read("copies")] == [
         (row.key, row.value) for row in read("orders")
     ]
+    exec(BLOCKS[-1].replace("http://127.0.0.1:8080", lending.http_url), names)
+    assert sorted(bytes(row.value) for row in read("totals-of-today")) == [b"1", b"2"]
     assert sorted(bytes(row.value) for row in read("totals")) == [
         b'{"customer":"c0","items":2}',
         b'{"customer":"c1","items":1}',

@@ -3,28 +3,32 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from magnetar import Standalone
-from magnetar.spark_connector.errors import ServiceError
+from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.writing import options
+from magnetar.spark_connector.writing.commits import abort, commit
 from magnetar.spark_connector.writing.errors import WriteError
-from magnetar.spark_connector.writing.tasks import TaskPlace, WrittenRows, write
+from magnetar.spark_connector.writing.service import TaskPlace
+from magnetar.spark_connector.writing.tasks import TaskAttempt, WrittenRows, write
 
 pa = pytest.importorskip("pyarrow")
 
 
 def chosen(server, topic: str, **more: str) -> options.SinkOptions:
     given = {"service.url": server.http_url, "topic": topic, **more}
-    return options.parse(given)
+    return options.parse(given, stream=True)
 
 
 def place(task: int = 0, batch: int = 0, sink: str = "s") -> TaskPlace:
-    return TaskPlace(sink, batch, task)
+    return TaskPlace(sink, "q", batch, task)
 
 
 def batch(values: list[str], **columns: list) -> "pa.RecordBatch":
@@ -147,9 +151,121 @@ def test_rows_survive_a_killed_server_once_each(mortal, topic) -> None:
     assert values(server, topic) == sent
 
 
+# -- exactly once -----------------------------------------------------------------------------
+
+
+def committing(server, topic: str, **more: str) -> options.SinkOptions:
+    return chosen(server, topic, delivery="exactly_once", **more)
+
+
+def test_winners_are_there_and_losers_are_not(lending, topic) -> None:
+    how = committing(lending, topic)
+    first = write([batch(["a", "b"])], how, place(0, sink=topic))
+    loser = write([batch(["b", "c"])], how, place(1, sink=topic))
+    second = write([batch(["c"])], how, place(1, sink=topic))
+    nothing = write([], how, place(2, sink=topic))
+    assert values(lending, topic) == []
+    assert loser.attempt not in (None, first.attempt, second.attempt)
+    commit(how, place(sink=topic), [first, second, nothing])
+    assert values(lending, topic) == ["a", "b", "c"]
+    commit(how, place(sink=topic), [first, second, nothing])
+    assert write([batch(["a"])], how, place(0, sink=topic)) == WrittenRows()
+    assert values(lending, topic) == ["a", "b", "c"]
+
+
+def test_what_is_aborted_is_not_there(lending, topic) -> None:
+    how = committing(lending, topic)
+    lost = write([batch(["a"])], how, place(sink=topic))
+    abort(how, place(sink=topic), [lost])
+    with pytest.raises(RefusedError, match="is to be written again"):
+        commit(how, place(sink=topic), [lost])
+    commit(how, place(sink=topic), [write([batch(["b"])], how, place(sink=topic))])
+    assert values(lending, topic) == ["b"]
+
+
+def test_a_killed_server_keeps_its_word(mortal, topic) -> None:
+    """It is killed before the commit, and after it."""
+    how = committing(mortal, topic)
+    for number in range(3):
+        written = write([batch([str(number)])], how, place(batch=number, sink=topic))
+        mortal.kill()
+        mortal.start()
+        commit(how, place(batch=number, sink=topic), [written])
+        mortal.kill()
+        mortal.start()
+        assert write([batch(["no"])], how, place(batch=number, sink=topic)) == WrittenRows()
+    assert values(mortal, topic) == ["0", "1", "2"]
+
+
+def test_silent_attempts_are_given_up_and_readers_go_on(lending, topic) -> None:
+    how = committing(lending, topic, transactionTimeoutMs="1000")
+    lost = write([batch(["lost"])], how, place(sink=topic))
+    write([batch(["seen"])], chosen(lending, topic), place())
+    until = time.monotonic() + 60
+    while values(lending, topic) != ["seen"]:
+        assert time.monotonic() < until
+    with pytest.raises(RefusedError, match="given up after its time-out"):
+        commit(how, place(sink=topic), [lost])
+
+
+def test_kafka_clients_may_not_end_what_is_of_a_sink(lending, topic) -> None:
+    how = committing(lending, topic)
+    written = write([batch(["a"])], how, place(sink=topic))
+    producer = Producer(
+        {
+            "bootstrap.servers": lending.bootstrap_servers,
+            "transactional.id": f"magnetar.sink.{topic}.0",
+        }
+    )
+    with pytest.raises(KafkaException):
+        producer.init_transactions(20)
+    commit(how, place(sink=topic), [written])
+    assert values(lending, topic) == ["a"]
+
+
+# -- numbered rows ----------------------------------------------------------------------------
+
+
+def test_rows_that_are_written_again_are_left_out(lending, topic) -> None:
+    create(lending, topic, 3)
+    how = chosen(lending, topic, delivery="dedup", maxBatchBytes="500")
+    sent = [str(number) for number in range(5_000)]
+    keys = pa.array([f"k{number % 50}" for number in range(5_000)])
+    part = pa.record_batch({"value": pa.array(sent[:1_700]), "key": keys[:1_700]})
+    whole = pa.record_batch({"value": pa.array(sent), "key": keys})
+    assert write([part], how, place(sink=topic)).rows == 1_700
+    assert write([whole], how, place(sink=topic)).rows == 3_300
+    assert write([whole], how, place(sink=topic)).rows == 0
+    assert sorted(values(lending, topic, 3)) == sorted(sent)
+    commit(how, place(sink=topic), [])
+    assert write([whole], how, place(sink=topic)) == WrittenRows()
+    assert write([batch(["next"])], how, place(batch=1, sink=topic)).rows == 1
+    assert len(values(lending, topic, 3)) == 5_001
+
+
+def test_numbers_of_rows_survive_a_killed_server(mortal, topic) -> None:
+    how = chosen(mortal, topic, delivery="dedup", maxBatchBytes="200")
+    sent = [str(number) for number in range(300)]
+    write([batch(sent[:200])], how, place(sink=topic))
+    mortal.kill()
+    mortal.start()
+    write([batch(sent)], how, place(sink=topic))
+    assert values(mortal, topic) == sent
+
+
+def test_a_task_of_an_earlier_batch_is_fenced(lending, topic) -> None:
+    how = chosen(lending, topic, delivery="dedup")
+    with closing(TaskAttempt(how, place(batch=0, sink=topic))) as late:
+        assert late.take(batch(["a"]))
+        write([batch(["b"])], how, place(batch=1, sink=topic))
+        with pytest.raises(WriteError, match="a later batch or another attempt has taken over"):
+            late.finished()
+    assert values(lending, topic) == ["b"]
+
+
 def test_a_server_that_is_away_is_named(lending, topic) -> None:
     away = options.parse(
-        {"service.url": "http://127.0.0.1:9", "topic": topic, "sendTimeoutMs": "300"}
+        {"service.url": "http://127.0.0.1:9", "topic": topic, "sendTimeoutMs": "300"}, stream=True
     )
     with pytest.raises(ServiceError, match=r"http://127\.0\.0\.1:9 does not answer"):
         write([batch(["a"])], away, place())

@@ -31,6 +31,18 @@ RETRIED: Final = frozenset(
 """As Kafka's clients do (`RetriableException` in `Errors.java` of 4.3)."""
 
 
+_TAKEN_OVER: Final = "a later batch or another attempt has taken over"
+_GIVEN_UP: Final = "its transaction is over: it was given up after its time-out"
+MEANING: Final = {
+    codes.INVALID_PRODUCER_EPOCH: _TAKEN_OVER,
+    codes.PRODUCER_FENCED: _TAKEN_OVER,
+    codes.INVALID_TXN_STATE: _GIVEN_UP,
+    codes.INVALID_PRODUCER_ID_MAPPING: _GIVEN_UP,
+    codes.OUT_OF_ORDER: "another attempt writes the same rows at this moment",
+}
+"""What codes mean to an attempt of a task."""
+
+
 class WriteError(ConnectorError):
     """Rows are refused, and would be again."""
 
@@ -47,5 +59,5 @@ def check(code: int, what: str, said: str | None = None) -> None:
     """Raise for an error code: `Unready` if it may pass, else `WriteError`."""
     if not code:
         return
-    text = f"{what}: {said or _NAMES.get(code, f'error {code}')}"
-    raise (Unready if code in RETRIED else WriteError)(text)
+    said = MEANING.get(code) or said or _NAMES.get(code, f"error {code}")
+    raise (Unready if code in RETRIED else WriteError)(f"{what}: {said}")
