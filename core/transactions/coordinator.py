@@ -150,7 +150,7 @@ class TransactionCoordinator:
                         if not found.sink and found.expires_ms() < now_ms:
                             await self._time_out(slot)
                     elif idle_ms > idle_ms_max:
-                        await self._forget(slot)
+                        await self.forget(found.name)
                 except BrokerError as error:
                     log.warning("transaction %s: %s", found.name, error)
 
@@ -315,8 +315,9 @@ class TransactionCoordinator:
                 # fences its writer
                 await self.decide(slot, commit=False, epoch=found.epoch + 1)
 
-    async def _forget(self, slot: TransactionSlot) -> None:
-        async with self.alone_with(slot.name, settled=True) as slot:
+    async def forget(self, name: str) -> None:
+        """Delete the record of a transaction, unless it is ongoing."""
+        async with self.alone_with(name, settled=True) as slot:
             found = slot.transaction
             if found is None or found.state is TransactionState.ONGOING:
                 return

@@ -125,18 +125,16 @@ class Sinks:
 
     async def open(self) -> None:
         """Carry out the decisions that are stored. The coordinator is open already."""
-        for found in list(self._coordinator.all()):
-            if found.sink:
-                self._sink(found.sink)
         for name in await self._records.names():
             if await self._records.is_ours(name):
                 self._sink(name)
-        for sink in list(self._sinks.values()):
+        unsure = {found.sink for found in self._coordinator.all() if found.sink and is_open(found)}
+        for name in unsure:
             try:
-                async with self._turn(sink.name):
+                async with self._turn(name):
                     pass  # which carries out what is decided
             except BrokerError as error:  # the others go on; `run` tries again
-                log.warning("sink %s: %s", sink.name, error)
+                log.warning("sink %s: %s", name, error)
 
     async def run(self, idle_ms_max: int) -> None:
         """Give up batches of which nothing is heard, and forget unused sinks, until cancelled."""
@@ -213,6 +211,16 @@ class Sinks:
                 writers = (*writers, *more)
                 await self._write(sink, replace(record, writers=writers, numbered_from=begun))
             return writers[task], batch - begun
+
+    async def forget(self, name: str) -> None:
+        """Delete what is stored of a sink, unless a batch is being written."""
+        async with self._turn(name) as sink:
+            if self._open(sink):
+                return
+            for each in self._names(sink):
+                await self._coordinator.forget(each)
+            await sink.record.delete()
+            self._sinks.pop(name, None)
 
     # -- one sink at a time -------------------------------------------------------------------
 
@@ -354,13 +362,7 @@ class Sinks:
             async with self._turn(sink.name):
                 await self._give_up(self._open(sink))
         elif not open_ones and silent_ms > idle_ms_max:
-            await self._forget(sink)
-        elif not sink.carried_out:
+            await self.forget(sink.name)
+        elif open_ones and not sink.carried_out:
             async with self._turn(sink.name):
                 pass
-
-    async def _forget(self, sink: SinkSlot) -> None:
-        async with self._turn(sink.name):
-            if not self._open(sink):
-                await sink.record.delete()
-                self._sinks.pop(sink.name, None)

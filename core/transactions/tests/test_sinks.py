@@ -210,6 +210,20 @@ async def test_unused_sinks_are_forgotten(autojump_clock: MockClock) -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_a_sink_of_one_batch_leaves_nothing() -> None:
+    stores = Stores()
+    async with serving(stores) as served:
+        await served.write(0)
+        await served.sinks.forget("s")
+        assert served.states() == ["ongoing"]
+        await served.commit(0, await served.write(0))
+        await served.sinks.forget("s")
+        await served.sinks.forget("s")
+        assert served.states() == []
+        assert await stores.metadata.children(PATH) == []
+        assert await stores.metadata.children("/transactions") == []
+
+
 async def test_tasks_that_number_their_rows_have_a_producer_and_batches_an_epoch() -> None:
     stores = Stores()
     async with serving(stores) as served:

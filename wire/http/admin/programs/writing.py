@@ -79,6 +79,12 @@ async def abort(request: AdminRequest) -> None:
     await sinks.abort(body.sink, body.query, body.attempts)
 
 
+async def forget(request: AdminRequest) -> None:
+    """Delete what is known of a sink that is not written to any more."""
+    body, sinks = await _asked(request)
+    await sinks.forget(body.sink)
+
+
 async def _asked(request: AdminRequest) -> tuple[BatchBody, Sinks]:
     sinks = request.options.sinks
     if sinks is None:
@@ -100,4 +106,5 @@ TABLE: Final[Table] = (
     ("POST", "/renew", renew),
     ("POST", "/commit", commit),
     ("POST", "/abort", abort),
+    ("POST", "/forget", forget),
 )

@@ -58,6 +58,8 @@ async def test_an_attempt_is_committed_with_its_batch() -> None:
         await visitor.does("POST", f"{HERE}/commit", {**BATCH, "attempts": [[7, 0]]})
         assert await posted(visitor, "begin", BATCH) == {"committed": True}
         assert await posted(visitor, "number", BATCH) == {"committed": True}
+        await visitor.does("POST", f"{HERE}/forget", BATCH)
+        assert list(coordinator.all()) == []
 
 
 async def test_attempts_are_given_up() -> None:
