@@ -19,18 +19,17 @@ A producer that `resumes` leaves out the rows that one of the same identity has 
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from collections.abc import Iterable
+from typing import Final
 
-from magnetar.spark_connector.errors import ServiceError
 from magnetar.spark_connector.writing.brokers import Brokers, LogName
 from magnetar.spark_connector.writing.columns import SinkRow
 from magnetar.spark_connector.writing.connection import BrokerConnection
-from magnetar.spark_connector.writing.errors import DUPLICATE, TRANSIENT, check
+from magnetar.spark_connector.writing.errors import DUPLICATE, check
 from magnetar.spark_connector.writing.options import SinkOptions
 from magnetar.spark_connector.writing.partitioner import Partitioner
+from magnetar.spark_connector.writing.patience import Patience
 from magnetar.spark_connector.writing.record_batches import (
     BatchEncoder,
     EncodedBatch,
@@ -38,14 +37,10 @@ from magnetar.spark_connector.writing.record_batches import (
 )
 from magnetar.spark_connector.writing.requests import produce_request, results
 
-Found = TypeVar("Found")
-
 REQUESTS_IN_FLIGHT: Final = 5
 """To one broker: it knows as many batches of a producer again."""
 REQUEST_BYTES_MAX: Final = 1 << 20
 """Of one request, unless a single batch is larger."""
-PAUSE_SECONDS: Final = 0.05
-PAUSE_SECONDS_MAX: Final = 2.0
 
 
 class OutgoingLog:
@@ -85,8 +80,7 @@ class BlockingProducer:
         self._logs: dict[LogName, OutgoingLog] = {}
         self._in_transaction: set[LogName] = set()
         self._held = 0
-        self._pause = PAUSE_SECONDS
-        self._until = 0.0
+        self._patience = Patience(options.timeout_seconds, self._start_over)
         self.acknowledged = 0
         """Rows."""
 
@@ -107,7 +101,7 @@ class BlockingProducer:
         if log.open.size >= self._options.batch_bytes:
             self._close(log)
             while log.ready:
-                self._insist(self._step)
+                self._patience.insist(self._step)
         if self._held > self._options.buffer_bytes:
             self._drain(self._options.buffer_bytes // 2)
 
@@ -122,14 +116,14 @@ class BlockingProducer:
         if partition is None:
             chooses = self._partitioners.get(topic)
             if chooses is None:
-                partitions = self._found_out(lambda: self._brokers.partitions(topic))
+                partitions = self._patience.answer(lambda: self._brokers.partitions(topic))
                 chooses = Partitioner(partitions, self._first_partition)
                 self._partitioners[topic] = chooses
             partition = chooses.of(row.key)
         name = topic, partition
         log = self._logs.get(name)
         if log is None:
-            stored = self._found_out(lambda: self._stored_before(name))
+            stored = self._patience.answer(lambda: self._stored_before(name))
             log = self._logs[name] = OutgoingLog(name, stored)
         return log
 
@@ -151,7 +145,7 @@ class BlockingProducer:
         for log in self._logs.values():
             self._close(log)
         while self._held > held_max:
-            self._insist(self._step)
+            self._patience.insist(self._step)
 
     # -- sending ------------------------------------------------------------------------------
 
@@ -205,37 +199,14 @@ class BlockingProducer:
             batch = self._logs[name].in_flight.popleft()
             self._held -= len(batch.data)
             self.acknowledged += batch.rows
-            self._pause, self._until = PAUSE_SECONDS, 0.0
+            self._patience.succeeded()
         if failed is not None:
             (topic, partition), code, said = failed
             check(code, f"{topic}, partition {partition}", said)
 
-    # -- again --------------------------------------------------------------------------------
-
-    def _insist(self, action: Callable[[], Found]) -> Found:
-        """Do it until it succeeds, or nothing was acknowledged for too long."""
-        while True:
-            try:
-                return action()
-            except TRANSIENT as error:
-                self._start_over(error)
-
-    def _found_out(self, question: Callable[[], Found]) -> Found:
-        """The answer to a question, which counts as a sign of life."""
-        found = self._insist(question)
-        self._until = 0.0
-        return found
-
-    def _start_over(self, error: Exception) -> None:
-        """Send again what was not acknowledged, over new connections, a little later."""
-        now = time.monotonic()
-        self._until = self._until or now + self._options.timeout_seconds
+    def _start_over(self) -> None:
+        """Send again what was not acknowledged, in its order, over new connections."""
         self._brokers.close()
         for log in self._logs.values():
             log.ready.extendleft(reversed(log.in_flight))
             log.in_flight.clear()
-        if now >= self._until:
-            seconds = f"{self._options.timeout_seconds:.0f} s"
-            raise ServiceError(f"the server acknowledged nothing for {seconds}: {error}") from error
-        time.sleep(self._pause)
-        self._pause = min(2 * self._pause, PAUSE_SECONDS_MAX)

@@ -75,6 +75,10 @@ class WritingService:
     def abort(self, place: TaskPlace, losers: Sequence[tuple[int, int]]) -> None:
         self._server.ask("POST", f"{WRITING}/abort", _body(place, attempts=losers), None)
 
+    def forget(self, place: TaskPlace) -> None:
+        """The sink is not written to any more."""
+        self._server.ask("POST", f"{WRITING}/forget", {"sink": place.sink}, None)
+
     def _begun(self, what: str, body: dict[str, Any]) -> ProducerIdentity | None:
         found: _Begun = self._server.ask("POST", f"{WRITING}/{what}", body, _Begun)
         if found.committed:

@@ -24,6 +24,7 @@ from msgspec import Struct
 from magnetar.spark_connector.writing.brokers import Brokers
 from magnetar.spark_connector.writing.columns import rows
 from magnetar.spark_connector.writing.options import Delivery, SinkOptions
+from magnetar.spark_connector.writing.patience import Patience
 from magnetar.spark_connector.writing.producer import BlockingProducer
 from magnetar.spark_connector.writing.record_batches import ProducerIdentity
 from magnetar.spark_connector.writing.service import TaskPlace, WritingService
@@ -104,7 +105,8 @@ class TaskAttempt:
         elif delivery is Delivery.DEDUP:
             self._who = self._service.number(self._place)
         else:
-            self._who = brokers.new_producer()
+            patience = Patience(self._options.timeout_seconds, brokers.close)
+            self._who = patience.answer(brokers.new_producer)
         if self._who is None:
             return None
         return BlockingProducer(
