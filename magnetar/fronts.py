@@ -22,6 +22,7 @@ from magnetar.core.link.foreign_protocols import HttpAddress
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.core.ports.client_administration import ClientAdministration
+from magnetar.core.transactions.sinks import Sinks
 from magnetar.doors.origins import Origins
 from magnetar.doors.sockets import DoorPlan, address, host_names
 from magnetar.measures import mqtt
@@ -54,6 +55,8 @@ class Parts(Struct, frozen=True):
     """What fronts add to the metrics."""
     mqtt_clients: dict[str, ClientAdministration] = {}
     """The administration of MQTT's clients, by namespace."""
+    sinks: list[Sinks] = []
+    """The writers in batches, of the front that has them."""
 
     def addresses(self) -> dict[str, str]:
         """`host:port` of each door."""
@@ -81,7 +84,9 @@ def _pulsar(parts: Parts, doors: Sequence[Door]) -> Front:
 
 def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
     options = part_settings.kafka_options(parts.settings, partial(_room, parts.settings))
-    return KafkaFront(parts.broker, options, doors, parts.lend)
+    front = KafkaFront(parts.broker, options, doors, parts.lend)
+    parts.sinks.append(front.services.sinks)
+    return front
 
 
 def _mqtt(parts: Parts, doors: Sequence[Door]) -> Front:
@@ -133,7 +138,8 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
         parts.mqtt_clients,
         parts.storage.places(part_settings.advertised(settings, parts.addresses().get(BOOKIE))),
     )
-    options = replace(options, bookies=parts.storage.bookies)
+    sinks = next(iter(parts.sinks), None)
+    options = replace(options, bookies=parts.storage.bookies, sinks=sinks)
     return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
 
 

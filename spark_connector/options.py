@@ -1,13 +1,10 @@
 """The options of `spark.read.format("magnetar")`. Pure.
 
-Names are in any case, as everywhere in Spark. An unknown one is an error that names the nearest: a
-typing mistake would silently read something else. Required ones have no default, because Spark
-drops the options of `CREATE TABLE ... USING` without a word.
+`option_values.py` says how names and values are checked.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -19,6 +16,7 @@ from magnetar.spark_connector.columns import COLUMNS
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.offsets import EARLIEST, LATEST, BoundOption, Time
 from magnetar.spark_connector.offsets import parse as parse_bound
+from magnetar.spark_connector.option_values import OptionNames, OptionValues, listed
 
 ALIASES: Final = {
     "serviceurl": "service.url",
@@ -33,7 +31,6 @@ ALIASES: Final = {
 READ_COMMITTED: Final = "read_committed"
 ISOLATION_LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
 DEFAULT_NAMESPACE: Final = "public/default"
-_UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SPARKS_OWN: Final = ("spark.", "path", "paths")
 """What Spark may add itself."""
 
@@ -74,47 +71,47 @@ class SourceOptions(Struct, frozen=True):
 
 def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
     """The options of a query; `OptionError` says what is wrong with them."""
-    found = _named(given)
+    values = NAMES.given(given)
     for name in BATCH_ONLY if stream else STREAM_ONLY:
-        if name in found:
+        if name in values:
             kind = "a batch query" if stream else "a stream"
             raise OptionError(f'"{KNOWN[name]}" is for {kind} only')
-    urls = _list(found.pop("service.url", ""))
-    if not urls:
-        raise OptionError('option "service.url" is missing: the HTTP address of the server')
-    topics, pattern = _topics(found)
+    urls = values.urls()
+    topics, pattern = _topics(values)
     return SourceOptions(
         service_urls=urls,
         topics=topics,
         topics_pattern=pattern,
-        starting=_bound(found, "starting", LATEST if stream else EARLIEST),
-        ending=_bound(found, "ending", LATEST),
-        columns=_columns(found.pop("columns", "")),
-        read_committed=_choice(found, "isolationlevel", ISOLATION_LEVELS) == READ_COMMITTED,
-        fail_on_data_loss=_choice(found, "failondataloss", ("true", "false")) == "true",
-        max_bytes_per_split=_bytes(found, "maxbytespersplit", "64m"),
-        min_partitions=_number(found, "minpartitions", 1),
-        max_partitions=_number(found, "maxpartitions", 0),
-        max_rows_per_trigger=_number(found, "maxrowspertrigger", 0),
-        max_bytes_per_trigger=_bytes(found, "maxbytespertrigger", "0"),
-        min_rows_per_trigger=_number(found, "minrowspertrigger", 0),
-        max_trigger_delay_seconds=_number(found, "maxtriggerdelayms", 900_000) / 1000,
-        timeout_seconds=_number(found, "polltimeoutms", 30_000) / 1000,
-        subscription=found.pop("subscription", ""),
-        from_gateway=_choice(found, "readfrom", ("bookies", "gateway")) == "gateway",
+        starting=_bound(values, "starting", LATEST if stream else EARLIEST),
+        ending=_bound(values, "ending", LATEST),
+        columns=_columns(values.list("columns")),
+        read_committed=values.choice("isolationlevel", ISOLATION_LEVELS) == READ_COMMITTED,
+        fail_on_data_loss=values.choice("failondataloss", ("true", "false")) == "true",
+        max_bytes_per_split=values.size("maxbytespersplit", "64m"),
+        min_partitions=values.number("minpartitions", 1),
+        max_partitions=values.number("maxpartitions", 0),
+        max_rows_per_trigger=values.number("maxrowspertrigger", 0),
+        max_bytes_per_trigger=values.size("maxbytespertrigger", "0"),
+        min_rows_per_trigger=values.number("minrowspertrigger", 0),
+        max_trigger_delay_seconds=values.number("maxtriggerdelayms", 900_000) / 1000,
+        timeout_seconds=values.number("polltimeoutms", 30_000) / 1000,
+        subscription=values.text("subscription"),
+        from_gateway=values.choice("readfrom", ("bookies", "gateway")) == "gateway",
     )
 
 
-KNOWN: Final = {
-    name.lower(): name
-    for name in (
+NAMES: Final = OptionNames(
+    (
         "service.url", "topic", "topics", "topicsPattern", "startingOffsets", "endingOffsets",
         "startingTimestamp", "endingTimestamp", "columns", "isolationLevel", "failOnDataLoss",
         "maxBytesPerSplit", "minPartitions", "maxPartitions", "maxRowsPerTrigger",
         "maxBytesPerTrigger", "minRowsPerTrigger", "maxTriggerDelayMs", "pollTimeoutMs",
         "subscription", "readFrom",
-    )
-}  # fmt: skip
+    ),
+    ALIASES,
+    _SPARKS_OWN,
+)  # fmt: skip
+KNOWN: Final = NAMES.known
 BATCH_ONLY: Final = ("endingoffsets", "endingtimestamp")
 STREAM_ONLY: Final = (
     "maxrowspertrigger", "maxbytespertrigger", "minrowspertrigger", "maxtriggerdelayms",
@@ -124,34 +121,17 @@ STREAM_ONLY: Final = (
 
 def columns_of(given: Mapping[str, str]) -> tuple[str, ...]:
     """The columns that are read, after a check of all names."""
-    return _columns(_named(given).get("columns", ""))
+    return _columns(NAMES.given(given).list("columns"))
 
 
-def _named(given: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in given.items():
-        key = name.lower()
-        if key.startswith(_SPARKS_OWN):
-            continue
-        known = ALIASES.get(key, key)
-        if known not in KNOWN:
-            near = difflib.get_close_matches(known, [*KNOWN, *ALIASES], 1)
-            hint = f'; did you mean "{KNOWN.get(near[0], near[0])}"?' if near else ""
-            raise OptionError(f'there is no option "{name}"{hint}')
-        if known in found:
-            raise OptionError(f'option "{KNOWN[known]}" is given twice, under two names')
-        found[known] = value
-    return found
-
-
-def _topics(found: dict[str, str]) -> tuple[tuple[str, ...], str]:
+def _topics(values: OptionValues) -> tuple[tuple[str, ...], str]:
     """The names of topics, or a pattern."""
-    given = [name for name in ("topic", "topics", "topicspattern") if found.get(name)]
+    given = [name for name in ("topic", "topics", "topicspattern") if values.text(name)]
     if len(given) != 1:
         raise OptionError('exactly one of "topic", "topics" and "topicsPattern" is to be given')
-    text = found.pop(given[0])
+    text = values.text(given[0])
     if given[0] != "topicspattern":
-        return _list(text), ""
+        return listed(text), ""
     namespace, _, pattern = text.removeprefix("persistent://").rpartition("/")
     try:
         re.compile(pattern)
@@ -160,47 +140,17 @@ def _topics(found: dict[str, str]) -> tuple[tuple[str, ...], str]:
     return (), f"{namespace or DEFAULT_NAMESPACE}/{pattern}"
 
 
-def _bound(found: dict[str, str], which: str, default: str) -> BoundOption:
+def _bound(values: OptionValues, which: str, default: str) -> BoundOption:
     offsets_key, time_key = f"{which}offsets", f"{which}timestamp"
-    if time_key in found and offsets_key in found:
+    if time_key in values and offsets_key in values:
         raise OptionError(f'"{KNOWN[offsets_key]}" and "{KNOWN[time_key]}" are both given')
-    if time_key in found:
-        return BoundOption(default, time=Time(_number(found, time_key, 0)))
-    return parse_bound(KNOWN[offsets_key], found.pop(offsets_key, default), default)
+    if time_key in values:
+        return BoundOption(default, time=Time(values.number(time_key, 0)))
+    return parse_bound(KNOWN[offsets_key], values.text(offsets_key, default), default)
 
 
-def _columns(text: str) -> tuple[str, ...]:
-    if not text:
-        return COLUMNS
-    names = _list(text)
+def _columns(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in COLUMNS:
             raise OptionError(f'there is no column "{name}"; there are {", ".join(COLUMNS)}')
-    return names
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
-
-
-def _choice(found: dict[str, str], name: str, values: tuple[str, ...]) -> str:
-    value = found.pop(name, values[0]).lower()
-    if value not in values:
-        raise OptionError(f'"{KNOWN[name]}" is {" or ".join(values)}, not "{value}"')
-    return value
-
-
-def _number(found: dict[str, str], name: str, default: int) -> int:
-    text = found.pop(name, str(default))
-    if not text.isdecimal():
-        raise OptionError(f'"{KNOWN[name]}" is a number, not "{text}"')
-    return int(text)
-
-
-def _bytes(found: dict[str, str], name: str, default: str) -> int:
-    text = found.pop(name, default).lower().removesuffix("b")
-    unit = _UNITS.get(text[-1:], 1)
-    digits = text if unit == 1 else text[:-1]
-    if not digits.isdecimal() or (default != "0" and not int(digits)):
-        raise OptionError(f'"{KNOWN[name]}" is a size such as 64m, not "{text}"')
-    return int(digits) * unit
+    return names or COLUMNS

@@ -1,30 +1,21 @@
-"""Asks the server where the messages of topics are: a few requests by HTTP, for each query.
+"""Asks the server where the messages of topics are: a few requests for each query.
 
-A server that does not answer is asked again, and after it the next of several addresses, until the
-time is over. It runs in the driver; workers ask bookies only, or with `readFrom=gateway` for
-entries.
+It runs in the driver; workers ask bookies only, or with `readFrom=gateway` the server for entries.
 """
 
 from __future__ import annotations
 
-import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from itertools import cycle, islice
+from itertools import islice
 from struct import Struct as Layout
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
-from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
+from magnetar.spark_connector.admin_client import AdminClient
 
-PAUSE_SECONDS: Final = 0.2
-ATTEMPT_SECONDS: Final = 10.0
-"""One of several servers is given so long."""
 LEDGERS_AT_ONCE: Final = 1_000
 CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
@@ -70,34 +61,23 @@ class StoredEntries(Struct, frozen=True):
     lost: str
 
 
-class Reply(Struct, frozen=True):
-    """An answer of HTTP."""
-
-    status: int
-    headers: Any
-    body: bytes
-
-
 class ReadingService:
     """See the module's docstring."""
 
     def __init__(self, urls: Sequence[str], timeout_seconds: float) -> None:
-        self._connections: dict[str, HTTPConnection] = {}
-        self._urls = urls
-        self._timeout_seconds = timeout_seconds
-        for url in urls:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
+        self._server = AdminClient(urls, timeout_seconds)
 
     def topics(self, names: Sequence[str]) -> TopicPlans:
-        found: TopicPlans = self._ask(
+        found: TopicPlans = self._server.ask(
             "POST", f"{READING}/topics", {"topics": list(names)}, TopicPlans
         )
         return found
 
     def topics_of(self, namespace: str) -> list[str]:
         """All topics and partitions of a namespace."""
-        found: list[str] = self._ask("GET", f"/admin/v2/persistent/{namespace}", None, list[str])
+        found: list[str] = self._server.ask(
+            "GET", f"/admin/v2/persistent/{namespace}", None, list[str]
+        )
         return found
 
     def positions(
@@ -105,7 +85,7 @@ class ReadingService:
     ) -> dict[str, EntryPlace]:
         """The entries of messages, by their offsets or times."""
         body = {"offsets": offsets, "times": times}
-        found: _Positions = self._ask("POST", f"{READING}/positions", body, _Positions)
+        found: _Positions = self._server.ask("POST", f"{READING}/positions", body, _Positions)
         return dict(found.positions)
 
     def ledgers(self, ids: Sequence[int]) -> LedgerFacts:
@@ -113,7 +93,7 @@ class ReadingService:
         found = LedgerFacts({}, {})
         for start in range(0, len(ids), LEDGERS_AT_ONCE):
             body = {"ledgers": ids[start : start + LEDGERS_AT_ONCE]}
-            some = self._ask("POST", f"{READING}/ledgers", body, _Ledgers)
+            some = self._server.ask("POST", f"{READING}/ledgers", body, _Ledgers)
             for ledger_id, metadata in some.ledgers.items():
                 found.ledgers[int(ledger_id)] = b64decode(metadata)
             for bookie, address in some.bookies.items():
@@ -127,12 +107,12 @@ class ReadingService:
         left = iter(moves.items())
         while some := dict(islice(left, CURSORS_AT_ONCE)):
             body = {"subscription": subscription, "positions": some}
-            self._ask("POST", f"{READING}/cursors", body, _Moved)
+            self._server.ask("POST", f"{READING}/cursors", body, _Moved)
 
     def entries(self, topic: str, ledger_id: int, first: int, last: int) -> StoredEntries:
         """Some entries of a ledger, from the first on."""
         body = {"topic": topic, "ledger": ledger_id, "first": first, "last": last}
-        reply = self._reply("POST", f"{READING}/entries", body)
+        reply = self._server.reply("POST", f"{READING}/entries", body)
         found, data, at = [], reply.body, 0
         while at < len(data):
             entry_id, size = _ENTRY(data, at)
@@ -142,75 +122,5 @@ class ReadingService:
         following = int(reply.headers["magnetar-next-entry"])
         return StoredEntries(found, following, reply.headers.get("magnetar-lost-entry", ""))
 
-    def __del__(self) -> None:
-        self.close()  # Spark does not say when a query is over
-
     def close(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
-
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, kind: Any) -> Any:
-        return msgspec.json.decode(self._reply(method, path, body).body, type=kind)
-
-    def _reply(self, method: str, path: str, body: Mapping[str, Any] | None) -> Reply:
-        until = time.monotonic() + self._timeout_seconds
-        data = None if body is None else msgspec.json.encode(body)
-        for url in cycle(self._urls):
-            seconds = until - time.monotonic()
-            if len(self._urls) > 1:
-                seconds = min(seconds, ATTEMPT_SECONDS)
-            try:
-                reply = self._request(url, method, path, data, seconds)
-            except (OSError, HTTPException) as error:
-                failure = f"{url} does not answer: {error}"
-            else:
-                if reply.status == 200:
-                    return reply
-                failure = f"{url} answers {reply.status}: {_reason(reply.body)}"
-                if reply.status < 500:
-                    raise RefusedError(failure)
-            if time.monotonic() + PAUSE_SECONDS >= until:
-                break
-            time.sleep(PAUSE_SECONDS)
-        raise ServiceError(failure)
-
-    def _request(
-        self, url: str, method: str, path: str, body: bytes | None, seconds: float
-    ) -> Reply:
-        """One request, on the connection of the last one if the server has kept it: else again, on
-        a new one. Each may be carried out twice.
-        """
-        kept = self._connections.pop(url, None)
-        connection = kept or _connection(url)
-        connection.timeout = max(seconds, 0.1)
-        if connection.sock is not None:
-            connection.sock.settimeout(connection.timeout)
-        try:
-            headers = {"Content-Type": "application/json"}
-            connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
-            response = connection.getresponse()
-            reply = Reply(response.status, response.headers, response.read())
-        except (ConnectionError, HTTPException):
-            connection.close()
-            if kept is None:
-                raise
-            return self._request(url, method, path, body, seconds)
-        except BaseException:
-            connection.close()
-            raise
-        self._connections[url] = connection
-        return reply
-
-
-def _connection(url: str) -> HTTPConnection:
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    return kind(parts.hostname or "", parts.port)
-
-
-def _reason(answer: bytes) -> str:
-    try:
-        return str(msgspec.json.decode(answer)["reason"])
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        return answer[:200].decode(errors="replace")
+        self._server.close()

@@ -1,4 +1,4 @@
-"""Spark's side: the format `magnetar`, its schema, and a batch reader.
+"""Spark's side: the format `magnetar`, its schema, and its readers. Its writers are in `sink.py`.
 
 Spark pickles the reader and its partitions into the workers that read. Nothing is imported here
 that a session without this format would pay for.
@@ -13,6 +13,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -50,6 +52,22 @@ class MagnetarSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         return MagnetarStreamReader(options.parse(self.options, stream=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from magnetar.spark_connector import sink
+        from magnetar.spark_connector.writing.options import parse
+
+        chosen = parse(self.options, stream=False)
+        sink.check(schema, chosen, overwrite=overwrite)
+        return sink.BatchJobWriter(chosen)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from magnetar.spark_connector import sink
+        from magnetar.spark_connector.writing.options import parse
+
+        chosen = parse(self.options, stream=True)
+        sink.check(schema, chosen, overwrite=overwrite)
+        return sink.StreamWriter(chosen)
 
 
 class TaskPartition(InputPartition):

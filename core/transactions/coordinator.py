@@ -146,10 +146,11 @@ class TransactionCoordinator:
                     continue
                 try:
                     idle_ms = now_ms - found.changed_ms
-                    if found.state is TransactionState.ONGOING and found.expires_ms() < now_ms:
-                        await self._time_out(slot)
-                    elif found.state is not TransactionState.ONGOING and idle_ms > idle_ms_max:
-                        await self._forget(slot)
+                    if found.state is TransactionState.ONGOING:
+                        if not found.sink and found.expires_ms() < now_ms:
+                            await self._time_out(slot)
+                    elif idle_ms > idle_ms_max:
+                        await self.forget(found.name)
                 except BrokerError as error:
                     log.warning("transaction %s: %s", found.name, error)
 
@@ -314,8 +315,9 @@ class TransactionCoordinator:
                 # fences its writer
                 await self.decide(slot, commit=False, epoch=found.epoch + 1)
 
-    async def _forget(self, slot: TransactionSlot) -> None:
-        async with self.alone_with(slot.name, settled=True) as slot:
+    async def forget(self, name: str) -> None:
+        """Delete the record of a transaction, unless it is ongoing."""
+        async with self.alone_with(name, settled=True) as slot:
             found = slot.transaction
             if found is None or found.state is TransactionState.ONGOING:
                 return
@@ -362,8 +364,10 @@ class TransactionCoordinator:
         async with slot.lock:
             now = slot.transaction
             if now is not None and now.decided:
-                state = AT_REST[now.state]
-                await self.store(slot, now, state=state, logs=(), participants=(), pending=())
+                # an attempt for a sink ends for good: a late request of it begins nothing new
+                epoch = now.epoch + bool(now.sink)
+                rest = {"state": AT_REST[now.state], "logs": (), "participants": (), "pending": ()}
+                await self.store(slot, now, epoch=epoch, **rest)
 
     async def _mark(
         self,

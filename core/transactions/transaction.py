@@ -62,6 +62,10 @@ class Transaction(Struct, frozen=True):
     pending: tuple[PendingCommit, ...] = field(default=(), name="promises")
     began_ms: int = 0
     changed_ms: int = 0
+    sink: str = ""
+    """Of an attempt to write a batch of a sink, which alone decides it (`sinks.py`)."""
+    batch: int = -1
+    """That batch."""
 
     @property
     def decided(self) -> bool:

@@ -15,11 +15,11 @@ TEXT = (Path(__file__).parents[2] / "docs/spark.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
-def test_all_examples(spark, lending, connect, tmp_path, capsys) -> None:
+def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
     producer = connect(lending.pulsar_url).create_producer("orders")
     for number, item in enumerate(("tea", "salt", "tea")):
         producer.send(item.encode(), partition_key=f"c{number % 2}")
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 10
     names: dict = {}
     for block in BLOCKS:
         code = block.replace("http://127.0.0.1:8080", lending.http_url)
@@ -31,15 +31,29 @@ def test_all_examples(spark, lending, connect, tmp_path, capsys) -> None:
     assert re.search(r"\|\s*pulsar\|\s*3\|", shown)
     stored = spark.read.parquet(f"{tmp_path}/orders")
     assert sorted(row.item for row in stored.collect()) == ["salt", "tea", "tea"]
+    assert [(row.key, row.value) for row in read("copies")] == [
+        (row.key, row.value) for row in read("orders")
+    ]
+    exec(BLOCKS[-1].replace("http://127.0.0.1:8080", lending.http_url), names)
+    assert sorted(bytes(row.value) for row in read("totals-of-today")) == [b"1", b"2"]
+    assert sorted(bytes(row.value) for row in read("totals")) == [
+        b'{"customer":"c0","items":2}',
+        b'{"customer":"c1","items":1}',
+    ]
 
 
 def test_every_option_and_column_is_in_the_tables() -> None:
     from magnetar.spark_connector.columns import COLUMNS
     from magnetar.spark_connector.options import KNOWN
+    from magnetar.spark_connector.writing import columns, options
 
     named = set(re.findall(r"`([\w.]+)`", TEXT))
     assert set(KNOWN.values()) <= named
     assert set(COLUMNS) <= named
+    written = TEXT.partition("## Writing")[2]
+    named = set(re.findall(r"`([\w.]+)`", written))
+    assert set(options.KNOWN.values()) <= named
+    assert {*columns.TYPES, *columns.UNWRITABLE} <= named
 
 
 def test_commands_of_jobs_are_understood() -> None:

@@ -19,6 +19,7 @@ from magnetar.wire.http.guard import HostNames
 if TYPE_CHECKING:
     from magnetar.core.ledger.cursor.cursor import Cursor
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+    from magnetar.core.transactions.sinks import Sinks
 
 
 class MessageMetadata(Protocol):
@@ -129,6 +130,8 @@ class HttpOptions(Struct, frozen=True):
     """The administration of MQTT's clients, by the namespaces that listeners serve."""
     ledger_places: LedgerPlaces | None = None
     """Where ledgers are, for those who read them themselves."""
+    sinks: Sinks | None = None
+    """Writers in batches, if there is a listener of the protocol that they write in."""
     bookies: ClusterAdministration | None = None
     """The cluster of bookies that a gateway stores on."""
 

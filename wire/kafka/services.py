@@ -10,6 +10,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import trio
@@ -20,6 +21,7 @@ from magnetar.core.kernel.cooperation import ListLock
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.transactions.coordinator import TransactionCoordinator
+from magnetar.core.transactions.sinks import Sinks
 from magnetar.wire.kafka.configs import MAX_MESSAGE_BYTES, RETENTION_MS
 from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.consumer.lookups import Lookups
@@ -37,6 +39,8 @@ from magnetar.wire.kafka.partition.logs import Logs
 INSPECTORS_MAX: Final = 2
 """Batches that threads check concurrently; each may have its records in memory."""
 TRANSACTIONS: Final = "/magnetar/kafka/transactions"
+SINKS: Final = "/magnetar/sinks"
+PRODUCER_IDS: Final = "/magnetar/kafka/producer-ids"
 CLUSTER_ID: Final = "/magnetar/kafka/cluster-id"
 
 
@@ -82,6 +86,9 @@ class KafkaServices:
         self.transactions = TransactionCoordinator(
             broker, TRANSACTIONS, form, self.commits.commit_pending
         )
+        self.sinks = Sinks(
+            broker, SINKS, self.transactions, partial(broker.metadata.next, PRODUCER_IDS)
+        )
 
     async def open(self) -> None:
         """Load the stored state that this broker owns."""
@@ -94,6 +101,7 @@ class KafkaServices:
         assert found is not None, "it is never deleted"
         self.cluster_id = found.value.decode()
         await self.transactions.open()
+        await self.sinks.open()
         await self.group_configs.open()
         await self.groups.open()
 
@@ -103,6 +111,7 @@ class KafkaServices:
             nursery.start_soon(self.member_store.run)
             nursery.start_soon(self.groups.run)
             nursery.start_soon(self.transactions.run, self.options.transactional_id_ms_max)
+            nursery.start_soon(self.sinks.run, self.options.transactional_id_ms_max)
             nursery.start_soon(self.expiry.run)
 
     async def _forget_if_unused(self, group: str) -> None:

@@ -11,7 +11,6 @@ from magnetar.wire.http.admin import (
     mqtt,
     namespaces,
     partitions,
-    reading,
     single_cluster,
     subscriptions,
     tenants,
@@ -21,6 +20,7 @@ from magnetar.wire.http.admin import (
 )
 from magnetar.wire.http.admin.policies import namespaces as namespace_policies
 from magnetar.wire.http.admin.policies import topics as topic_policies
+from magnetar.wire.http.admin.programs import reading, writing
 from magnetar.wire.http.admin.stats import internal_stats, topic_stats
 from magnetar.wire.http.routes import Table
 
@@ -53,5 +53,6 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/broker-stats": brokers.STATS,
         "/admin/v2/mqtt": mqtt.TABLE,
         "/admin/v2/reading": reading.TABLE,
+        "/admin/v2/writing": writing.TABLE,
         **unsupported.TABLES,
     }

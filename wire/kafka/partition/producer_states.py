@@ -71,6 +71,12 @@ class ProducerState:
         """The highest timestamp of its last batch."""
         self.batches: list[BatchMetadata] = []
 
+    @property
+    def last_stored(self) -> int:
+        """The last number of what is stored; -1 for nothing. What is under way may fail yet."""
+        stored = [batch.last for batch in self.batches if batch.offset >= 0]
+        return stored[-1] if stored else UNKNOWN
+
     def add(self, batch: BatchMetadata) -> None:
         self.batches.append(batch)
         if len(self.batches) > BATCHES_MAX:

@@ -63,6 +63,18 @@ def test_out_of_order(first: int) -> None:
     come(known, offset=2, first=5)
 
 
+def test_what_is_under_way_is_not_the_last_that_is_stored() -> None:
+    known = ProducerStates(Census())
+    come(known, offset=0, first=0, count=3)
+    made, _ = known.admit(header(3, 2), NOW_MS)
+    ((_, producer),) = known.all()
+    assert producer.last_stored == 2
+    known.stored(made, 3)
+    assert producer.last_stored == 4
+    known.admit(header(0, epoch=1), NOW_MS)
+    assert producer.last_stored == -1
+
+
 def test_nothing_is_known_so_any_number_may_come() -> None:
     come(ProducerStates(Census()), offset=0, first=1_000)
 

@@ -158,7 +158,7 @@ class TransactionToolHandlers:
             DescribedProducer(
                 producer_id=number,
                 producer_epoch=producer.epoch,
-                last_sequence=producer.batches[-1].last if producer.batches else -1,
+                last_sequence=producer.last_stored,
                 last_timestamp=producer.last_ms,
                 coordinator_epoch=0 if number in begun else -1,
                 current_txn_start_offset=begun[number].first if number in begun else -1,

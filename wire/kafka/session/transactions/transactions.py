@@ -43,6 +43,7 @@ from magnetar.wire.kafka.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from magnetar.wire.kafka.services import PRODUCER_IDS
 
 if TYPE_CHECKING:
     from magnetar.core.ports.metadata_store import MetadataStore
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
-NUMBERS: Final = "/magnetar/kafka/producer-ids"
 EPOCH_MAX: Final = 32_765
 """The highest epoch that InitProducerId assigns; then a new producer id follows. Epochs from 32766
 on count as exhausted in Kafka, and serve to fence (`TransactionMetadata.isEpochExhausted`).
@@ -94,7 +94,7 @@ class TransactionHandlers:
         response = InitProducerIdResponse(error_code=NONE, producer_epoch=0)
         try:
             if request.transactional_id is None:
-                response.producer_id = await self._metadata.next(NUMBERS)
+                response.producer_id = await self._metadata.next(PRODUCER_IDS)
             else:
                 found = await self._taken(context, request, request.transactional_id)
                 response.producer_id, response.producer_epoch = found.writer, found.epoch
@@ -115,8 +115,9 @@ class TransactionHandlers:
         while True:
             async with coordinator.alone_with(name, settled=True) as slot:
                 found = slot.transaction
+                _refuse_if_of_sink(found)
                 if found is None:
-                    writer = await self._metadata.next(NUMBERS)
+                    writer = await self._metadata.next(PRODUCER_IDS)
                     made = Transaction(name, writer, 0, timeout_ms)
                     return await coordinator.store(slot, made)
                 if request.producer_id >= 0 and _is_repeated(found, context, request):
@@ -132,7 +133,7 @@ class TransactionHandlers:
         assert found is not None
         writer, epoch = found.writer, found.epoch + 1
         if epoch > EPOCH_MAX:
-            writer, epoch = await self._metadata.next(NUMBERS), 0
+            writer, epoch = await self._metadata.next(PRODUCER_IDS), 0
         return await self._coordinator.store(
             slot,
             found,
@@ -212,6 +213,7 @@ class TransactionHandlers:
         try:
             async with coordinator.alone_with(name, settled=True) as slot:
                 found = checked(slot, request.producer_id, request.producer_epoch, _fenced(context))
+                _refuse_if_of_sink(found)
                 requested = (
                     TransactionState.COMMITTED if request.committed else TransactionState.ABORTED
                 )
@@ -241,6 +243,12 @@ def _is_repeated(
     if producer_id != found.writer or epoch != found.epoch:
         raise KafkaRefusal(_fenced(context))
     return False
+
+
+def _refuse_if_of_sink(found: Transaction | None) -> None:
+    """A sink's transactions begin and end with its batches (`core/transactions/sinks.py`)."""
+    if found is not None and found.sink:
+        raise KafkaRefusal(INVALID_TXN_STATE, f"it belongs to sink {found.sink}")
 
 
 def _fenced(context: RequestContext) -> int:

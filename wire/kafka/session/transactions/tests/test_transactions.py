@@ -272,3 +272,20 @@ async def test_where_it_is_decided_that_a_log_ends(stage: Stage) -> None:
     assert [await listed(0, isolation) for isolation in (0, 1)] == [0, 0]
     await one.end(commit=True)
     assert [await listed(-1, isolation) for isolation in (0, 1)] == [3, 3]
+
+
+async def test_a_transaction_of_a_sink_ends_with_its_batch_only(stage: Stage) -> None:
+    sinks = stage.front.services.sinks
+    begun = await sinks.begin("s", "q", 0, 1000)
+    assert begun is not None
+    one = Producer(await stage.client("t"), begun.name)
+    one.id, one.epoch = begun.writer, begun.epoch
+    assert await one.add() == 0
+    assert await one.write(b"a") == 0
+    assert await one.end(commit=True) == errors.INVALID_TXN_STATE
+    assert await one.init() == errors.INVALID_TXN_STATE
+    assert values(await committed(one.client)) == []
+    await sinks.commit("s", "q", 0, [(begun.writer, begun.epoch)])
+    assert values(await committed(one.client)) == [(0, b"a")]
+    assert await one.write(b"late") == errors.INVALID_PRODUCER_EPOCH
+    assert await one.add() == errors.PRODUCER_FENCED

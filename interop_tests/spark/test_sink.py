@@ -1,0 +1,117 @@
+"""Spark writes topics: DataFrames and streams, and what is said of mistakes before a job runs."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def save(lending) -> Callable[..., None]:
+    """Appends a DataFrame to a topic."""
+
+    def saved(frame: Any, topic: str = "", **options: str) -> None:
+        writer = frame.write.format("magnetar").option("service.url", lending.http_url)
+        if topic:
+            writer = writer.option("topic", topic)
+        writer.options(**options).mode("append").save()
+
+    return saved
+
+
+def values(rows: list[Any]) -> list[str | None]:
+    return [None if row.value is None else bytes(row.value).decode() for row in rows]
+
+
+def test_what_is_written_is_read(spark, save, read, topic) -> None:
+    when = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    made = spark.createDataFrame(
+        [
+            (bytearray(b"k"), "v", [("h", bytearray(b"1")), ("h", None)], when),
+            (None, None, None, None),
+        ],
+        "key binary, value string, headers array<struct<key: string, value: binary>>, "
+        "event_time timestamp",
+    ).coalesce(1)
+    before = datetime.now(UTC)
+    save(made, topic, compression="zstd")
+    first, second = read(topic)
+    assert (bytes(first.key), bytes(first.value), first.protocol) == (b"k", b"v", "kafka")
+    assert [(h["key"], h["value"] and bytes(h["value"])) for h in first.headers] == [
+        ("h", b"1"),
+        ("h", None),
+    ]
+    assert first.event_time.replace(tzinfo=UTC) == when
+    assert (second.key, second.value, second.headers) == (None, None, [])
+    assert abs((second.event_time.replace(tzinfo=UTC) - before).total_seconds()) < 60
+
+
+def test_many_rows_of_many_tasks(spark, save, read, topic) -> None:
+    frame = spark.range(50_000).selectExpr("CAST(id AS STRING) key", "CAST(id AS STRING) value")
+    save(frame.repartition(4), topic, maxBatchBytes="16k")
+    found = read(topic)
+    assert sorted(map(int, values(found))) == list(range(50_000))
+    assert all(row.key == row.value for row in found)
+
+
+def test_each_row_may_have_its_topic(spark, save, read, topics) -> None:
+    one, other = topics(), topics()
+    frame = spark.createDataFrame([("a", other), ("b", None)], "value string, topic string")
+    save(frame, one)
+    assert (values(read(one)), values(read(other))) == (["b"], ["a"])
+
+
+def test_one_topic_is_copied_into_another(spark, lending, save, read, connect, topics) -> None:
+    one, other = topics(), topics()
+    producer = connect(lending.pulsar_url).create_producer(one)
+    for number in range(5):
+        producer.send(b"%d" % number, partition_key=f"k{number}", properties={"p": "q"})
+    frame = spark.read.format("magnetar").option("service.url", lending.http_url)
+    save(frame.option("topic", one).load().select("key", "value", "headers"), other)
+    assert [(row.key, row.value, row.headers) for row in read(other)] == [
+        (row.key, row.value, row.headers) for row in read(one)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "options", "said"),
+    [
+        ("'a' value, 1 offset", {"topic": "t"}, 'there is no column "offset" in a sink'),
+        ("'a' text", {"topic": "t"}, "to_json(struct(text)) AS value"),
+        ("'a' value", {}, 'neither a column nor an option "topic"'),
+        ("'a' value", {"topics": "t"}, 'did you mean "topic"?'),
+        ("'a' value", {"topic": "non-persistent://a/b/c"}, "nothing is stored there"),
+        ("'a' value, CAST(NULL AS STRING) topic", {}, 'column "topic" is null in a row'),
+    ],
+)
+def test_mistakes_are_named(spark, save, sql, options, said) -> None:
+    frame = spark.sql(f"SELECT {sql}")
+    with pytest.raises(Exception, match="Error") as raised:
+        save(frame, **options)
+    assert said in str(raised.value)
+
+
+def test_a_topic_is_only_appended_to(spark, lending, topic) -> None:
+    writer = spark.sql("SELECT 'a' value").write.format("magnetar")
+    writer = writer.option("service.url", lending.http_url).option("topic", topic)
+    with pytest.raises(Exception, match="a topic is only appended to: use mode"):
+        writer.mode("overwrite").save()
+
+
+def test_a_stream_writes_what_it_reads(spark, lending, read, connect, topics, tmp_path) -> None:
+    one, other = topics(), topics()
+    producer = connect(lending.pulsar_url).create_producer(one)
+    for number in range(20):
+        producer.send(str(number).encode())
+    reader = spark.readStream.format("magnetar").option("service.url", lending.http_url)
+    reader = reader.option("startingOffsets", "earliest").option("maxRowsPerTrigger", "6")
+    frame = reader.option("topic", one).load().select("value")
+    writer = frame.writeStream.format("magnetar").option("service.url", lending.http_url)
+    writer = writer.option("topic", other).option("checkpointLocation", str(tmp_path))
+    query = writer.queryName("copy").trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+    assert values(read(other)) == [str(number) for number in range(20)]

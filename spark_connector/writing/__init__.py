@@ -1,0 +1,1 @@
+"""Rows to topics: what `df.write` and `writeStream` do."""

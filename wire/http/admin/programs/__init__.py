@@ -1,0 +1,1 @@
+"""What programs ask that read ledgers or write batches themselves, as Spark does."""

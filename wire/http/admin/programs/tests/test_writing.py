@@ -1,0 +1,91 @@
+"""What those hear who write in batches."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec.structs import replace
+
+from magnetar.core.entry.kafka import form
+from magnetar.core.testing.broker import running
+from magnetar.core.transactions.coordinator import TransactionCoordinator
+from magnetar.core.transactions.sinks import Sinks
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
+
+HERE = "/admin/v2/writing"
+BATCH = {"sink": "s", "query": "q", "batch": 3}
+
+
+@asynccontextmanager
+async def writing() -> AsyncIterator[tuple[Visitor, TransactionCoordinator]]:
+    async with running() as broker:
+        coordinator = TransactionCoordinator(broker, "/transactions", form, never)
+        numbers = iter(range(7, 100))
+
+        async def new_writer() -> int:
+            return next(numbers)
+
+        sinks = Sinks(broker, "/sinks", coordinator, new_writer)
+        async with visiting(replace(OPTIONS, sinks=sinks)) as visitor:
+            yield visitor, coordinator
+
+
+async def never(_pending: object) -> None:
+    raise AssertionError("nothing is pending")
+
+
+async def posted(visitor: Visitor, path: str, body: object) -> dict:
+    response = await visitor.ask("POST", f"{HERE}/{path}", body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def test_rows_are_sent_to_the_kafka_listener_as_the_client_reaches_it() -> None:
+    async with visiting(replace(OPTIONS, kafka_address="0.0.0.0:9092")) as visitor:
+        assert await visitor.get(HERE, headers={"host": "a:8080"}) == {"kafka": "a:9092"}
+    async with visiting() as visitor:
+        assert await visitor.get(HERE) == {"kafka": ""}
+
+
+async def test_an_attempt_is_committed_with_its_batch() -> None:
+    async with writing() as (visitor, coordinator):
+        begun = await posted(visitor, "begin", BATCH)
+        name = begun.pop("transactional_id")
+        assert begun == {"committed": False, "producer_id": 7, "epoch": 0}
+        async with coordinator.alone_with(name, settled=True) as slot:
+            await coordinator.extend(slot, logs=[])
+        await visitor.does("POST", f"{HERE}/renew", BATCH)
+        await visitor.does("POST", f"{HERE}/commit", {**BATCH, "attempts": [[7, 0]]})
+        assert await posted(visitor, "begin", BATCH) == {"committed": True}
+        assert await posted(visitor, "number", BATCH) == {"committed": True}
+        await visitor.does("POST", f"{HERE}/forget", BATCH)
+        assert list(coordinator.all()) == []
+
+
+async def test_attempts_are_given_up() -> None:
+    async with writing() as (visitor, _):
+        await posted(visitor, "begin", BATCH)
+        await visitor.does("POST", f"{HERE}/abort", {**BATCH, "attempts": [[7, 0]]})
+        commit = {**BATCH, "attempts": [[7, 0]]}
+        reason = await visitor.fails(412, "POST", f"{HERE}/commit", commit)
+        assert "is to be written again" in reason
+
+
+async def test_tasks_number_their_rows() -> None:
+    async with writing() as (visitor, _):
+        found = await posted(visitor, "number", {**BATCH, "task": 1})
+        assert found == {"committed": False, "producer_id": 8, "epoch": 3}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sink": ""}, {"sink": "s" * 201}, {"batch": -1}, {"timeout_ms": 0}, {"other": 1}]
+)
+async def test_what_makes_no_sense_is_refused(wrong: dict) -> None:
+    async with writing() as (visitor, _):
+        await visitor.fails(400, "POST", f"{HERE}/begin", {**BATCH, **wrong})
+
+
+async def test_without_a_kafka_listener_it_is_said_so() -> None:
+    async with visiting() as visitor:
+        reason = await visitor.fails(404, "POST", f"{HERE}/begin", BATCH)
+        assert reason == "rows are written by Kafka's protocol, and its listener is closed"
