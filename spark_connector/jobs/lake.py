@@ -40,6 +40,8 @@ FORMATS: Final[dict[str, type[ParquetTable] | type[DeltaTableSink]]] = {
     "delta": DeltaTableSink,
 }
 ROWS_PER_BATCH: Final = 2_000_000
+OPEN_FILES: Final = 64
+"""Of a task, one for each topic and day; with more of these, it sorts."""
 POLL_SECONDS: Final = 0.5
 
 
@@ -65,6 +67,8 @@ def run(spark: SparkSession, options: LakeOptions, progress: StepProgress = SILE
     if options.format not in FORMATS:
         raise OptionError(f"a table is {' or '.join(FORMATS)}, not {options.format}")
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    # else each task sorts its rows by partition first, which takes longer than writing them
+    spark.conf.set("spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES))
     spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_CHECKPOINTS)
     files: list[StagedFile] = []
     before = after = 0
