@@ -84,7 +84,9 @@ class Tasks:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from magnetar.spark_connector.range_reader import batches
 
-        assert isinstance(partition, TaskPartition)
+        # where there is no task, Spark 4.3 makes a partition (`plan_data_source_read.py`)
+        if not isinstance(partition, TaskPartition):
+            return iter(())
         return batches(partition.task)
 
 

@@ -153,6 +153,11 @@ def test_partitions_and_positions(lending, connect, read, topic) -> None:
     assert found[0].asDict().keys() == {"topic", "partition", "offset", "value"}
 
 
+def test_a_topic_without_messages(lending, connect, read, topic) -> None:
+    connect(lending.pulsar_url).create_producer(topic)
+    assert read(topic) == []
+
+
 def test_a_restart_begins_another_ledger(lending, connect, read, topic) -> None:
     for number in range(2):
         producer = connect(lending.pulsar_url).create_producer(topic)
