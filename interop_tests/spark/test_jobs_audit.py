@@ -18,6 +18,12 @@ def audited(spark, server, topic: str, **more) -> audit.JobReport:
     return audit.run(spark, audit.AuditOptions(TopicSelection(server.http_url, (topic,)), **more))
 
 
+def test_a_topic_without_messages_is_well(spark, lending, connect, topic) -> None:
+    connect(lending.pulsar_url).create_producer(topic)
+    report = audited(spark, lending, topic)
+    assert (report.facts["logs"], report.facts["messages"], report.problems) == (1, 0, [])
+
+
 def kinds(report) -> dict[str, int]:
     return {kind: entries for _, kind, entries in report.tables[1].rows}
 

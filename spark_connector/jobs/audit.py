@@ -63,6 +63,7 @@ def run(spark: SparkSession, options: AuditOptions, progress: StepProgress = SIL
             totals = _totals(entries)
         with progress.tasks(spark, "looking at gaps"):
             findings = _findings(gaps.found(spark, entries, planner, plans))
+            findings = gaps.still_there(findings, planner.plans(plans))
         timeline = _timeline(entries, totals)
     finally:
         entries.unpersist()

@@ -7,6 +7,7 @@ Spark's workers: most of it takes a place and has no messages (`inspection.py`),
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -18,7 +19,6 @@ from magnetar.spark_connector.jobs.inspection import (
     DAMAGED,
     FINDINGS,
     INCOMPLETE,
-    LOST,
     MESSAGES,
     MISSING,
     UNREAD,
@@ -87,7 +87,7 @@ def _read(
     """
     start, end = plan.first, plan.stable
     ledgers = [one for one in plan.ledgers if start.ledger_id <= one.id <= end.ledger_id]
-    for ledger, later in zip(ledgers, [*ledgers[1:], None], strict=True):
+    for ledger, later in zip_longest(ledgers, ledgers[1:]):
         first, index = 0, ledger.first_index
         if ledger.id == start.ledger_id:
             first, index = start.entry_id, start.index
@@ -204,5 +204,7 @@ def sentence(one: EntryFinding) -> str:
     return f"{one.log}: {what}{offsets}{detail}"
 
 
-def losses(findings: Sequence[EntryFinding]) -> list[EntryFinding]:
-    return [one for one in findings if one.kind in LOST]
+def still_there(findings: Sequence[EntryFinding], plans: Plans) -> list[EntryFinding]:
+    """Without those of ledgers that have been deleted since the first plan, as retention does."""
+    ledgers = {(log, ledger.id) for log, plan in plans.items() for ledger in plan.ledgers}
+    return [one for one in findings if (one.log, one.ledger_id) in ledgers]

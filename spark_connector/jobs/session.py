@@ -16,6 +16,7 @@ from magnetar.spark_connector import options
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from magnetar.core.ledger.read.reading_plan import Place
     from magnetar.spark_connector.options import SourceOptions
     from magnetar.spark_connector.planner import Plans
 
@@ -68,11 +69,18 @@ class TopicSelection(Struct, frozen=True):
         return spark.readStream.format("magnetar").options(**self.reader_options(**more)).load()
 
 
+def position(place: Place) -> str | int:
+    """A place as options name it; a topic that has had no message has no ledger."""
+    if place.ledger_id < 0:
+        return max(place.index, 0)
+    return f"{place.ledger_id}:{place.entry_id}"
+
+
 def positions(plans: Plans) -> str:
     """Where logs end in a plan, as the option `endingOffsets`."""
-    topics: dict[str, str | dict[int, str]] = {}
+    topics: dict[str, str | int | dict[int, str | int]] = {}
     for log, plan in plans.items():
-        name, end = TopicName.parse(log), f"{plan.stable.ledger_id}:{plan.stable.entry_id}"
+        name, end = TopicName.parse(log), position(plan.stable)
         if name.partitioned:
             partitions = topics.setdefault(name.base.full, {})
             assert isinstance(partitions, dict)

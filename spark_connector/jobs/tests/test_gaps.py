@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from magnetar.core.ledger.read.reading_plan import Place
-from magnetar.spark_connector.jobs.gaps import Edge, edges, sentence
+from magnetar.spark_connector.jobs.gaps import Edge, edges, sentence, still_there
 from magnetar.spark_connector.jobs.inspection import (
     DAMAGED,
     INCOMPLETE,
@@ -33,6 +33,8 @@ def test_empty_and_compacted_ledgers_have_none() -> None:
     compacted = replace(plan.ledgers[1], kept="17 0 2")
     assert list(edges({LOG: replace(plan, ledgers=[plan.ledgers[0], compacted])})) == []
     assert {one.ledger_id for one in edges({LOG: plan})} == {11}
+    nothing = replace(plan, first=Place(-1, 0, 0), stable=Place(-1, 0, 0), ledgers=[])
+    assert list(edges({LOG: nothing})) == []
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,9 @@ def test_empty_and_compacted_ledgers_have_none() -> None:
 )  # fmt: skip
 def test_losses_are_told(finding: EntryFinding, said: str) -> None:
     assert sentence(finding) == f"{LOG}: {said}"
+
+
+def test_what_retention_has_deleted_meanwhile_is_no_loss() -> None:
+    found = [EntryFinding(LOG, ledger, 0, 9, MISSING, 0, 9, 0, "") for ledger in (9, 10, 11)]
+    assert still_there(found, {LOG: plan_with((5, 50), (4, 40))}) == found[1:]
+    assert still_there(found, {}) == []

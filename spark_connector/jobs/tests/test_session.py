@@ -2,7 +2,8 @@
 
 import json
 
-from magnetar.spark_connector.jobs.session import TopicSelection, positions
+from magnetar.core.ledger.read.reading_plan import Place
+from magnetar.spark_connector.jobs.session import TopicSelection, position, positions
 from magnetar.spark_connector.tests.plans import plan_with
 
 LOG = "persistent://public/default/t"
@@ -24,3 +25,7 @@ def test_where_plans_end() -> None:
     }  # fmt: skip
     parsed = TopicSelection("http://h:1", ("t",)).parsed(endingOffsets=positions(plans))
     assert parsed.ending.topics[LOG] == "11:4"
+
+
+def test_the_end_of_a_topic_that_has_had_no_message() -> None:
+    assert position(Place(-1, 0, 0)) == 0
