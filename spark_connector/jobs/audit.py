@@ -36,7 +36,7 @@ COLUMNS: Final = (
 POINTS: Final = 60
 """Of the chart of messages over time."""
 LISTED_MAX: Final = 1_000
-"""Of messages that are there twice."""
+"""Of losses, and of messages that are there twice: the most that the report has."""
 
 
 class AuditOptions(Struct, frozen=True):
@@ -62,19 +62,19 @@ def run(spark: SparkSession, options: AuditOptions, progress: StepProgress = SIL
         with progress.tasks(spark, "reading all messages"):
             totals = _totals(entries)
         with progress.tasks(spark, "looking at gaps"):
-            findings = _findings(gaps.found(spark, entries, planner, plans))
-            findings = gaps.still_there(findings, planner.plans(plans))
+            losses, harmless = _looked_at(gaps.found(spark, entries, planner, plans))
+            losses = gaps.still_there(losses, planner.plans(plans))
         timeline = _timeline(entries, totals)
     finally:
         entries.unpersist()
-    problems = [gaps.sentence(one) for one in findings if one.kind in LOST]
+    problems = [gaps.sentence(one) for one in losses]
     if options.duplicates:
         with progress.tasks(spark, "looking for duplicates"):
             problems += _duplicates(frame)
     if options.other is not None:
         with progress.tasks(spark, "comparing"):
             problems += comparison.differences(spark, options.topics, options.other)
-    return _report(plans, totals, findings, problems, timeline)
+    return _report(plans, totals, harmless, problems, timeline)
 
 
 def _totals(entries: DataFrame) -> list[Any]:
@@ -93,13 +93,20 @@ def _totals(entries: DataFrame) -> list[Any]:
     return rows
 
 
-def _findings(found: DataFrame) -> list[EntryFinding]:
-    """Losses first: of what else there is, only kinds and numbers are of interest."""
+def _looked_at(found: DataFrame) -> tuple[list[EntryFinding], list[tuple[str, str, int]]]:
+    """Losses, one by one; of what else takes a place, the number of entries by log and kind."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    lost = F.col("kind").isin(*LOST)
-    ordered = found.orderBy(~lost, "log", "ledger_id", "first")
-    return [EntryFinding(*row) for row in ordered.limit(gaps.LISTED_MAX).collect()]
+    is_lost = F.col("kind").isin(*LOST)
+    found = found.persist()
+    try:
+        lost = found.where(is_lost).orderBy("log", "ledger_id", "first").limit(LISTED_MAX)
+        number = F.sum(F.col("last") - F.col("first") + 1).alias("entries")
+        harmless = found.where(~is_lost).groupBy("log", "kind").agg(number)
+        losses = [EntryFinding(*row) for row in lost.collect()]
+        return losses, [tuple(row) for row in harmless.orderBy("log", "kind").collect()]
+    finally:
+        found.unpersist()
 
 
 def _timeline(entries: DataFrame, totals: list[Any]) -> LineChart:
@@ -151,7 +158,7 @@ def _duplicates(frame: DataFrame) -> list[str]:
 def _report(
     plans: Plans,
     totals: list[Any],
-    findings: list[EntryFinding],
+    harmless: list[tuple[str, str, int]],
     problems: list[str],
     timeline: LineChart,
 ) -> JobReport:
@@ -164,18 +171,12 @@ def _report(
         )
         for row in totals
     ]  # fmt: skip
-    harmless: dict[tuple[str, str], int] = {}
-    for one in findings:
-        if one.kind not in LOST:
-            key = (one.log, one.kind)
-            harmless[key] = harmless.get(key, 0) + one.last - one.first + 1
-    passed_over = [(*key, number) for key, number in sorted(harmless.items())]
     facts = {
         "logs": len(plans),
         "messages": sum(row.messages for row in totals),
         "bytes": Size(sum(row.bytes or 0 for row in totals)),
         "entries": sum(row.entries for row in totals),
-        "entries without messages": sum(harmless.values()),
+        "entries without messages": sum(number for *_, number in harmless),
         "problems": len(problems),
     }
     bars = [(f"{row.topic} {row.partition}", float(row.messages)) for row in totals]
@@ -185,7 +186,7 @@ def _report(
         problems,
         (
             ReportTable("Partitions", columns, rows),
-            ReportTable("Entries without messages", ("log", "kind", "entries"), passed_over),
+            ReportTable("Entries without messages", ("log", "kind", "entries"), harmless),
         ),
         (timeline, BarChart("Messages", bars)),
     )

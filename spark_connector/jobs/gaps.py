@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from magnetar.spark_connector.planner import Planner, Plans
 
-LISTED_MAX: Final = 1_000
-"""Of findings, the most that are brought to the driver."""
 EDGES: Final = (
     "topic string, partition int, ledger_id bigint, entry_id bigint, first_offset bigint, "
     "next_offset bigint"
