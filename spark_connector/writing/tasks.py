@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from magnetar.spark_connector.worker import freeze_once
 from magnetar.spark_connector.writing.brokers import Brokers
 from magnetar.spark_connector.writing.columns import rows
 from magnetar.spark_connector.writing.options import Delivery, SinkOptions
@@ -48,6 +49,7 @@ class WrittenRows(Struct, frozen=True):
 
 def write(batches: Iterable[pa.RecordBatch], options: SinkOptions, place: TaskPlace) -> WrittenRows:
     """Write all rows of a task."""
+    freeze_once()
     attempt = TaskAttempt(options, place)
     try:
         for batch in batches:
