@@ -25,7 +25,7 @@ async def writing() -> AsyncIterator[tuple[Visitor, TransactionCoordinator]]:
         async def new_writer() -> int:
             return next(numbers)
 
-        sinks = Sinks(broker, "/sinks", coordinator, new_writer)
+        sinks = Sinks(broker, "/sinks", coordinator, new_writer, 900_000)
         async with visiting(replace(OPTIONS, sinks=sinks)) as visitor:
             yield visitor, coordinator
 
