@@ -60,6 +60,10 @@ def test_rotten_entries_are_named(spark, connect, topic, tmp_path) -> None:
             file.write(bytes(4096))
         server.start()
         report = audited(spark, server, topic)
+        by_server = TopicSelection(server.http_url, (topic,), options={"readFrom": "gateway"})
+        through = audit.run(spark, audit.AuditOptions(by_server))
+    assert through.facts == report.facts
+    assert len(through.problems) == len(report.problems)
     rows = report.facts["messages"]
     assert 190 <= rows < 200
     assert len(report.problems) >= 1

@@ -11,8 +11,8 @@ import pytest
 from pyarrow import dataset
 
 from magnetar.spark_connector.jobs import lake
-from magnetar.spark_connector.jobs.parquet_table import ParquetTable
 from magnetar.spark_connector.jobs.session import TopicSelection
+from magnetar.spark_connector.jobs.tables.parquet_table import ParquetTable
 
 from .conftest import workers_environment
 
@@ -96,7 +96,7 @@ def test_columns_are_chosen_and_small_files_merged(spark, kept, send, topic, tmp
 
 
 def test_delta_files_are_merged(spark, kept, send, topic, tmp_path) -> None:
-    from magnetar.spark_connector.jobs.delta_table import DeltaTableSink
+    from magnetar.spark_connector.jobs.tables.delta_table import DeltaTableSink
 
     for number in range(3):
         send(topic, number)
@@ -130,7 +130,7 @@ def test_a_batch_that_was_written_is_not_written_again(
 
 
 def batches_done(folder: Path) -> int:
-    commits = folder / "_lake/checkpoint/commits"
+    commits = folder / "_jobs/checkpoint/commits"
     return len([one for one in commits.glob("*") if one.name.isdecimal()])
 
 

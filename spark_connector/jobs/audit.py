@@ -15,14 +15,13 @@ from msgspec import Struct
 
 from magnetar.spark_connector.jobs import command, comparison, gaps
 from magnetar.spark_connector.jobs.inspection import LOST, EntryFinding
-from magnetar.spark_connector.jobs.progress import SILENT, StepProgress
-from magnetar.spark_connector.jobs.report import (
+from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
+from magnetar.spark_connector.jobs.reports.report import (
     BarChart,
     JobReport,
     LineChart,
     ReportTable,
     Size,
-    counted,
 )
 from magnetar.spark_connector.jobs.session import TopicSelection, positions
 from magnetar.spark_connector.planner import Planner, Plans
@@ -175,7 +174,7 @@ def _report(
         "messages": sum(row.messages for row in totals),
         "bytes": Size(sum(row.bytes or 0 for row in totals)),
         "entries": sum(row.entries for row in totals),
-        "without rows": counted(sum(harmless.values()), "marker, chunk or aborted entry"),
+        "entries without messages": sum(harmless.values()),
         "problems": len(problems),
     }
     bars = [(f"{row.topic} {row.partition}", float(row.messages)) for row in totals]

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import ConnectorError, OptionError
-from magnetar.spark_connector.jobs import page
-from magnetar.spark_connector.jobs.progress import StepProgress
-from magnetar.spark_connector.jobs.report import JobReport
+from magnetar.spark_connector.jobs.reports import page
+from magnetar.spark_connector.jobs.reports.progress import StepProgress
+from magnetar.spark_connector.jobs.reports.report import JobReport
 from magnetar.spark_connector.jobs.session import TopicSelection, session
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def add_topics(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """`--option`, for what the source knows and the job does not."""
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", type=_pair,
+        "--option", action="append", default=[], metavar="NAME=VALUE", type=pair,
         help="an option of the source, as in spark.read.option (docs/spark.md)",
     )  # fmt: skip
 
@@ -99,13 +99,14 @@ def parser_of(command: JobCommand) -> argparse.ArgumentParser:
     spark = parser.add_argument_group("Spark")
     spark.add_argument("--master", default="", help="where it runs; without spark-submit: local[*]")
     spark.add_argument(
-        "--conf", action="append", default=[], metavar="NAME=VALUE", type=_pair,
+        "--conf", action="append", default=[], metavar="NAME=VALUE", type=pair,
         help="a setting of the session; may be given several times",
     )  # fmt: skip
     return parser
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str]:
+    """What `NAME=VALUE` says."""
     name, equals, value = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{text} is not NAME=VALUE")

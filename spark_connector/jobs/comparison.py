@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from magnetar.spark_connector.errors import OptionError
-from magnetar.spark_connector.jobs.report import counted
+from magnetar.spark_connector.jobs.reports.report import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,6 +25,7 @@ from magnetar.spark_connector.jobs.inspection import (
     EntryFinding,
     LedgerInspection,
     Stretch,
+    inspection,
     merged,
 )
 
@@ -174,16 +175,14 @@ class GapInspector:
 
 
 def _inspector(planner: Planner, plans: Plans) -> GapInspector:
-    ledgers = sorted({ledger.id for plan in plans.values() for ledger in plan.ledgers})
+    ledgers = {ledger.id for plan in plans.values() for ledger in plan.ledgers}
     aborted = {log: list(map(Aborted._make, plan.aborted)) for log, plan in plans.items()}
     logs = {}
     for log in plans:
         name = TopicName.parse(log)
         logs[name.base.full, max(name.partition_index, 0)] = log
-    facts = planner.service.ledgers(ledgers)
-    return GapInspector(
-        LedgerInspection(facts, {log: each for log, each in aborted.items() if each}), logs
-    )
+    looks = inspection(planner, ledgers, {log: each for log, each in aborted.items() if each})
+    return GapInspector(looks, logs)
 
 
 def sentence(one: EntryFinding) -> str:

@@ -12,17 +12,18 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from magnetar.bookie.reading.errors import DamagedEntry, MissingEntry
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import open_ledger
 from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.core.entry import header
 from magnetar.core.entry.form import MarkKind
 from magnetar.core.entry.forms import form_of
-from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
-from magnetar.spark_connector.errors import ServiceError
-from magnetar.spark_connector.range_reader import ANY_ENTRY
+from magnetar.spark_connector.errors import RefusedError, ServiceError
+from magnetar.spark_connector.gateway_ledger import GatewayLedger
+from magnetar.spark_connector.planner import Planner
+from magnetar.spark_connector.range_reader import ANY_ENTRY, StoredLedger
 from magnetar.spark_connector.service import LedgerFacts
 
 MESSAGES: Final = "messages"
@@ -80,9 +81,18 @@ FINDINGS: Final = (
 class LedgerInspection:
     """Looks at stretches. It can be pickled."""
 
-    def __init__(self, facts: LedgerFacts, aborted: dict[str, list[Aborted]]) -> None:
+    def __init__(
+        self,
+        facts: LedgerFacts,
+        aborted: dict[str, list[Aborted]],
+        service_urls: tuple[str, ...] = (),
+        timeout_seconds: float = 30.0,
+    ) -> None:
+        """With addresses of the server, entries are read from it."""
         self._facts = facts
         self._aborted = aborted
+        self._service_urls = service_urls
+        self._timeout_seconds = timeout_seconds
 
     def of(self, stretch: Stretch) -> Iterator[EntryFinding]:
         """The entries in order, and what is wrong with their indexes."""
@@ -94,26 +104,51 @@ class LedgerInspection:
 
     def _entries(self, stretch: Stretch) -> Iterator[EntryFinding]:
         log, ledger_id = stretch.log, stretch.ledger_id
-        if ledger_id not in self._facts.ledgers:
+        if not self._service_urls and ledger_id not in self._facts.ledgers:
             text = "the ledger has been deleted"
             yield _gone(log, ledger_id, stretch.first, stretch.last, MISSING, text)
             return
         transactions = TransactionIndex()
         transactions.aborted = list(self._aborted.get(log, ()))
-        source = PlannedLedgers(self._facts.ledgers, self._facts.bookies)
         following = stretch.first
-        with open_ledger(ledger_id, source, ReadOptions(), last_confirmed=ANY_ENTRY) as ledger:
+        with self._ledger(log, ledger_id) as ledger:
             while following <= stretch.last:
                 try:
-                    for entry_id, entry in ledger.entries(following, stretch.last):
-                        yield _described(log, ledger_id, entry_id, entry, transactions)
-                        following = entry_id + 1
-                except (MissingEntry, DamagedEntry) as error:
-                    kind = MISSING if isinstance(error, MissingEntry) else DAMAGED
+                    for run in ledger.read(following, stretch.last):
+                        if run.first > following:  # the server passes over what is not there
+                            yield _gone(log, ledger_id, following, run.first - 1, MISSING, "")
+                        for entry_id, entry in enumerate(run.payloads, run.first):
+                            yield _described(log, ledger_id, entry_id, entry, transactions)
+                        following = run.first + len(run.payloads)
+                    if following <= stretch.last:
+                        yield _gone(log, ledger_id, following, stretch.last, MISSING, "")
+                    return
+                except (EntryNotFound, Corrupted) as error:
+                    kind = MISSING if isinstance(error, EntryNotFound) else DAMAGED
                     yield _gone(log, ledger_id, following, following, kind, str(error))
                     following += 1
+                except RefusedError as error:
+                    yield _gone(log, ledger_id, following, stretch.last, MISSING, str(error))
+                    return
                 except BrokerError as error:
                     raise ServiceError(f"{log}: {error}") from error
+
+    def _ledger(self, log: str, ledger_id: int) -> StoredLedger:
+        if self._service_urls:
+            return GatewayLedger(self._service_urls, log, ledger_id, self._timeout_seconds)
+        source = PlannedLedgers(self._facts.ledgers, self._facts.bookies)
+        return open_ledger(ledger_id, source, ReadOptions(), last_confirmed=ANY_ENTRY)
+
+
+def inspection(
+    planner: Planner, ledgers: Iterable[int], aborted: dict[str, list[Aborted]]
+) -> LedgerInspection:
+    """One that reads as the query of the planner does."""
+    chosen = planner.options
+    if chosen.from_gateway:
+        facts = LedgerFacts({}, {})
+        return LedgerInspection(facts, aborted, chosen.service_urls, chosen.timeout_seconds)
+    return LedgerInspection(planner.service.ledgers(sorted(set(ledgers))), aborted)
 
 
 def _gone(log: str, ledger_id: int, first: int, last: int, kind: str, detail: str) -> EntryFinding:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from magnetar.spark_connector.jobs import backlog, command, inspection
+from magnetar.spark_connector.admin_client import AdminClient
+from magnetar.spark_connector.jobs import backlog, command
 from magnetar.spark_connector.jobs.backlog import Lag
-from magnetar.spark_connector.jobs.inspection import EntryFinding, LedgerInspection
-from magnetar.spark_connector.jobs.progress import SILENT, StepProgress
-from magnetar.spark_connector.jobs.report import (
+from magnetar.spark_connector.jobs.inspection import FINDINGS, EntryFinding, inspection
+from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
+from magnetar.spark_connector.jobs.reports.report import (
     BarChart,
     JobReport,
     LineChart,
@@ -33,6 +34,7 @@ from magnetar.spark_connector.planner import Planner, Plans
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TIMEOUT_SECONDS: Final = 30.0
 EVERYTHING: Final = ".*"
 TOP: Final = 20
 COLUMNS: Final = ("kind", "name", "topic", "messages", "seconds", "unacknowledged", "consumers")
@@ -56,7 +58,8 @@ class LagOptions(Struct, frozen=True):
 
 def run(spark: SparkSession, options: LagOptions, progress: StepProgress = SILENT) -> JobReport:
     """Tell the lag of all readers; more than the limits is a problem of the report."""
-    server = ServerStatistics(options.topics.url)
+    client = AdminClient(options.topics.urls, TIMEOUT_SECONDS)
+    server = ServerStatistics(client)
     try:
         with progress.step("asking for topics"):
             selections = _selections(server, options.topics)
@@ -64,7 +67,7 @@ def run(spark: SparkSession, options: LagOptions, progress: StepProgress = SILEN
             plans = {log: plan for one in planners for log, plan in one.plans().items()}
         readers = _readers(server, plans, progress)
     finally:
-        server.close()
+        client.close()
     with progress.tasks(spark, "reading what is first in each backlog"):
         found = _unread(spark, planners[0], readers, plans) if planners else []
     every = backlog.lags(readers, plans, found, time.time())
@@ -114,10 +117,9 @@ def _unread(
     }
     if not wanted:
         return []
-    facts = planner.service.ledgers(sorted({ledger for _, ledger, _ in wanted}))
-    looks = LedgerInspection(facts, {})
+    looks = inspection(planner, {ledger for _, ledger, _ in wanted}, {})
     frame = spark.createDataFrame(sorted(wanted), "log string, ledger_id bigint, entry_id bigint")
-    inspect = F.udf(looks.entry, f"array<struct<{inspection.FINDINGS}>>", useArrow=False)
+    inspect = F.udf(looks.entry, f"array<struct<{FINDINGS}>>", useArrow=False)
     each = frame.select(F.explode(inspect("log", "ledger_id", "entry_id")).alias("finding"))
     return [EntryFinding(*row) for row in each.select("finding.*").collect()]
 

@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import OptionError
-from magnetar.spark_connector.jobs import command, staging
-from magnetar.spark_connector.jobs.delta_table import DeltaTableSink
-from magnetar.spark_connector.jobs.parquet_table import ParquetTable
-from magnetar.spark_connector.jobs.progress import SILENT, StepProgress
-from magnetar.spark_connector.jobs.report import BarChart, JobReport, ReportTable, Size
+from magnetar.spark_connector.jobs import command
+from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
+from magnetar.spark_connector.jobs.reports.report import BarChart, JobReport, ReportTable, Size
 from magnetar.spark_connector.jobs.session import LOCAL_CHECKPOINTS, TopicSelection
-from magnetar.spark_connector.jobs.staging import OWN, StagedFile
+from magnetar.spark_connector.jobs.tables import staging
+from magnetar.spark_connector.jobs.tables.delta_table import DeltaTableSink
+from magnetar.spark_connector.jobs.tables.lock import OWN
+from magnetar.spark_connector.jobs.tables.parquet_table import ParquetTable
+from magnetar.spark_connector.jobs.tables.staging import StagedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +40,8 @@ FORMATS: Final[dict[str, type[ParquetTable] | type[DeltaTableSink]]] = {
     "delta": DeltaTableSink,
 }
 ROWS_PER_BATCH: Final = 2_000_000
+OPEN_FILES: Final = 64
+"""Of a task, one for each topic and day; with more of these, it sorts."""
 POLL_SECONDS: Final = 0.5
 
 
@@ -63,6 +67,8 @@ def run(spark: SparkSession, options: LakeOptions, progress: StepProgress = SILE
     if options.format not in FORMATS:
         raise OptionError(f"a table is {' or '.join(FORMATS)}, not {options.format}")
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    # else each task sorts its rows by partition first, which takes longer than writing them
+    spark.conf.set("spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES))
     spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_CHECKPOINTS)
     files: list[StagedFile] = []
     before = after = 0

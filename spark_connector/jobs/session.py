@@ -44,6 +44,10 @@ class TopicSelection(Struct, frozen=True):
     options: Mapping[str, str] = {}
     """Further options of the source."""
 
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return tuple(filter(None, map(str.strip, self.url.split(","))))
+
     def reader_options(self, **more: str) -> dict[str, str]:
         """As Spark's reader takes them."""
         named = (

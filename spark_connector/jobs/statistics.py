@@ -7,19 +7,17 @@ left out: each session has a place of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
-import msgspec
 from msgspec import Struct
 
 from magnetar.core.kernel.names import TopicName
-from magnetar.spark_connector.errors import RefusedError, ServiceError
+from magnetar.spark_connector.admin_client import AdminClient
+from magnetar.spark_connector.errors import RefusedError
 
 SESSIONS_PER_PAGE: Final = 1_000
 MQTT_SUBSCRIPTION: Final = "mqtt-sessions"
-TIMEOUT_SECONDS: Final = 30.0
 Json = Mapping[str, Any]
 
 
@@ -41,16 +39,10 @@ class Reader(Struct, frozen=True):
 
 
 class ServerStatistics:
-    """Asks one server, over one connection."""
+    """Asks for them."""
 
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._url, self._prefix = url, parts.path.rstrip("/")
-        self._connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)
-
-    def close(self) -> None:
-        self._connection.close()
+    def __init__(self, client: AdminClient) -> None:
+        self._client = client
 
     def namespaces(self) -> list[str]:
         tenants = self._get("/admin/v2/tenants")
@@ -93,20 +85,7 @@ class ServerStatistics:
         return [session_of(client, place, found["state"]) for place in found["places"]]
 
     def _get(self, path: str, **query: object) -> Any:
-        target = f"{self._prefix}{path}"
-        if query:
-            target += f"?{urlencode(query)}"
-        try:
-            self._connection.request("GET", target)
-            response = self._connection.getresponse()
-            answer = response.read()
-        except (OSError, HTTPException) as error:
-            self._connection.close()
-            raise ServiceError(f"{self._url} does not answer: {error}") from error
-        if response.status != 200:
-            kind = RefusedError if response.status < 500 else ServiceError
-            raise kind(f"{self._url} answers {response.status} to {path}")
-        return msgspec.json.decode(answer)
+        return self._client.ask("GET", f"{path}?{urlencode(query)}" if query else path, None, Any)
 
 
 def subscription_of(log: str, name: str, cursor: Json, shown: Json) -> Reader:

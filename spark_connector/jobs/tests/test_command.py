@@ -8,8 +8,8 @@ import pytest
 
 from magnetar.spark_connector.errors import OptionError, ServiceError
 from magnetar.spark_connector.jobs import audit, command
-from magnetar.spark_connector.jobs.report import JobReport
-from magnetar.spark_connector.jobs.tests.reports import full_report
+from magnetar.spark_connector.jobs.reports.report import JobReport
+from magnetar.spark_connector.jobs.reports.tests.full_report import full_report
 
 
 class NoSpark:

@@ -6,7 +6,7 @@ import pytest
 
 from magnetar.spark_connector.jobs import command, lake
 from magnetar.spark_connector.jobs.lake import _done, _offsets
-from magnetar.spark_connector.jobs.staging import StagedFile
+from magnetar.spark_connector.jobs.tables.staging import StagedFile
 
 END = {"v": 1, "pos": {"t": [5, 6, 70], "u": [1, 2, 3]}}
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from magnetar.spark_connector.admin_client import AdminClient
 from magnetar.spark_connector.errors import ServiceError
 from magnetar.spark_connector.jobs.statistics import (
     Reader,
@@ -32,7 +33,6 @@ def test_sessions() -> None:
 
 
 def test_nobody_answers() -> None:
-    server = ServerStatistics("http://127.0.0.1:1")
+    server = ServerStatistics(AdminClient(["http://127.0.0.1:1"], 0.1))
     with pytest.raises(ServiceError, match="does not answer"):
         server.namespaces()
-    server.close()

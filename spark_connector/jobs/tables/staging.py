@@ -1,6 +1,6 @@
 """Parquet files that Spark has written to the side, before a table takes them.
 
-    TABLE/_lake/staging/topic=orders/date=2026-01-31/part-....parquet
+    TABLE/_jobs/staging/topic=orders/date=2026-01-31/part-....parquet
 
 Files are on disk (`fsync`) before they are taken: a checkpoint will say that their rows are done.
 """
@@ -16,11 +16,11 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from magnetar.spark_connector.jobs.tables.lock import OWN
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-OWN: Final = "_lake"
-"""The folder of a table in which jobs keep what is theirs: readers pass over such names."""
 PARTITIONS: Final = ("topic", "date")
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -53,13 +53,17 @@ def clear(table: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[StagedFile]:
-    from pyarrow import parquet
-
     for path in sorted(folder.glob("topic=*/date=*/*.parquet")):
         topic, date = values_of(path)
         sync(path)
-        rows = parquet.read_metadata(path).num_rows
-        yield StagedFile(path, topic, date, rows, path.stat().st_size)
+        yield StagedFile(path, topic, date, rows_in(path), path.stat().st_size)
+
+
+def rows_in(path: Path) -> int:
+    """As the file says itself."""
+    from pyarrow import parquet
+
+    return int(parquet.read_metadata(path).num_rows)
 
 
 def values_of(path: Path) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from html import escape
 from typing import Final
 
-from magnetar.spark_connector.jobs.report import BarChart, LineChart, shown
+from magnetar.spark_connector.jobs.reports.report import BarChart, LineChart, shown
 
 WIDTH: Final = 760
 BARS_MAX: Final = 30

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from magnetar.spark_connector.jobs.report import (
+from magnetar.spark_connector.jobs.reports.report import (
     BarChart,
     JobReport,
     LineChart,

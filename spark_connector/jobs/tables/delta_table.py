@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from magnetar.spark_connector.errors import OptionError
-from magnetar.spark_connector.jobs import staging
-from magnetar.spark_connector.jobs.parquet_table import MERGED_BYTES, MergeCount
-from magnetar.spark_connector.jobs.redo import RedoLog
-from magnetar.spark_connector.jobs.staging import PARTITIONS, StagedFile, staged
+from magnetar.spark_connector.jobs.tables import staging
+from magnetar.spark_connector.jobs.tables.lock import FolderLock
+from magnetar.spark_connector.jobs.tables.parquet_table import MERGED_BYTES, MergeCount
+from magnetar.spark_connector.jobs.tables.staging import PARTITIONS, StagedFile, staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,13 +39,13 @@ class DeltaTableSink:
             raise OptionError("Delta tables need pip install 'magnetar[lake]'") from error
         self._folder = folder
         self._delta: Any = deltalake
-        self._lock = RedoLog(folder)
+        self._lock = FolderLock(folder)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.__exit__()
+        self._lock.release()
 
     def write(self, frame: DataFrame, query: str, batch: int) -> Sequence[StagedFile]:
         """The rows of a batch, once: if it is in the table, nothing."""

@@ -3,7 +3,7 @@
 import io
 import re
 
-from magnetar.spark_connector.jobs.progress import StepProgress
+from magnetar.spark_connector.jobs.reports.progress import StepProgress
 
 
 class Terminal(io.StringIO):

@@ -2,8 +2,8 @@
 
 from html.parser import HTMLParser
 
-from magnetar.spark_connector.jobs import page
-from magnetar.spark_connector.jobs.tests.reports import BEGIN, full_report
+from magnetar.spark_connector.jobs.reports import page
+from magnetar.spark_connector.jobs.reports.tests.full_report import BEGIN, full_report
 
 
 class Words(HTMLParser):

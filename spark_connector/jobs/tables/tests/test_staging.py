@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from magnetar.spark_connector.jobs.staging import uri, values_of
+from magnetar.spark_connector.jobs.tables.staging import uri, values_of
 
 
 def test_values_of_a_file() -> None:

@@ -16,7 +16,6 @@ carried out again.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +24,8 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from magnetar.spark_connector.errors import ConnectorError
-from magnetar.spark_connector.jobs.staging import OWN, sync
+from magnetar.spark_connector.jobs.tables.lock import OWN, FolderLock
+from magnetar.spark_connector.jobs.tables.staging import sync
 
 
 class FileChange(Struct, frozen=True):
@@ -45,13 +44,7 @@ class RedoLog:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._own = folder / OWN
-        self._own.mkdir(parents=True, exist_ok=True)
-        self._lock = (self._own / "lock").open("a")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.close()
-            raise ConnectorError(f"{folder}: another job is writing there") from error
+        self._lock = FolderLock(folder)
         self._redo, self._done = self._own / "redo.json", self._own / "done.json"
         if self._redo.exists():
             self._carry_out(msgspec.json.decode(self._redo.read_bytes(), type=FileChange))
@@ -60,7 +53,10 @@ class RedoLog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.close()
+        self.close()
+
+    def close(self) -> None:
+        self._lock.release()
 
     def is_done(self, query: str, batch: int) -> bool:
         return batch <= self._batches().get(query, -1)

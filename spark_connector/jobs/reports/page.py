@@ -6,8 +6,8 @@ from datetime import datetime
 from html import escape
 from typing import Final
 
-from magnetar.spark_connector.jobs import charts
-from magnetar.spark_connector.jobs.report import (
+from magnetar.spark_connector.jobs.reports import charts
+from magnetar.spark_connector.jobs.reports.report import (
     PROBLEMS_SHOWN_MAX,
     ROWS_SHOWN_MAX,
     JobReport,

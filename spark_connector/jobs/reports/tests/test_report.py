@@ -4,8 +4,14 @@ import json
 
 import pytest
 
-from magnetar.spark_connector.jobs.report import ROWS_SHOWN_MAX, JobReport, ReportTable, Size, shown
-from magnetar.spark_connector.jobs.tests.reports import full_report
+from magnetar.spark_connector.jobs.reports.report import (
+    ROWS_SHOWN_MAX,
+    JobReport,
+    ReportTable,
+    Size,
+    shown,
+)
+from magnetar.spark_connector.jobs.reports.tests.full_report import full_report
 
 
 def test_text() -> None:

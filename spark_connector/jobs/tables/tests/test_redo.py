@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from magnetar.spark_connector.errors import ConnectorError
-from magnetar.spark_connector.jobs import redo
-from magnetar.spark_connector.jobs.redo import FileChange, RedoLog
+from magnetar.spark_connector.jobs.tables import redo
+from magnetar.spark_connector.jobs.tables.redo import FileChange, RedoLog
 
-CHANGE = FileChange([("_lake/a", "x/1"), ("_lake/b", "y/2")], ["old"], "q", 3)
+CHANGE = FileChange([("_jobs/a", "x/1"), ("_jobs/b", "y/2")], ["old"], "q", 3)
 
 
 class Killed(BaseException):
@@ -19,15 +19,15 @@ class Killed(BaseException):
 
 
 def prepared(folder: Path) -> None:
-    (folder / "_lake").mkdir()
-    for name in ("_lake/a", "_lake/b", "old"):
+    (folder / "_jobs").mkdir()
+    for name in ("_jobs/a", "_jobs/b", "old"):
         (folder / name).write_text(name)
 
 
 def files(folder: Path) -> dict[str, str]:
     found = {path.relative_to(folder).as_posix(): path for path in folder.glob("*/*")}
     found |= {path.name: path for path in folder.glob("*") if path.is_file()}
-    return {name: path.read_text() for name, path in found.items() if not name.startswith("_lake/")}
+    return {name: path.read_text() for name, path in found.items() if not name.startswith("_jobs/")}
 
 
 def test_a_change(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_change(tmp_path: Path) -> None:
         assert log.is_done("q", 2)
         assert not log.is_done("q", 4)
         assert not log.is_done("other", 0)
-    assert files(tmp_path) == {"x/1": "_lake/a", "y/2": "_lake/b"}
+    assert files(tmp_path) == {"x/1": "_jobs/a", "y/2": "_jobs/b"}
 
 
 @pytest.fixture
@@ -83,9 +83,9 @@ def test_a_kill_at_each_step(killed_at, monkeypatch, tmp_path: Path) -> None:
         monkeypatch.undo()
         with RedoLog(folder) as log:
             done = log.is_done("q", 3)
-        before, after = {"old": "old"}, {"x/1": "_lake/a", "y/2": "_lake/b"}
+        before, after = {"old": "old"}, {"x/1": "_jobs/a", "y/2": "_jobs/b"}
         assert files(folder) == (after if done else before), f"killed before step {at}"
-        assert not (folder / "_lake/redo.json").exists()
+        assert not (folder / "_jobs/redo.json").exists()
         counted.append(done)
         if ended:
             break
@@ -97,4 +97,4 @@ def test_a_kill_at_each_step(killed_at, monkeypatch, tmp_path: Path) -> None:
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     with RedoLog(tmp_path), pytest.raises(ConnectorError, match="another job is writing there"):
         RedoLog(tmp_path)
-    RedoLog(tmp_path).__exit__()
+    RedoLog(tmp_path).close()

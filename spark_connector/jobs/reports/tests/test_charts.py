@@ -4,9 +4,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from magnetar.spark_connector.jobs.charts import BARS_MAX, WIDTH, drawn
-from magnetar.spark_connector.jobs.report import BarChart, LineChart
-from magnetar.spark_connector.jobs.tests.reports import BEGIN, full_report
+from magnetar.spark_connector.jobs.reports.charts import BARS_MAX, WIDTH, drawn
+from magnetar.spark_connector.jobs.reports.report import BarChart, LineChart
+from magnetar.spark_connector.jobs.reports.tests.full_report import BEGIN, full_report
 
 
 def parsed(chart: BarChart | LineChart) -> ElementTree.Element:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from msgspec import Struct
 
-from magnetar.spark_connector.jobs import staging
-from magnetar.spark_connector.jobs.redo import FileChange, RedoLog
-from magnetar.spark_connector.jobs.staging import StagedFile, staged
+from magnetar.spark_connector.jobs.tables import staging
+from magnetar.spark_connector.jobs.tables.redo import FileChange, RedoLog
+from magnetar.spark_connector.jobs.tables.staging import StagedFile, staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +45,7 @@ class ParquetTable:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._log.__exit__()
+        self._log.close()
 
     def write(self, frame: DataFrame, query: str, batch: int) -> Sequence[StagedFile]:
         """The rows of a batch, once: if it is done, nothing."""
