@@ -22,8 +22,8 @@ DOCS = Path(__file__).resolve().parents[4] / "docs/admin.md"
 
 
 def test_every_path_is_documented() -> None:
-    documented = set(re.findall(r"^\| `(GET|PUT|POST|DELETE) (\S+?)(?:\?\S*)?` \|",
-                                DOCS.read_text(encoding="utf-8"), re.MULTILINE))  # fmt: skip
+    row = r"^\| `(GET|PUT|POST|DELETE) ((?:\.\.\.|/admin/v2/mqtt)\S*?)(?:\?\S*)?` \|"
+    documented = set(re.findall(row, DOCS.read_text(encoding="utf-8"), re.MULTILINE))
     served = set()
     for methods, path, _ in TABLE:
         name = path.replace("/{tenant}/{namespace}", "...") if path else "/admin/v2/mqtt"
