@@ -24,8 +24,9 @@ from setuptools.errors import CompileError
 
 ROOMS = ("core", "wire", "bookie", "spark_connector")
 """Folders at the top that are installed inside `magnetar`."""
-SHARED = ["core/native/octets.pxd"]
+SHARED = ["core/native/octets.pxd", "core/entry/columns/buffers.pxd"]
 TWINS = [
+    "core.entry.columns.compiled",
     "core.entry.compiled",
     "core.entry.kafka.compiled",
     "core.entry.mqtt.compiled",

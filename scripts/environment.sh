@@ -3,7 +3,7 @@
 # POSIX sh. It installs nothing outside .venv unless the user gave leave for apt (--apt, MAGNETAR_APT=1);
 # otherwise it names in one sentence what is missing, with the command that brings it.
 
-ALL_EXTRAS=test,dev,spark
+ALL_EXTRAS=test,dev,spark,lake
 
 stop() {
     echo "magnetar: $*" >&2

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
 
@@ -22,20 +23,43 @@ ATTEMPT_SECONDS: Final = 10.0
 """One of several servers is given so long."""
 
 
+class Reply(Struct, frozen=True):
+    """An answer of HTTP."""
+
+    status: int
+    headers: Any
+    body: bytes
+
+
 class AdminClient:
     """See the module's docstring."""
 
     def __init__(self, urls: Sequence[str], timeout_seconds: float) -> None:
+        self._connections: dict[str, HTTPConnection] = {}
+        """To each address at most one, which is open while nothing is asked."""
         self.urls = urls
         self._timeout_seconds = timeout_seconds
         for url in urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
                 raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
 
+    def __del__(self) -> None:
+        self.close()  # Spark does not say when a query is over
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None, kind: Any) -> Any:
         """The answer, as a value of type `kind`, or None for an empty one; `RefusedError` if the
         server says no.
         """
+        reply = self.reply(method, path, body)
+        return None if reply.status == 204 else msgspec.json.decode(reply.body, type=kind)
+
+    def reply(self, method: str, path: str, body: Mapping[str, Any] | None) -> Reply:
+        """The same as it came."""
         until = time.monotonic() + self._timeout_seconds
         data = None if body is None else msgspec.json.encode(body)
         for url in cycle(self.urls):
@@ -43,36 +67,52 @@ class AdminClient:
             if len(self.urls) > 1:
                 seconds = min(seconds, ATTEMPT_SECONDS)
             try:
-                status, answer = _request(url, method, path, data, seconds)
+                reply = self._request(url, method, path, data, seconds)
             except (OSError, HTTPException) as error:
                 failure = f"{url} does not answer: {error}"
             else:
-                if status == 204:
-                    return None
-                if status == 200:
-                    return msgspec.json.decode(answer, type=kind)
-                failure = f"{url} answers {status}: {_reason(answer)}"
-                if status < 500:
+                if reply.status in (200, 204):
+                    return reply
+                failure = f"{url} answers {reply.status}: {_reason(reply.body)}"
+                if reply.status < 500:
                     raise RefusedError(failure)
             if time.monotonic() + PAUSE_SECONDS >= until:
                 break
             time.sleep(PAUSE_SECONDS)
         raise ServiceError(failure)
 
+    def _request(
+        self, url: str, method: str, path: str, body: bytes | None, seconds: float
+    ) -> Reply:
+        """One request, on the connection of the last one if the server has kept it: else again, on
+        a new one.
+        """
+        kept = self._connections.pop(url, None)
+        connection = kept or _connection(url)
+        connection.timeout = max(seconds, 0.1)
+        if connection.sock is not None:
+            connection.sock.settimeout(connection.timeout)
+        try:
+            headers = {"Content-Type": "application/json"}
+            connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
+            response = connection.getresponse()
+            reply = Reply(response.status, response.headers, response.read())
+        except (ConnectionError, HTTPException):
+            connection.close()
+            if kept is None:
+                raise
+            return self._request(url, method, path, body, seconds)
+        except BaseException:
+            connection.close()
+            raise
+        self._connections[url] = connection
+        return reply
 
-def _request(
-    url: str, method: str, path: str, body: bytes | None, seconds: float
-) -> tuple[int, bytes]:
+
+def _connection(url: str) -> HTTPConnection:
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=max(seconds, 0.1))
-    try:
-        headers = {"Content-Type": "application/json"}
-        connection.request(method, parts.path.rstrip("/") + path, body, headers)
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
+    return kind(parts.hostname or "", parts.port)
 
 
 def _reason(answer: bytes) -> str:

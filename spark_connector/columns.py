@@ -1,4 +1,7 @@
-"""The columns of a DataFrame, and record batches of them from stored entries.
+"""The columns of a DataFrame, and record batches of them.
+
+What messages and their entries have is gathered by `core/entry/columns`; what all rows of a range
+have in common is added here.
 
 Spark wants exactly its own Arrow types: plain strings and binaries, timestamps of microseconds in
 UTC. It cannot tell a Python source which columns a query needs, so `columns` does.
@@ -6,19 +9,16 @@ UTC. It cannot tell a Python source which columns a query needs, so `columns` do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.entry.record import NO_TIME, DetailedRecord
+from msgspec import Struct
+
+from magnetar.core.entry.columns.columns import Buffers, HeaderBuffers, columns_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS_PER_BATCH: Final = 10_000
-BYTES_PER_BATCH: Final = 8 << 20
-"""Batches of such sizes go to Spark's JVM at the best speed."""
-
-MS_MAX: Final = ((1 << 63) - 1) // 1000
 _HEADERS: Final = "array<struct<key: string, value: binary>>"
 TYPES: Final = {
     "topic": "string",
@@ -61,102 +61,92 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
     return pa.schema([(name, types[TYPES[name]]) for name in columns])
 
 
-class EntryRows:
-    """The messages of one entry that are rows, and what all of them have in common."""
+class RangeRows(Struct):
+    """What so many consecutive rows have in common."""
 
-    __slots__ = (
-        "entry_id", "first_offset", "ledger_id", "messages", "partition", "protocol", "topic",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        topic: str,
-        partition: int,
-        position: tuple[int, int],
-        first_offset: int | None,
-        protocol: str,
-        messages: Sequence[DetailedRecord],
-    ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.ledger_id, self.entry_id = position
-        self.first_offset = first_offset
-        """The offset of the message at place 0; None where another broker stored it without."""
-        self.protocol = protocol
-        self.messages = messages
+    topic: str
+    partition: int
+    ledger_id: int
+    rows: int = 0
 
 
 class BatchBuilder:
     """Gathers rows until there are enough for a record batch."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._schema = arrow_schema(columns)
-        self._gather = [(_COLUMN[name], name) for name in columns]
-        self._lists: dict[str, list[Any]] = {name: [] for name in columns}
-        self.rows = 0
-        self._bytes = 0
+    def __init__(self, names: Sequence[str]) -> None:
+        self._schema = arrow_schema(names)
+        self.messages = columns_of(names)
+        """To be added to, behind `begin`."""
+        self._ranges: list[RangeRows] = []
 
-    def add(self, rows: EntryRows) -> None:
-        messages = rows.messages
-        self.rows += len(messages)
-        self._bytes += sum([len(one.value or b"") + len(one.key or b"") for one in messages])
-        self._bytes += sum([len(each or b"") for one in messages for _, each in one.headers])
-        for gather, name in self._gather:
-            self._lists[name] += gather(rows)
+    def begin(self, topic: str, partition: int, ledger_id: int) -> None:
+        """The rows that come next are of this range."""
+        self._end_range()
+        self._ranges.append(RangeRows(topic, partition, ledger_id))
+
+    def _end_range(self) -> None:
+        if self._ranges:
+            self._ranges[-1].rows = self.rows - sum(one.rows for one in self._ranges[:-1])
+
+    @property
+    def rows(self) -> int:
+        return self.messages.rows
 
     @property
     def full(self) -> bool:
-        return self.rows >= ROWS_PER_BATCH or self._bytes >= BYTES_PER_BATCH
+        return self.messages.full
 
     def build(self) -> pa.RecordBatch:
         """What was gathered since the last call."""
         import pyarrow as pa
 
-        arrays = [pa.array(self._lists[field.name], type=field.type) for field in self._schema]
-        self.rows = self._bytes = 0
-        self._lists = {name: [] for name in self._lists}
+        self._end_range()
+        rows, taken = self.rows, self.messages.take()
+        arrays = [
+            _array(taken[field.name], rows, field.type)
+            if field.name in taken
+            else self._repeated(field)
+            for field in self._schema
+        ]
+        del self._ranges[:-1]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
+    def _repeated(self, field: pa.Field) -> pa.Array:
+        """The values of a column that the rows of a range share."""
+        import pyarrow as pa
 
-def _time(ms: int) -> int | None:
-    """Microseconds; None for what was never milliseconds, and would not fit."""
-    return None if ms == NO_TIME or abs(ms) > MS_MAX else ms * 1000
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="replace")
-
-
-def _version(data: bytes | None) -> int | None:
-    """Pulsar's schema versions are numbers of eight bytes (`LongSchemaVersion.java`)."""
-    return int.from_bytes(data, "big", signed=True) if data is not None and len(data) == 8 else None
+        parts = [
+            pa.repeat(pa.scalar(getattr(one, field.name), type=field.type), one.rows)
+            for one in self._ranges
+        ]
+        return pa.concat_arrays(parts) if parts else pa.array([], type=field.type)
 
 
-def _offsets(first: int | None, messages: Sequence[DetailedRecord]) -> list[int | None]:
-    if first is None:
-        return [None] * len(messages)
-    return [first + one.place for one in messages]
+def _array(column: list[Any] | Buffers | HeaderBuffers, rows: int, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(column, list):
+        return pa.array(column, type=kind)
+    if isinstance(column, Buffers):
+        return _array_of(column, rows, kind)
+    names, values = column.names, column.values
+    pair = kind.value_type
+    pairs = len(names.ends or b"") // 4 - 1
+    children = [
+        _array_of(names, pairs, pair.field(0).type),
+        _array_of(values, pairs, pair.field(1).type),
+    ]
+    inside = pa.StructArray.from_arrays(children, fields=[pair.field(0), pair.field(1)])
+    return pa.Array.from_buffers(
+        kind, rows, [None, pa.py_buffer(column.ends)], null_count=0, children=[inside]
+    )
 
 
-def _headers(one: DetailedRecord) -> list[tuple[str, bytes | None]]:
-    return [(name.decode(errors="replace"), value) for name, value in one.headers]
+def _array_of(column: Buffers, rows: int, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
 
-
-_COLUMN: Final[dict[str, Callable[[EntryRows], list[Any]]]] = {
-    "topic": lambda rows: [rows.topic] * len(rows.messages),
-    "partition": lambda rows: [rows.partition] * len(rows.messages),
-    "offset": lambda rows: _offsets(rows.first_offset, rows.messages),
-    "ledger_id": lambda rows: [rows.ledger_id] * len(rows.messages),
-    "entry_id": lambda rows: [rows.entry_id] * len(rows.messages),
-    "batch_index": lambda rows: [one.place for one in rows.messages],
-    "publish_time": lambda rows: [_time(one.publish_ms) for one in rows.messages],
-    "event_time": lambda rows: [_time(one.event_ms) for one in rows.messages],
-    "key": lambda rows: [one.key for one in rows.messages],
-    "ordering_key": lambda rows: [one.ordering_key for one in rows.messages],
-    "value": lambda rows: [one.value for one in rows.messages],
-    "headers": lambda rows: [_headers(one) for one in rows.messages],
-    "producer_name": lambda rows: [_text(one.producer) for one in rows.messages],
-    "sequence_id": lambda rows: [one.sequence_id for one in rows.messages],
-    "schema_version": lambda rows: [_version(one.schema_version) for one in rows.messages],
-    "protocol": lambda rows: [rows.protocol] * len(rows.messages),
-}
+    buffers = [None if column.valid is None else pa.py_buffer(column.valid)]
+    if column.ends is not None:
+        buffers.append(pa.py_buffer(column.ends))
+    buffers.append(pa.py_buffer(column.values))
+    return pa.Array.from_buffers(kind, rows, buffers, null_count=column.nulls)

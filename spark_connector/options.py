@@ -59,6 +59,10 @@ class SourceOptions(Struct, frozen=True):
     max_trigger_delay_seconds: float = 900.0
     """How long fewer rows than `min_rows_per_trigger` may wait for others."""
     timeout_seconds: float = 30.0
+    from_gateway: bool = False
+    """Whether entries are read from the server, not from bookies."""
+    subscription: str = ""
+    """A cursor on the server that follows a stream, if any."""
 
     def end_of(self, plan: ReadingPlan) -> Place:
         """Where a log ends for this query."""
@@ -91,6 +95,8 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         min_rows_per_trigger=values.number("minrowspertrigger", 0),
         max_trigger_delay_seconds=values.number("maxtriggerdelayms", 900_000) / 1000,
         timeout_seconds=values.number("polltimeoutms", 30_000) / 1000,
+        subscription=values.text("subscription"),
+        from_gateway=values.choice("readfrom", ("bookies", "gateway")) == "gateway",
     )
 
 
@@ -100,6 +106,7 @@ NAMES: Final = OptionNames(
         "startingTimestamp", "endingTimestamp", "columns", "isolationLevel", "failOnDataLoss",
         "maxBytesPerSplit", "minPartitions", "maxPartitions", "maxRowsPerTrigger",
         "maxBytesPerTrigger", "minRowsPerTrigger", "maxTriggerDelayMs", "pollTimeoutMs",
+        "subscription", "readFrom",
     ),
     ALIASES,
     _SPARKS_OWN,
@@ -108,6 +115,7 @@ KNOWN: Final = NAMES.known
 BATCH_ONLY: Final = ("endingoffsets", "endingtimestamp")
 STREAM_ONLY: Final = (
     "maxrowspertrigger", "maxbytespertrigger", "minrowspertrigger", "maxtriggerdelayms",
+    "subscription",
 )  # fmt: skip
 
 

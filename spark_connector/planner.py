@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
 from magnetar.core.ledger.read.transaction_index import Aborted
@@ -89,16 +91,19 @@ class Planner:
             if (plan := plans.get(topic)) is not None:
                 ranges += between(topic, plan, starts[topic], end)
         options = self.options
+        if options.from_gateway:
+            ranges = [replace(one, kept="") for one in ranges]  # it knows where they are
         most = options.max_partitions or 2 * parallelism
         shares = shared(ranges, options.max_bytes_per_split, options.min_partitions, most)
-        facts = self.service.ledgers(sorted({one.stored_in for one in ranges}))
+        asked = () if options.from_gateway else sorted({one.stored_in for one in ranges})
+        facts = self.service.ledgers(asked)
         return [self._task(share.ranges, plans, facts) for share in shares]
 
     def _task(self, ranges: Sequence[EntryRange], plans: Plans, facts: LedgerFacts) -> Task:
         """A share with what is needed for it."""
         options = self.options
         wanted = {one.stored_in for one in ranges}
-        gone = wanted - facts.ledgers.keys()
+        gone = set() if options.from_gateway else wanted - facts.ledgers.keys()
         for one in ranges:
             if one.stored_in in gone:
                 what = f"{one.log}: ledger {one.ledger_id} has been deleted"
@@ -111,12 +116,13 @@ class Planner:
                     aborted[log] = found
         return Task(
             tuple(one for one in ranges if one.stored_in not in gone),
-            {each: facts.ledgers[each] for each in wanted - gone},
+            {each: facts.ledgers[each] for each in wanted if each in facts.ledgers},
             facts.bookies,
             aborted,
             options.columns,
             options.fail_on_data_loss,
             options.timeout_seconds,
+            options.service_urls if options.from_gateway else (),
         )
 
 

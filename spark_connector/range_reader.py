@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from magnetar.bookie.reading.errors import DamagedEntry, MissingEntry
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import ReadHandle, open_ledger
 from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.core.entry import header
+from magnetar.core.entry.columns.columns import Columns
 from magnetar.core.entry.form import Chunk, Form, MarkKind
 from magnetar.core.entry.forms import form_of
-from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.entry.record import DetailedRecord
+from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.remaining_entries import (
     decoded,
@@ -29,8 +30,9 @@ from magnetar.core.ledger.log.remaining_entries import (
     parse_location,
 )
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
-from magnetar.spark_connector.columns import BatchBuilder, EntryRows
-from magnetar.spark_connector.errors import ServiceError, lose
+from magnetar.spark_connector.columns import BatchBuilder
+from magnetar.spark_connector.errors import RefusedError, ServiceError, lose
+from magnetar.spark_connector.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.ranges import EntryRange
 
 if TYPE_CHECKING:
@@ -47,8 +49,13 @@ CHUNKS_LOOKED_FOR_ENTRIES: Final = 20_000
 """How many entries before a range may have the first chunks of a message in it."""
 
 
+StoredLedger = ReadHandle | GatewayLedger
+Run = tuple[int, list[bytes]]
+"""Consecutive entries, behind the id of the first."""
+
+
 class Task(Struct, frozen=True):
-    """All that a task needs: it asks nobody but bookies."""
+    """All that a task needs: it asks nobody but bookies, or the server if it cannot reach them."""
 
     ranges: tuple[EntryRange, ...]
     ledgers: dict[int, bytes]
@@ -58,6 +65,8 @@ class Task(Struct, frozen=True):
     columns: tuple[str, ...]
     fail_on_data_loss: bool
     timeout_seconds: float
+    service_urls: tuple[str, ...] = ()
+    """Addresses of the server, if entries are read from it."""
 
 
 def batches(task: Task) -> Iterator[pa.RecordBatch]:
@@ -68,17 +77,21 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
     for one in task.ranges:
         reading = RangeReader(
             one,
-            source,
+            _ledger(task, one, source),
             task.aborted.get(one.log, ()),
             fails=task.fail_on_data_loss,
             timeout_seconds=task.timeout_seconds,
         )
-        for rows in reading.rows():
-            builder.add(rows)
-            if builder.full:
-                yield builder.build()
+        for _ in reading.read_into(builder):
+            yield builder.build()
     if builder.rows:
         yield builder.build()
+
+
+def _ledger(task: Task, one: EntryRange, source: PlannedLedgers) -> StoredLedger:
+    if task.service_urls:
+        return GatewayLedger(task.service_urls, one.log, one.ledger_id, task.timeout_seconds)
+    return open_ledger(one.stored_in, source, ReadOptions(), last_confirmed=ANY_ENTRY)
 
 
 _frozen = False
@@ -98,14 +111,14 @@ class RangeReader:
     def __init__(
         self,
         wanted: EntryRange,
-        source: PlannedLedgers,
+        ledger: StoredLedger,
         aborted: Sequence[Aborted],
         *,
         fails: bool = True,
         timeout_seconds: float = 30.0,
     ) -> None:
         self._wanted = wanted
-        self._source = source
+        self._ledger = ledger
         self._transactions = TransactionIndex()
         self._transactions.aborted = list(aborted)
         self._fails = fails
@@ -117,51 +130,71 @@ class RangeReader:
         name = TopicName.parse(wanted.log)
         self._topic, self._partition = name.base.full, max(name.partition_index, 0)
 
-    def rows(self) -> Iterator[EntryRows]:
+    def read_into(self, builder: BatchBuilder) -> Iterator[None]:
+        """Read the range; yields whenever the builder is full, to be emptied."""
         wanted = self._wanted
-        with open_ledger(
-            wanted.stored_in, self._source, ReadOptions(), last_confirmed=ANY_ENTRY
-        ) as ledger:
-            for entry_id, entry in self._entries(ledger):
-                try:
-                    rows = self._rows_of(ledger, entry_id, entry)
-                except Corrupted as error:
-                    self._lose(f"entry {wanted.ledger_id}:{entry_id}: {error}")
-                    continue
-                if rows is not None:
-                    yield rows
+        messages = builder.messages
+        start, end = wanted.from_offset, wanted.to_offset
+        committed = not self._transactions.aborted
+        builder.begin(self._topic, self._partition, wanted.ledger_id)
+        with self._ledger as ledger:
+            for first, entries in self._runs(ledger):
+                at = 0
+                while at < len(entries):
+                    at = messages.add_entries(entries, at, first, start, end, committed)
+                    if messages.full:
+                        yield
+                    elif at < len(entries):
+                        self._add(ledger, first + at, entries[at], messages)
+                        at += 1
+
+    def _add(self, ledger: StoredLedger, entry_id: int, entry: bytes, messages: Columns) -> None:
+        """Add the messages of one entry."""
+        try:
+            rows = self._rows_of(ledger, entry_id, entry)
+        except Corrupted as error:
+            self._lose(f"entry {self._wanted.ledger_id}:{entry_id}: {error}")
+        else:
+            if rows is not None:
+                messages.add(entry_id, *rows)
 
     def _lose(self, what: str) -> None:
         """Something that was asked for cannot be had."""
         lose(f"{self._wanted.log}: {what}", fails=self._fails)
 
-    def _entries(self, ledger: ReadHandle) -> Iterator[tuple[int, bytes]]:
+    def _runs(self, ledger: StoredLedger) -> Iterator[Run]:
         wanted = self._wanted
         if not wanted.kept:
             yield from self._read(ledger, wanted.first, wanted.last)
             return
         _, first, count = parse_location(wanted.kept)
         ids_at = first + count
-        stored = [each for _, each in self._read(ledger, ids_at, ids_at + id_entries(count) - 1)]
+        stored: list[bytes] = []
+        for _, entries in self._read(ledger, ids_at, ids_at + id_entries(count) - 1):
+            stored += entries
         ids = decoded(stored, count)
         places = [place for place, each in enumerate(ids) if wanted.first <= each <= wanted.last]
         if places:
-            for place, entry in self._read(ledger, first + places[0], first + places[-1]):
-                yield ids[place - first], entry
+            for stored_first, entries in self._read(ledger, first + places[0], first + places[-1]):
+                for place, entry in enumerate(entries, stored_first - first):
+                    yield ids[place], [entry]
 
-    def _read(self, ledger: ReadHandle, first: int, last: int) -> Iterator[tuple[int, bytes]]:
-        """Entries as they are stored, without those that are lost. Bookies that cannot be reached
-        are asked again for a while.
+    def _read(self, ledger: StoredLedger, first: int, last: int) -> Iterator[Run]:
+        """Entries as they are stored, in runs, without those that are lost. Bookies that cannot be
+        reached are asked again for a while.
         """
         following, until = first, math.inf
         while following <= last:
             try:
-                for entry_id, entry in ledger.entries(following, last):
-                    following, until = entry_id + 1, math.inf
-                    yield entry_id, entry
-            except (MissingEntry, DamagedEntry) as error:
+                for run in ledger.read(following, last):
+                    following, until = run.first + len(run.payloads), math.inf
+                    yield run.first, run.payloads
+            except (EntryNotFound, Corrupted) as error:
                 self._lose(str(error))
                 following += 1
+            except RefusedError as error:
+                self._lose(f"entries {self._at(following)} to {last}: {error}")
+                return
             except BrokerError as error:
                 now = time.monotonic()
                 until = min(until, now + self._timeout_seconds)
@@ -169,7 +202,10 @@ class RangeReader:
                     raise ServiceError(f"{self._wanted.log}: {error}") from error
                 time.sleep(PAUSE_SECONDS)
 
-    def _rows_of(self, ledger: ReadHandle, entry_id: int, entry: bytes) -> EntryRows | None:
+    def _rows_of(
+        self, ledger: StoredLedger, entry_id: int, entry: bytes
+    ) -> tuple[int | None, str, Sequence[DetailedRecord]] | None:
+        """The offset of its first message, its protocol, and its messages that are rows."""
         wanted = self._wanted
         start, end = wanted.from_offset, wanted.to_offset
         about = header.read(entry)
@@ -192,8 +228,7 @@ class RangeReader:
             messages = [one for one in messages if start <= first + one.place < end]
         if not messages:
             return None
-        position = wanted.ledger_id, entry_id
-        return EntryRows(self._topic, self._partition, position, first, form.NAME, messages)
+        return first, form.NAME, messages
 
     def _is_aborted(self, form: Form, sent: bytes, index: int) -> bool:
         if not self._transactions.aborted:
@@ -208,7 +243,7 @@ class RangeReader:
     # -- large messages in chunks -------------------------------------------------------------
 
     def _earlier(
-        self, ledger: ReadHandle, entry_id: int, sent: bytes, chunk: Chunk
+        self, ledger: StoredLedger, entry_id: int, sent: bytes, chunk: Chunk
     ) -> list[bytes] | None:
         """The chunks before the last one of a message; None for one that is not the last: the
         message is a row of its last chunk, and of the first such one if its producer sent it again.
@@ -245,14 +280,15 @@ class RangeReader:
         while len(self._complete) > COMPLETE_MAX:
             del self._complete[next(iter(self._complete))]
 
-    def _looked_for(self, ledger: ReadHandle, chunk: Chunk) -> dict[int, bytes] | None:
+    def _looked_for(self, ledger: StoredLedger, chunk: Chunk) -> dict[int, bytes] | None:
         """Chunks of a message that are before the range, in its ledger; None if all of it is."""
         end = self._wanted.first - 1
         start = max(end + 1 - CHUNKS_LOOKED_FOR_ENTRIES, 0)
         found: dict[int, bytes] = {}
         if self._wanted.kept or end < start:
             return found
-        for _, entry in self._read(ledger, start, end):
+        before = (each for _, entries in self._read(ledger, start, end) for each in entries)
+        for entry in before:
             sent = entry[header.read(entry).size :]
             other = form_of(sent).chunk(sent)
             if other is None or other.uuid != chunk.uuid:

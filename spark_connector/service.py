@@ -1,21 +1,26 @@
 """Asks the server where the messages of topics are: a few requests for each query.
 
-It runs in the driver; those who read ask bookies only.
+It runs in the driver; workers ask bookies only, or with `readFrom=gateway` the server for entries.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from struct import Struct as Layout
 from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.ledger.read.reading_plan import EntryPlace, ReadingPlan
+from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient
 
 LEDGERS_AT_ONCE: Final = 1_000
+CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
+_ENTRY: Final = Layout(">qI").unpack_from
+_ENTRY_BYTES: Final = 12
 
 
 class TopicPlans(Struct, frozen=True):
@@ -37,11 +42,23 @@ class _Ledgers(Struct, frozen=True):
     missing: Sequence[int]
 
 
+class _Moved(Struct, frozen=True):
+    missing: Sequence[str]
+
+
 class LedgerFacts(Struct, frozen=True):
     """Metadata of ledgers, and addresses of bookies."""
 
     ledgers: dict[int, bytes]
     bookies: dict[str, tuple[str, int]]
+
+
+class StoredEntries(Struct, frozen=True):
+    """Entries by their ids; `following` is the first that was not read, `lost` why it cannot be."""
+
+    entries: list[tuple[int, bytes]]
+    following: int
+    lost: str
 
 
 class ReadingService:
@@ -83,3 +100,27 @@ class ReadingService:
                 host, _, port = address.rpartition(":")
                 found.bookies[bookie] = host.strip("[]"), int(port)
         return found
+
+    def move_cursors(self, subscription: str, places: Mapping[str, Place]) -> None:
+        """Have a subscription of this reader's follow it; on topics that are gone there is none."""
+        moves = {topic: (place.ledger_id, place.entry_id) for topic, place in places.items()}
+        left = iter(moves.items())
+        while some := dict(islice(left, CURSORS_AT_ONCE)):
+            body = {"subscription": subscription, "positions": some}
+            self._server.ask("POST", f"{READING}/cursors", body, _Moved)
+
+    def entries(self, topic: str, ledger_id: int, first: int, last: int) -> StoredEntries:
+        """Some entries of a ledger, from the first on."""
+        body = {"topic": topic, "ledger": ledger_id, "first": first, "last": last}
+        reply = self._server.reply("POST", f"{READING}/entries", body)
+        found, data, at = [], reply.body, 0
+        while at < len(data):
+            entry_id, size = _ENTRY(data, at)
+            at += _ENTRY_BYTES
+            found.append((entry_id, data[at : at + size]))
+            at += size
+        following = int(reply.headers["magnetar-next-entry"])
+        return StoredEntries(found, following, reply.headers.get("magnetar-lost-entry", ""))
+
+    def close(self) -> None:
+        self._server.close()

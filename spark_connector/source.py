@@ -146,7 +146,7 @@ class MagnetarStreamReader(Tasks, DataSourceStreamReader, SupportsTriggerAvailab
         return [TaskPartition(task) for task in self._batches.tasks(start, end, _parallelism())]
 
     def commit(self, end: Offset) -> None:
-        """Nothing is kept on the server: Spark's checkpoint says how far the stream is."""
+        self._batches.done(end)
 
 
 def _parallelism() -> int:

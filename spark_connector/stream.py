@@ -103,6 +103,8 @@ class MicroBatches:
         self._target: Places | None = None
         """With AvailableNow, where everything ends."""
         self._began_at = time.monotonic()
+        self._held: set[str] = set()
+        """Logs on which the server has a cursor of this query."""
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
         """Where the next batch ends; `start` if there is nothing to read."""
@@ -110,6 +112,7 @@ class MicroBatches:
         try:
             plans = self._planner.plans(begun.places)
             places = self._places(begun, plans)
+            self._hold(places)
             ends = self._ends(places, plans)
             if limited:
                 ends = self._admitted(places, ends, plans)
@@ -125,6 +128,25 @@ class MicroBatches:
         self._began_at = time.monotonic()
         new = {topic: place for topic, place in places.items() if topic not in begun.places}
         return StreamOffset(VERSION, dict(ends), new).encoded()
+
+    def _hold(self, places: Places) -> None:
+        """Have the server keep what is behind these places, where it does not yet."""
+        if self._options.subscription:
+            new = {topic: place for topic, place in places.items() if topic not in self._held}
+            if new:
+                self._planner.service.move_cursors(self._options.subscription, new)
+                self._held |= new.keys()
+
+    def done(self, end: Offset) -> None:
+        """A batch is done: Spark says so while it plans the one after it, and of the last one
+        before a query stops it never does (seen with 4.3; `progress.py` is the cure).
+        """
+        places = decoded(end).places
+        if self._options.subscription and places:
+            try:
+                self._planner.service.move_cursors(self._options.subscription, places)
+            except ServiceError as error:
+                log.warning("the cursor stays where it was until the next batch: %s", error)
 
     def newest(self) -> Offset | None:
         """Where everything ends now, for Spark's progress; None if nobody says."""

@@ -60,7 +60,7 @@ class ClusterLedgers:
     async def _read(self, ledger_id: int) -> tuple[LedgerMetadata, int, int]:
         """The metadata, the version of their format, and that of their node."""
         found = await self.stored(ledger_id)
-        return *ledger_metadata.decode(found.value), found.version
+        return *ledger_metadata.decode_of(ledger_id, found.value), found.version
 
     async def create(self, ledger_id: int, ledger: LedgerMetadata) -> None:
         """`AlreadyExists` if the id is taken. `cToken` must be of this creation alone: it tells our

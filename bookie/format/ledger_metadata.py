@@ -107,6 +107,14 @@ def decode(data: bytes) -> tuple[LedgerMetadata, int]:
     return _PARSE[int(version)](rest), int(version)
 
 
+def decode_of(ledger_id: int, data: bytes) -> tuple[LedgerMetadata, int]:
+    """The same; the error names the ledger."""
+    try:
+        return decode(data)
+    except (Corrupted, Unsupported) as error:
+        raise type(error)(f"metadata of ledger {ledger_id}: {error}") from error
+
+
 def _pack_binary(metadata: LedgerMetadata) -> bytes:
     body = metadata.SerializeToString()
     return varint(len(body)) + body

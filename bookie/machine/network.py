@@ -122,7 +122,13 @@ class SystemNetwork:
         self._loop = loop
 
     async def connect(self, host: str, port: int) -> SystemConnection:
-        async with await trio.open_tcp_stream(host, port) as stream:
+        if not 0 < port < 1 << 16:  # the system would take the low 16 bits
+            raise OSError(errno.EINVAL, f"{host}:{port} is no address")
+        try:
+            opened = await trio.open_tcp_stream(host, port)
+        except UnicodeError as error:  # "a..b", a label of 64 letters: what a bookie has registered
+            raise OSError(errno.EINVAL, f"{host}:{port} is no address") from error
+        async with opened as stream:
             connected = socket.socket(fileno=socket.dup(stream.socket.fileno()))
         connected.setblocking(False)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -24,7 +24,12 @@ class ReplicaConnection:
     """See the module's docstring. What raises `OSError` or `WireError` has ended it."""
 
     def __init__(self, host: str, port: int) -> None:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        if not 0 < port < 1 << 16:  # the system would take the low 16 bits
+            raise OSError(errno.EINVAL, f"{host}:{port} is no address")
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except UnicodeError as error:  # "a..b", a label of 64 letters: what a bookie has registered
+            raise OSError(errno.EINVAL, f"{host}:{port} is no address") from error
         self._addresses = deque((family, address) for family, _, _, _, address in found)
         self.worked = False
         """Whether the bookie has taken the connection."""

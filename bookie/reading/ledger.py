@@ -26,7 +26,7 @@ class ReadableLedger:
     ) -> None:
         """`password` is for digests with a key; by default the one in the metadata."""
         if isinstance(metadata, bytes):
-            metadata, _ = ledger_metadata.decode(metadata)
+            metadata, _ = ledger_metadata.decode_of(ledger_id, metadata)
         self.ledger_id = ledger_id
         self.metadata = metadata
         ack = ledger_metadata.ack_quorum(metadata)

@@ -258,6 +258,27 @@ def test_a_cluster_begins_and_ends(cluster):
     assert "are running" in refused
 
 
+def test_metadata_that_make_no_sense_are_named_and_hide_no_others(cluster):
+    sound, broken = (int(cluster.write(count=1, **BOTH)) for _ in range(2))
+    node = f"/ledgers/00/0000/L{broken:04}"
+    zookeeper = KazooClient(cluster.client.zookeeper.address)
+    zookeeper.start()
+    try:
+        zookeeper.set(node, b"garbage")
+        listed = cluster.tell("ledger", "list", "--long", code=1).splitlines()
+        assert any(one.startswith(f"ledger {sound}: CLOSED, last entry 0, ") for one in listed)
+        assert f"metadata of ledger {broken}: ledger metadata does not begin as it should" in listed
+        found = {each["ledger"]: each for each in cluster.ask("ledger", "list", "--long", code=1)}
+        assert "does not begin" in found[broken]["error"]
+        for verb in ("read", "metadata"):
+            said = magnetar("ledger", verb, broken, uri=cluster.uri, code=2).stderr
+            assert f"ledger {broken}" in said
+    finally:
+        zookeeper.delete(node)
+        zookeeper.stop()
+        zookeeper.close()
+
+
 def test_mistakes_are_sentences():
     for command in (("bookie", "list"), ("ledger", "list"), ("ledger", "read", "7")):
         assert "--metadata-uri" in magnetar(*command, code=2).stderr

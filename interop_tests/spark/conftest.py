@@ -4,31 +4,61 @@ The servers have a bookie's port for Spark's workers, and belong to a file.
 """
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
+from interop_tests import builds, maven
 from magnetar import Standalone, pytest_plugin, standalone
 
 DISCOVERY = Path(__file__).parents[2] / "spark_connector/discovery"
 """Where Spark finds the format in a checkout; an installation has the module on its path."""
+KAFKA_SOURCE = Path(__file__).parents[2] / "bench/peers/spark-kafka.pom.xml"
+"""What the benchmark asks Maven for."""
+
+
+def kafka_jars() -> list[Path]:
+    """Spark's own Kafka source."""
+
+    def make(target: Path) -> None:
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={target}"]
+        builds.run([maven.found("mvn"), "-q", "-B", "-f", str(KAFKA_SOURCE), *goal], target)
+
+    here = Path(__file__).parent
+    return sorted(builds.once(here, [KAFKA_SOURCE], make).glob("*.jar"))
+
+
+def _without_pandas(tmp_path_factory) -> Path:
+    """A folder that keeps pandas, which is here for Spark Connect, from workers."""
+    folder: Path = tmp_path_factory.mktemp("no_pandas")
+    (folder / "pandas.py").write_text("raise ModuleNotFoundError('pandas is not to be needed')\n")
+    return folder
+
+
+def workers_environment(*more: str) -> dict[str, str]:
+    """This Python, and where it finds the format in a checkout."""
+    paths = [*more, str(DISCOVERY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(DISCOVERY), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
+def spark(tmp_path_factory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("magnetar")
     builder = builder.config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
-    session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    builder = builder.config("spark.jars", ",".join(map(str, kafka_jars())))
+    builder = builder.config("spark.sql.shuffle.partitions", "2")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in workers_environment(str(_without_pandas(tmp_path_factory))).items():
+            patch.setenv(name, value)
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
@@ -56,3 +86,19 @@ def read(spark, lending) -> Callable[..., list[Any]]:
         return frame.orderBy("topic", "partition", "offset").collect()
 
     return rows
+
+
+def kafka_producer(server, **more) -> Producer:
+    return Producer({"bootstrap.servers": server.bootstrap_servers, **more})
+
+
+@pytest.fixture
+def run_job() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a job as users do."""
+
+    def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        module = f"magnetar.spark_connector.jobs.{name}"
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run

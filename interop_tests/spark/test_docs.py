@@ -1,9 +1,13 @@
 """The examples of docs/spark.md, as they are written there."""
 
+import importlib
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from magnetar.spark_connector.jobs import command
 
 pytestmark = pytest.mark.spark
 
@@ -15,13 +19,15 @@ def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
     producer = connect(lending.pulsar_url).create_producer("orders")
     for number, item in enumerate(("tea", "salt", "tea")):
         producer.send(item.encode(), partition_key=f"c{number % 2}")
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 10
     names: dict = {}
     for block in BLOCKS:
         code = block.replace("http://127.0.0.1:8080", lending.http_url)
         exec(code.replace("/tmp/orders", f"{tmp_path}/orders"), names)
+    spark.streams.removeListener(names["listener"])
     shown = capsys.readouterr().out
     assert "customer" in shown
+    assert "messages: 3" in shown
     assert re.search(r"\|\s*pulsar\|\s*3\|", shown)
     stored = spark.read.parquet(f"{tmp_path}/orders")
     assert sorted(row.item for row in stored.collect()) == ["salt", "tea", "tea"]
@@ -48,3 +54,11 @@ def test_every_option_and_column_is_in_the_tables() -> None:
     named = set(re.findall(r"`([\w.]+)`", written))
     assert set(options.KNOWN.values()) <= named
     assert {*columns.TYPES, *columns.UNWRITABLE} <= named
+
+
+def test_commands_of_jobs_are_understood() -> None:
+    lines = re.findall(r"^python -m ([\w.]+) (.*)$", TEXT, re.MULTILINE)
+    assert lines
+    for module, rest in lines:
+        parser = command.parser_of(importlib.import_module(module).COMMAND)
+        parser.parse_args(shlex.split(rest, comments=True))

@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 
-from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.spark_connector import options
 from magnetar.spark_connector.errors import (
     ConnectorError,
@@ -22,7 +21,7 @@ from magnetar.spark_connector.errors import (
     RefusedError,
     ServiceError,
 )
-from magnetar.spark_connector.range_reader import RangeReader
+from magnetar.spark_connector.range_reader import batches
 from magnetar.spark_connector.stream import FRESH, MicroBatches
 
 Offset = dict[str, Any]
@@ -50,12 +49,8 @@ class Query:
     def rows(self, end: Offset) -> list[bytes]:
         found = []
         for task in self.batches.tasks(self.at, end, 2):
-            source = PlannedLedgers(task.ledgers, task.bookies)
-            for one in task.ranges:
-                reader = RangeReader(
-                    one, source, task.aborted.get(one.log, ()), fails=task.fail_on_data_loss
-                )
-                found += [m.value for entry in reader.rows() for m in entry.messages]
+            for batch in batches(task):
+                found += batch.column("value").to_pylist()
         return found
 
     def batch(self) -> list[bytes] | None:
@@ -326,3 +321,46 @@ def test_workers_import_no_loop() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_subscription_follows_the_query(lending, send, topic) -> None:
+    """From the first plan on, so that nothing is deleted unread; back, too, with a checkpoint."""
+    name = f"{topic}-spark"
+
+    def backlog() -> int:
+        stats = httpx.get(f"{lending.http_url}/admin/v2/persistent/public/default/{topic}/stats")
+        return stats.json()["subscriptions"][name]["msgBacklog"]
+
+    send(topic, *numbers(6))
+    query = Query(
+        lending, topic=topic, subscription=name, startingOffsets="earliest", maxRowsPerTrigger="2"
+    )
+    query.planned()
+    assert backlog() == 6
+    assert query.batch() == encoded(numbers(2))
+    kept = json.loads(json.dumps(query.at))
+    query.batches.done(query.at)
+    assert backlog() == 4
+    query.everything()
+    query.batches.done(query.at)
+    assert backlog() == 0
+    again = query.restart()
+    again.at = kept
+    again.planned()
+    assert backlog() == 4
+
+
+def test_a_subscription_of_an_application_is_refused(lending, connect, send, topic) -> None:
+    connect(lending.pulsar_url).subscribe(topic, "theirs")
+    send(topic, "a")
+    with pytest.raises(RefusedError, match=r"subscription theirs .* belongs to an application"):
+        Query(lending, topic=topic, subscription="theirs").planned()
+
+
+def test_a_subscription_on_an_empty_topic(lending, connect, send, topic) -> None:
+    connect(lending.pulsar_url).create_producer(topic)
+    query = Query(lending, topic=topic, subscription="reader", startingOffsets="earliest")
+    assert query.batch() == []
+    send(topic, "a", "b")
+    assert query.batch() == [b"a", b"b"]
+    query.batches.done(query.at)

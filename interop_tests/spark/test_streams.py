@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import httpx
 import pytest
+
+from magnetar.spark_connector.progress import CursorListener
 
 from .conftest import DISCOVERY
 
@@ -58,6 +61,25 @@ def test_progress_shows_where_it_is(spark, lending, connect, topic, tmp_path) ->
     assert source["numInputRows"] == 10
     assert '"pos"' in source["endOffset"] or "pos" in str(source["endOffset"])
     assert "10" in str(source["latestOffset"])
+
+
+def test_the_cursor_on_the_server_is_where_the_query_is(
+    spark, lending, connect, topic, tmp_path
+) -> None:
+    """Also of a query that has ended: only a listener hears of the last batch."""
+    producer = connect(lending.pulsar_url).create_producer(topic)
+    for number in range(10):
+        producer.send(str(number).encode())
+    name = f"{topic}-spark"
+    listener = CursorListener(lending.http_url, name, query=name)
+    spark.streams.addListener(listener)
+    given = {"startingOffsets": "earliest", "maxRowsPerTrigger": "4", "subscription": name}
+    writer = started(spark, lending, topic, tmp_path, **given).queryName(name)
+    drained(writer)
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    spark.streams.removeListener(listener)
+    stats = httpx.get(f"{lending.http_url}/admin/v2/persistent/public/default/{topic}/stats")
+    assert stats.json()["subscriptions"][name]["msgBacklog"] == 0
 
 
 ROWS_PER_BATCH = 50

@@ -18,6 +18,7 @@ from magnetar.cli.printing import (
     progress,
     sentences,
 )
+from magnetar.core.kernel.errors import Corrupted, Unsupported
 from magnetar.operator_error import OperatorError
 
 if TYPE_CHECKING:
@@ -40,28 +41,39 @@ def _list(metadata_uri: str, long: bool, as_json: bool) -> None:
 
     async def find(
         store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
-    ) -> dict[int, "LedgerMetadata | None"]:
+    ) -> dict[int, "LedgerMetadata | str | None"]:
         ledgers = ClusterLedgers(store, cluster)
         ids = await ledgers.ids()
         if not long:
             return dict.fromkeys(ids)
-        found: dict[int, LedgerMetadata | None] = {}
+        found: dict[int, LedgerMetadata | str | None] = {}
         with progress(len(ids), "reading metadata", output=False) as bar:
             for ledger_id in ids:
-                found[ledger_id] = await ledgers.read(ledger_id)
+                try:
+                    found[ledger_id] = await ledgers.read(ledger_id)
+                except (Corrupted, Unsupported) as error:
+                    found[ledger_id] = str(error)
                 bar.update(1)
         return found
 
     found = in_cluster(metadata_uri, find)
-    all_of_them = [
-        {"ledger": ledger_id} if one is None else described(ledger_id, one)
-        for ledger_id, one in found.items()
-    ]
+    all_of_them = [_listed(ledger_id, one) for ledger_id, one in found.items()]
     if as_json:
         print_json(all_of_them)
-        return
-    for each in all_of_them:
-        click.echo(_sentence(each) if long else each["ledger"])
+    else:
+        for each in all_of_them:
+            click.echo(_sentence(each) if long else each["ledger"])
+    if any("error" in each for each in all_of_them):
+        click.get_current_context().exit(FOUND_DAMAGE)
+
+
+def _listed(ledger_id: int, found: "LedgerMetadata | str | None") -> dict[str, Any]:
+    """What is known of a ledger: nothing, its metadata, or what is wrong with them."""
+    if found is None:
+        return {"ledger": ledger_id}
+    if isinstance(found, str):
+        return {"ledger": ledger_id, "error": found}
+    return described(ledger_id, found)
 
 
 def _metadata(ledger_id: int, metadata_uri: str, as_json: bool) -> None:
@@ -122,6 +134,8 @@ def described(ledger_id: int, metadata: "LedgerMetadata") -> dict[str, Any]:
 
 
 def _sentence(found: dict[str, Any]) -> str:
+    if "error" in found:
+        return str(found["error"])
     begin = f"ledger {found['ledger']}: {found['state']}"
     if found["state"] != "CLOSED":
         return begin

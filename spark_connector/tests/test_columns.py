@@ -2,9 +2,12 @@
 
 import datetime
 
+import pytest
+
+from magnetar.core.entry.columns.columns import ListedColumns, columns_of
 from magnetar.core.entry.record import DetailedRecord
 from magnetar.spark_connector import columns
-from magnetar.spark_connector.columns import COLUMNS, BatchBuilder, EntryRows
+from magnetar.spark_connector.columns import COLUMNS, BatchBuilder
 
 FULL = DetailedRecord(
     3, 1_500, 2_500, b"k", b"o", b"v", [(b"h", b"1"), (b"h", None)], b"p", 9, bytes(7) + b"\x05"
@@ -12,19 +15,21 @@ FULL = DetailedRecord(
 BARE = DetailedRecord(4, -1, -1, None, None, None, (), None, None, b"not a number")
 
 
-def built(*rows: EntryRows, names: tuple[str, ...] = COLUMNS) -> list[dict]:
+@pytest.fixture(params=[ListedColumns, columns_of], autouse=True)
+def made(request, monkeypatch) -> None:
+    """In Python, and compiled if that is here."""
+    monkeypatch.setattr(columns, "columns_of", request.param)
+
+
+def built(*messages: DetailedRecord, names: tuple[str, ...] = COLUMNS) -> list[dict]:
     builder = BatchBuilder(names)
-    for one in rows:
-        builder.add(one)
+    builder.begin("t", 2, 5)
+    builder.messages.add(7, 100, "pulsar", messages)
     return builder.build().to_pylist()
 
 
-def rows(*messages: DetailedRecord, first: int | None = 100) -> EntryRows:
-    return EntryRows("t", 2, (5, 7), first, "pulsar", messages)
-
-
 def test_a_message_with_everything() -> None:
-    (row,) = built(rows(FULL))
+    (row,) = built(FULL)
     utc = datetime.UTC
     assert row == {
         "topic": "t",
@@ -47,34 +52,45 @@ def test_a_message_with_everything() -> None:
 
 
 def test_a_message_with_nothing() -> None:
-    (row,) = built(rows(BARE, first=None))
+    (row,) = built(BARE)
     absent = {name for name, value in row.items() if value is None}
     assert absent == {
-        *("offset", "publish_time", "event_time", "key", "ordering_key", "value"),
+        *("publish_time", "event_time", "key", "ordering_key", "value"),
         *("producer_name", "sequence_id", "schema_version"),
     }
     assert row["headers"] == []
 
 
 def test_only_what_is_asked_for_in_that_order() -> None:
-    assert built(rows(FULL, BARE), names=("value", "offset")) == [
-        {"value": b"v", "offset": 103},
-        {"value": None, "offset": 104},
+    assert built(FULL, BARE, names=("value", "topic", "offset")) == [
+        {"value": b"v", "topic": "t", "offset": 103},
+        {"value": None, "topic": "t", "offset": 104},
     ]
     assert columns.ddl(("value", "offset")) == "value binary, offset bigint"
 
 
-def test_times_that_were_never_milliseconds_are_null() -> None:
-    (row,) = built(rows(FULL._replace(publish_ms=1 << 62, event_ms=-(1 << 62))))
-    assert (row["publish_time"], row["event_time"]) == (None, None)
+def test_batches_go_on_over_ranges_and_ranges_over_batches() -> None:
+    builder = BatchBuilder(("topic", "partition", "ledger_id", "offset"))
+    assert builder.build().num_rows == 0
+    builder.begin("a", 0, 5)
+    builder.messages.add(1, 10, "kafka", [FULL])
+    builder.begin("nothing in it", 0, 6)
+    builder.begin("b", 1, 7)
+    builder.messages.add(1, 20, "kafka", [FULL, BARE])
+    assert builder.rows == 3
+    first = [tuple(row.values()) for row in builder.build().to_pylist()]
+    assert first == [("a", 0, 5, 13), ("b", 1, 7, 23), ("b", 1, 7, 24)]
+    builder.messages.add(2, 30, "kafka", [FULL])
+    builder.begin("c", 0, 8)
+    builder.messages.add(1, 40, "kafka", [FULL])
+    second = [tuple(row.values()) for row in builder.build().to_pylist()]
+    assert second == [("b", 1, 7, 33), ("c", 0, 8, 43)]
 
 
-def test_batches_are_bounded() -> None:
-    builder = BatchBuilder(("value",))
-    while not builder.full:
-        builder.add(rows(*[FULL] * 1000))
-    assert builder.rows == columns.ROWS_PER_BATCH
-    assert builder.build().num_rows == columns.ROWS_PER_BATCH
-    assert (builder.rows, builder.build().num_rows) == (0, 0)
-    builder.add(rows(FULL._replace(value=bytes(columns.BYTES_PER_BATCH))))
-    assert builder.full
+def test_record_batches_are_valid_arrow() -> None:
+    builder = BatchBuilder(COLUMNS)
+    builder.begin("t", 2, 5)
+    builder.messages.add(7, 100, "pulsar", [FULL, BARE] * 50)
+    batch = builder.build()
+    batch.validate(full=True)
+    assert (batch.num_rows, batch.schema) == (100, columns.arrow_schema(COLUMNS))

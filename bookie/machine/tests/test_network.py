@@ -94,3 +94,11 @@ async def test_a_link_that_has_ended_receives_nothing_more_and_says_nothing(nurs
     for each in (one, other):
         each.close()
     await listeners[0].aclose()
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("a..b", 3181), ("x" * 64, 3181), ("127.0.0.1", 70_000), ("127.0.0.1", -5)]
+)
+async def test_what_is_no_address_is_a_bookie_that_cannot_be_reached(network, host, port):
+    with pytest.raises(OSError, match=f"{host}:{port} is no address"):
+        await network.connect(host, port)

@@ -117,3 +117,11 @@ def test_a_refused_connection_is_an_error() -> None:
         with pytest.raises(ConnectionRefusedError):
             connection.connected()
         connection.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("a..b", 3181), ("x" * 64, 3181), ("127.0.0.1", 70_000), ("127.0.0.1", -5)]
+)
+def test_what_is_no_address_is_a_bookie_that_cannot_be_reached(host: str, port: int) -> None:
+    with pytest.raises(OSError, match=f"{host}:{port} is no address"):
+        ReplicaConnection(host, port)

@@ -1,9 +1,10 @@
-"""The list of journals that must exist, with their sizes: shows a lost or truncated one.
+"""The list of journals that must exist, with their sizes: shows a lost, cut or zeroed one.
 
     inventory    hex id | space | bytes | LF, for each journal | CRC32C of that, hex | LF
 
-A journal is listed before anything is written into it, and struck before it is retired. So a listed
-journal exists with at least the listed size, or was lost. An unlisted journal may exist.
+A journal is listed before anything but its header is written into it, and struck before it is
+retired. So a listed journal exists with at least the listed size and its header, or was lost. An
+unlisted journal may exist.
 
 The file is ours; Apache's bookies ignore it. If it is missing or damaged, journals are not checked.
 """
@@ -64,4 +65,15 @@ def missing(directory: Directory, first_id: int) -> str:
             return f"{directory.path}/{name} is missing"
         if found < size:
             return f"{directory.path}/{name} is cut short: it has {found} bytes of {size}"
+        if not _has_header(directory, name):
+            return f"{directory.path}/{name} has lost its beginning: zeros stand there"
     return ""
+
+
+def _has_header(directory: Directory, name: str) -> bool:
+    """Whether a journal begins with anything; it had its header before it was listed."""
+    file = directory.open(name)
+    try:
+        return any(file.pread(journal_format.HEADER_BYTES, 0))
+    finally:
+        file.close()

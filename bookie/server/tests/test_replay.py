@@ -18,8 +18,18 @@ def opened(directory, metadata):
     return open_embedded(directory, metadata, BookieSettings(), on_fatal=print)
 
 
-@pytest.mark.parametrize("hole", [0, 512])
-async def test_a_hole_in_a_journal_stops_the_start(tmp_path, caplog, hole):
+BEGINNING = "has lost its beginning: zeros stand there"
+
+
+@pytest.mark.parametrize(
+    ("hole", "size", "said"),
+    [
+        (0, 512, f" {BEGINNING}"),
+        (0, None, f" {BEGINNING}"),
+        (512, 512, ": the record at 512 makes no sense"),
+    ],
+)
+async def test_a_hole_in_a_journal_stops_the_start(tmp_path, caplog, hole, size, said):
     """It is told from the zeros at the end by what follows, and from a torn end too."""
     metadata = DictMetadata()
     async with opened(tmp_path / "bookie", metadata) as store:
@@ -31,11 +41,11 @@ async def test_a_hole_in_a_journal_stops_the_start(tmp_path, caplog, hole):
     journals = sorted((tmp_path / "holed" / "journal" / "current").glob("*.txn"))
     with journals[-1].open("r+b") as file:
         file.seek(hole)
-        file.write(bytes(512))
+        file.write(bytes(size or journals[-1].stat().st_size))
     caplog.set_level(logging.WARNING, "magnetar.bookie.server.replay")
     async with opened(tmp_path / "whole", metadata):
         assert not caplog.messages
-    with pytest.raises(Corrupted, match=f"{journals[-1]}: the record at {hole} makes no sense"):
+    with pytest.raises(Corrupted, match=f"{journals[-1]}{said}"):
         async with opened(tmp_path / "holed", metadata):
             pass
 

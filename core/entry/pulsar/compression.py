@@ -61,7 +61,7 @@ def decompress(payload: bytes, codec: int, size: int) -> bytes:
         return payload
     if codec not in CODECS:
         raise Corrupted(f"the message is compressed in an unknown way, {codec}")
-    if size > SIZE_BYTES_MAX:
+    if not 0 <= size <= SIZE_BYTES_MAX:
         raise Corrupted(f"the message claims to have {size} bytes")
     name, undo = CODECS[codec]
     try:

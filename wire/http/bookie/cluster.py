@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.exceptions import HTTPException
 
-from magnetar.core.kernel.errors import Invalid
+from magnetar.core.kernel.errors import Corrupted, Invalid, Unsupported
 from magnetar.core.ports.bookie_administration import ClusterAdministration, PeerAdministration
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
@@ -70,7 +70,15 @@ async def list_ledgers(request: AdminRequest) -> object:
         ids = ids[first : first + PAGE_LEDGERS]
     if not request.flag("print_metadata"):
         return {str(ledger_id): None for ledger_id in ids}
-    return {str(ledger_id): await cluster.ledger(ledger_id) for ledger_id in ids}
+    return {str(ledger_id): await _described(cluster, ledger_id) for ledger_id in ids}
+
+
+async def _described(cluster: ClusterAdministration, ledger_id: int) -> object:
+    """Its metadata, or what is wrong with them: the others are shown all the same."""
+    try:
+        return await cluster.ledger(ledger_id)
+    except (Corrupted, Unsupported) as error:
+        return {"ledgerId": ledger_id, "error": str(error)}
 
 
 async def ledger_metadata(request: AdminRequest) -> object:

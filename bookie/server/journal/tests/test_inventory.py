@@ -30,6 +30,8 @@ def test_journals_that_are_gone_or_cut_are_reported(tmp_path, caplog):
     assert inventory.missing(directory_at(tmp_path), 1) == ""
     (tmp_path / "3.txn").write_bytes(bytes(100))
     assert "cut short: it has 100 bytes of 65536" in inventory.missing(directory_at(tmp_path), 2)
+    (tmp_path / "2.txn").write_bytes(bytes(64 * 1024))
+    assert "2.txn has lost its beginning" in inventory.missing(directory_at(tmp_path), 2)
     (tmp_path / "2.txn").unlink()
     assert "is missing" in inventory.missing(directory_at(tmp_path), 2)
     (tmp_path / inventory.FILE).write_bytes(b"noise")

@@ -32,7 +32,7 @@ def test_nonsense_is_refused(codec: int, payload: bytes) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_sizes_that_do_not_fit_are_refused(codec: int) -> None:
-    for size in (10, len(PLAIN) - 1, len(PLAIN) + 1, SIZE_BYTES_MAX + 1):
+    for size in (-1, 10, len(PLAIN) - 1, len(PLAIN) + 1, SIZE_BYTES_MAX + 1):
         with pytest.raises(Corrupted):
             decompress(PACKED[codec], codec, size)
 

@@ -4,7 +4,8 @@ workers do.
 `topics` tells where the messages of topics are, and how far they may be read; `positions` which
 entry has a message, by its offset or its time; `ledgers` the metadata of ledgers, and the addresses
 of their bookies. All are asked by POST, because a request names thousands. Nothing is changed, and
-nobody is fenced.
+nobody is fenced; only `cursors` moves those of such readers (`reader_cursors.py`). `entries` gives
+entries to whoever cannot reach the bookies (`reader_entries.py`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from magnetar.core.ledger.read.reading_plan import (
     ReadingPlan,
 )
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.wire.http.admin.programs.reader_cursors import cursors
+from magnetar.wire.http.admin.programs.reader_entries import entries
 from magnetar.wire.http.advertised_address import reached_address
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table
@@ -172,4 +175,6 @@ TABLE: Final[Table] = (
     ("POST", "/topics", topics),
     ("POST", "/positions", positions),
     ("POST", "/ledgers", ledgers),
+    ("POST", "/entries", entries),
+    ("POST", "/cursors", cursors),
 )

@@ -1,3 +1,4 @@
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.wire.http.bookie.tests.bookies import visiting
 
 
@@ -30,6 +31,25 @@ async def test_ledgers_page_by_page() -> None:
         assert described["100"] == {"state": "OPEN"}
         assert await visitor.get("/api/v1/ledger/metadata?ledger_id=7") == {"7": {"state": "OPEN"}}
         assert "ledger_id" in await visitor.fails(400, "GET", "/api/v1/ledger/metadata")
+
+
+async def test_metadata_that_make_no_sense_hide_no_others(monkeypatch) -> None:
+    async with visiting() as visitor:
+        cluster = visitor.bookie.cluster
+        sound = cluster.ledger
+
+        async def ledger(ledger_id: int) -> object:
+            if ledger_id == 2:
+                raise Corrupted("metadata of ledger 2: noise")
+            return await sound(ledger_id)
+
+        monkeypatch.setattr(cluster, "ledger", ledger)
+        described = await visitor.get("/api/v1/ledger/list?print_metadata=true&page=1")
+        assert described["1"] == described["3"] == {"state": "OPEN"}
+        assert described["2"] == {
+            "ledgerId": 2,
+            "error": "metadata of ledger 2: noise",
+        }
 
 
 async def test_a_ledger_is_deleted() -> None:

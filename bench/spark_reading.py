@@ -1,0 +1,196 @@
+"""Reading topics by Spark: the format `magnetar` from our server, beside Spark's own Kafka source
+from Apache Kafka, in one session of `local[2]`.
+
+    python -m bench.spark_reading [--rows 5000000] [--size 100] [--rounds 5]
+    python -m bench.spark_reading --server both       beside Apache Kafka
+    python -m bench.spark_reading --triggers 100      small batches of a stream, too
+
+All columns are read, and none is stored (`noop`). Both servers have the same record batches, made
+by librdkafka, in two partitions. CPU is that of Spark with all its workers, and of the server. The
+first round, in which Java is cold, does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from bench.drive.cases import Protocol
+from bench.drive.process import cpu_seconds
+from bench.drive.server import Magnetar
+from bench.peers import jvm
+from bench.peers.kafka import Kafka
+
+SPARK_VERSION = "4.2.0"
+TOPIC = "rows"
+STREAMED = "triggers"
+PARTITIONS = 2
+WAIT_SECONDS = 60.0
+DISCOVERY = Path(__file__).resolve().parents[1] / "spark_connector/discovery"
+
+
+class LendingMagnetar(Magnetar):
+    """Our server, with a port from which ledgers are read."""
+
+    def words(self) -> list[str]:
+        return [*super().words(), "--bookie-port", "0"]
+
+
+def source(server: Magnetar | Kafka, topic: str = TOPIC) -> tuple[str, dict[str, str]]:
+    """The format for a server's topics, and where they are."""
+    if isinstance(server, Kafka):
+        address = f"127.0.0.1:{server.port(Protocol.KAFKA)}"
+        return "kafka", {"kafka.bootstrap.servers": address, "subscribe": topic}
+    url = f"http://127.0.0.1:{server.port_of('http')}"
+    return "magnetar", {"service.url": url, "topic": topic}
+
+
+def fill(
+    server: Magnetar | Kafka, rows: int, size: int, topic: str = TOPIC, **options: int
+) -> None:
+    """Make a topic with so many rows."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    where = {"bootstrap.servers": f"127.0.0.1:{server.port(Protocol.KAFKA)}"}
+    admin = AdminClient(where)
+    for made in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
+        made.result(WAIT_SECONDS)
+    options = {"linger.ms": 20, "queue.buffering.max.messages": 100_000, **options}
+    producer = Producer({**where, **options})
+    values = [os.urandom(size) for _ in range(100)]
+    for number in range(rows):
+        while True:
+            try:
+                producer.produce(topic, values[number % 100], partition=number % PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(WAIT_SECONDS) == 0, "not all was stored"
+
+
+def session(jars: Path | None) -> Any:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(DISCOVERY), str(DISCOVERY.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("bench")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "2g")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    # else each batch waits 40 ms for a delayed acknowledgement between Java and Python
+    builder = builder.config("spark.python.unix.domain.socket.enabled", "true")
+    if jars is not None:
+        builder = builder.config("spark.jars", ",".join(map(str, sorted(jars.glob("*.jar")))))
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("OFF")
+    return made
+
+
+def children(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield from children(int(child))
+
+
+def spark_cpu_seconds() -> float:
+    """Of all processes of Spark, which are below this one, and of this one."""
+    return sum(map(cpu_seconds, children(os.getpid())))
+
+
+def read(spark: Any, server: Magnetar | Kafka, rows: int) -> tuple[float, float, float]:
+    """Read everything once: seconds, and the CPU seconds of Spark and of the server."""
+    name, options = source(server)
+    reader = spark.read.format(name).options(**options).option("startingOffsets", "earliest")
+    frame = reader.load()
+    ours, theirs, begun = spark_cpu_seconds(), cpu_seconds(server.pid), time.perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    seconds = time.perf_counter() - begun
+    ours, theirs = spark_cpu_seconds() - ours, cpu_seconds(server.pid) - theirs
+    return seconds, ours, theirs
+
+
+def triggers(spark: Any, server: Magnetar | Kafka, count: int, folder: Path) -> float:
+    """Milliseconds of a batch of a row from each partition, at the median."""
+    fill(server, PARTITIONS * (count + 1), 100, STREAMED, **{"batch.num.messages": 1})
+    name, options = source(server, STREAMED)
+    stream = spark.readStream.format(name).options(**options).option("startingOffsets", "earliest")
+    stream = stream.option("maxOffsetsPerTrigger", str(PARTITIONS)).load()
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(folder))
+    query = writer.start()
+    while query.isActive and (query.lastProgress is None or query.lastProgress.batchId < count):
+        query.awaitTermination(1)
+    took = [one.durationMs["triggerExecution"] for one in query.recentProgress]
+    query.stop()
+    return statistics.median(took[len(took) // 4 :])
+
+
+def main(arguments: argparse.Namespace) -> None:
+    with ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory(dir=arguments.directory)))
+        servers: list[Magnetar | Kafka] = [LendingMagnetar(folder / "magnetar", synced=True)]
+        jars = None
+        if arguments.server == "both":
+            (folder / "kafka").mkdir()
+            servers.append(Kafka(folder / "kafka", synced=False))
+            jars = jvm.fetch("spark-kafka", SPARK_VERSION, "spark-sql-kafka-0-10_2.13")
+        for server in servers:
+            server.directory.mkdir(exist_ok=True)
+            server.prepare()
+            server.start()
+            running.callback(server.stop)
+            fill(server, arguments.rows, arguments.size)
+        spark = session(jars)
+        running.callback(spark.stop)
+        compare(spark, servers, arguments, folder)
+
+
+def told(name: str, size: int, figure: tuple[float, float, float]) -> str:
+    rate, ours, theirs = figure
+    return (
+        f"{name:20} {rate / 1e6:6.2f} M rows/s {rate * size / 1e6:6.0f} MB/s"
+        f"   CPU a row: Spark {ours * 1e6:5.2f} us, server {theirs * 1e6:5.2f} us"
+    )
+
+
+def compare(
+    spark: Any, servers: list[Magnetar | Kafka], arguments: argparse.Namespace, folder: Path
+) -> None:
+    figures: dict[str, list[tuple[float, float, float]]] = {one.name: [] for one in servers}
+    rows, size = arguments.rows, arguments.size
+    for turn in range(arguments.rounds + 1):
+        for server in servers:
+            seconds, ours, theirs = read(spark, server, rows)
+            figure = (rows / seconds, ours / rows, theirs / rows)
+            print(told(server.name, size, figure) + ("" if turn else "   (cold)"), flush=True)
+            if turn:
+                figures[server.name].append(figure)
+    for name, found in figures.items():
+        rate, ours, theirs = (statistics.median(each) for each in zip(*found, strict=True))
+        print("median", told(name, size, (rate, ours, theirs)))
+    if arguments.triggers:
+        for server in servers:
+            took = triggers(spark, server, arguments.triggers, folder / f"{server.name}-stream")
+            print(f"{server.name:12} a batch of a stream {took:6.0f} ms")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", choices=["magnetar", "both"], default="magnetar")
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--triggers", type=int, default=0)
+    parser.add_argument("--directory", type=Path, default=None)
+    main(parser.parse_args())

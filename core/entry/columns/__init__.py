@@ -1,0 +1,1 @@
+"""Messages of all forms as columns, for readers of millions of them."""

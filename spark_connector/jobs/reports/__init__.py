@@ -1,0 +1,1 @@
+"""What jobs say: reports as text, JSON and pages, and how far they are."""

@@ -1,0 +1,26 @@
+"""What jobs read, as the source's options."""
+
+import json
+
+from magnetar.spark_connector.jobs.session import TopicSelection, positions
+from magnetar.spark_connector.tests.plans import plan_with
+
+LOG = "persistent://public/default/t"
+
+
+def test_named_topics() -> None:
+    topics = TopicSelection("http://h:1", ("a", "b"), options={"columns": "key"})
+    assert topics.reader_options(columns="value") == {
+        "service.url": "http://h:1", "topics": "a,b", "columns": "value",
+    }  # fmt: skip
+    assert topics.parsed().topics == ("a", "b")
+
+
+def test_where_plans_end() -> None:
+    plan = plan_with((5, 50), (4, 40))
+    plans = {LOG: plan, f"{LOG}2-partition-0": plan, f"{LOG}2-partition-1": plan}
+    assert json.loads(positions(plans)) == {
+        LOG: "11:4", f"{LOG}2": {"0": "11:4", "1": "11:4"},
+    }  # fmt: skip
+    parsed = TopicSelection("http://h:1", ("t",)).parsed(endingOffsets=positions(plans))
+    assert parsed.ending.topics[LOG] == "11:4"
