@@ -105,7 +105,8 @@ class AdminClient:
         except BaseException:
             connection.close()
             raise
-        self._connections[url] = connection
+        if self._connections.setdefault(url, connection) is not connection:
+            connection.close()  # another thread has kept one
         return reply
 
 

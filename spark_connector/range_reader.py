@@ -6,7 +6,6 @@ Invariant: every entry of a range is read, or an error names the first that cann
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -34,6 +33,7 @@ from magnetar.spark_connector.columns import BatchBuilder
 from magnetar.spark_connector.errors import RefusedError, ServiceError, lose
 from magnetar.spark_connector.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.ranges import EntryRange
+from magnetar.spark_connector.worker import freeze_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,7 @@ class Task(Struct, frozen=True):
 
 def batches(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows of a task."""
-    _freeze_once()
+    freeze_once()
     builder = BatchBuilder(task.columns)
     source = PlannedLedgers(task.ledgers, task.bookies)
     for one in task.ranges:
@@ -92,17 +92,6 @@ def _ledger(task: Task, one: EntryRange, source: PlannedLedgers) -> StoredLedger
     if task.service_urls:
         return GatewayLedger(task.service_urls, one.log, one.ledger_id, task.timeout_seconds)
     return open_ledger(one.stored_in, source, ReadOptions(), last_confirmed=ANY_ENTRY)
-
-
-_frozen = False
-
-
-def _freeze_once() -> None:
-    """Spark's workers collect garbage after each task, which with these modules takes 25 ms."""
-    global _frozen
-    if not _frozen:
-        gc.freeze()
-        _frozen = True
 
 
 class RangeReader:

@@ -53,7 +53,7 @@ from msgspec.structs import replace
 
 from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
-from magnetar.core.kernel.errors import BrokerError, Fenced, NotAllowed, Overloaded
+from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, NotAllowed, Overloaded
 from magnetar.core.transactions.coordinator import (
     TopicHost,
     TransactionCoordinator,
@@ -111,11 +111,13 @@ class Sinks:
         path: str,
         coordinator: TransactionCoordinator,
         new_writer: Callable[[], Awaitable[int]],
+        timeout_ms_max: int,
     ) -> None:
         """`new_writer` returns a producer id that nobody has."""
         self._broker = broker
         self._coordinator = coordinator
         self._new_writer = new_writer
+        self._timeout_ms_max = timeout_ms_max
         self._records = OwnedRecords(
             broker.metadata,
             RecordKind("sink", path, msgspec.json.encode, msgspec.json.Decoder(SinkRecord).decode),
@@ -153,6 +155,8 @@ class Sinks:
         """A new attempt; None if the batch is committed. `timeout_ms` is how long all attempts of
         the sink may be silent before they are given up.
         """
+        if not 0 < timeout_ms <= self._timeout_ms_max:
+            raise Invalid(f"the server allows transactions of 1 to {self._timeout_ms_max} ms")
         async with self._turn(name) as sink:
             await self._know(sink, query)
             if batch <= sink.batch:

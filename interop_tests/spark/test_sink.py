@@ -115,3 +115,84 @@ def test_a_stream_writes_what_it_reads(spark, lending, read, connect, topics, tm
     assert query.awaitTermination(120)
     assert query.exception() is None
     assert values(read(other)) == [str(number) for number in range(20)]
+
+
+# -- exactly once -----------------------------------------------------------------------------
+
+
+def test_a_job_that_fails_leaves_nothing_to_see(spark, save, read, topic) -> None:
+    good = spark.range(2_000).selectExpr("CAST(id AS STRING) value").repartition(3)
+    bad = good.selectExpr("IF(value = '1999', raise_error('no'), value) value")
+    once = {"delivery": "exactly_once", "maxBatchBytes": "1k"}
+    with pytest.raises(Exception, match="no"):
+        save(bad, topic, **once)
+    assert read(topic) == []
+    save(good, topic, **once)
+    assert sorted(map(int, values(read(topic)))) == list(range(2_000))
+
+
+@pytest.mark.parametrize("delivery", ["exactly_once", "dedup"])
+def test_a_numbered_batch_is_written_once(spark, save, read, topic, delivery) -> None:
+    for number in (0, 0, 1, 0, 1):
+        frame = spark.createDataFrame([(str(number),)], "value string")
+        save(frame, topic, delivery=delivery, sinkId=topic, batchId=str(number))
+    assert values(read(topic)) == ["0", "1"]
+
+
+def test_batches_of_a_stream_may_be_written_by_hand(
+    spark, lending, save, read, connect, topics, tmp_path
+) -> None:
+    """`foreachBatch` is called again for a batch that was not complete."""
+    one, other = topics(), topics()
+    producer = connect(lending.pulsar_url).create_producer(one)
+    for number in range(4):
+        producer.send(str(number).encode())
+    reader = spark.readStream.format("magnetar").option("service.url", lending.http_url)
+    frame = reader.options(startingOffsets="earliest", maxRowsPerTrigger="2", topic=one).load()
+
+    def twice(batch: Any, number: int) -> None:
+        for _ in range(2):
+            save(
+                batch.select("value"),
+                other,
+                delivery="exactly_once",
+                sinkId=other,
+                batchId=str(number),
+            )
+
+    writer = frame.writeStream.foreachBatch(twice).option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+    assert values(read(other)) == ["0", "1", "2", "3"]
+
+
+def test_another_stream_may_not_take_a_sink(
+    spark, lending, read, connect, topics, tmp_path
+) -> None:
+    one, other = topics(), topics()
+    connect(lending.pulsar_url).create_producer(one).send(b"a")
+    reader = spark.readStream.format("magnetar").option("service.url", lending.http_url)
+    frame = reader.options(startingOffsets="earliest", topic=one).load().select("value")
+
+    def copied(checkpoint: str) -> Any:
+        writer = frame.writeStream.format("magnetar").option("service.url", lending.http_url)
+        writer = writer.options(topic=other, delivery="exactly_once", sinkId=other)
+        writer = writer.option("checkpointLocation", str(tmp_path / checkpoint))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination(120)
+        return query
+
+    assert copied("first").exception() is None
+    with pytest.raises(Exception, match="choose another sink id"):
+        copied("second")
+    assert values(read(other)) == ["a"]
+
+
+def test_a_stream_of_whole_results_is_refused(spark, lending, topic, tmp_path) -> None:
+    frame = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) value")
+    writer = frame.groupBy("value").count().select("value").writeStream.format("magnetar")
+    writer = writer.options(**{"service.url": lending.http_url}, topic=topic)
+    writer = writer.option("checkpointLocation", str(tmp_path)).outputMode("complete")
+    with pytest.raises(Exception, match="a topic is only appended to"):
+        writer.trigger(availableNow=True).start().awaitTermination(120)

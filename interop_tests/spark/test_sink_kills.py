@@ -17,7 +17,7 @@ from magnetar import Standalone
 from .bystander import WHEN, Bystander, standing_by
 from .conftest import DISCOVERY
 
-pytestmark = [pytest.mark.spark, pytest.mark.standalone]
+pytestmark = pytest.mark.spark
 
 ROWS_PER_BATCH = 40
 SECONDS = 120

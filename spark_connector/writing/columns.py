@@ -48,10 +48,13 @@ class SinkRow(NamedTuple):
 
     value: bytes | None
     key: bytes | None
-    topic: str | None
+    topic: str
     partition: int | None
     headers: Headers
     time_ms: int | None
+
+
+_TOPIC: Final = SinkRow._fields.index("topic")
 
 
 def check(schema: Sequence[tuple[str, str]], topic: str) -> None:
@@ -101,21 +104,20 @@ def rows(batch: pa.RecordBatch, topic: str) -> Iterator[SinkRow]:
 
     columns: list[Sequence[Any]] = []
     for name in SinkRow._fields:
-        column = "event_time" if name == "time_ms" else name
-        place = batch.schema.get_field_index(column)
+        place = batch.schema.get_field_index("event_time" if name == "time_ms" else name)
         if place < 0:
             columns.append([_ABSENT.get(name)] * batch.num_rows)
         else:
             columns.append(_READ[name](batch.column(place), pa))
-    for row in map(SinkRow._make, zip(*columns, strict=True)):
-        yield row._replace(topic=topic_of(row.topic)) if row.topic else _with_topic(row, topic)
+    columns[_TOPIC] = [topic_of(one) if one else _default(topic) for one in columns[_TOPIC]]
+    return map(SinkRow._make, zip(*columns, strict=True))
 
 
-def _with_topic(row: SinkRow, topic: str) -> SinkRow:
-    """A row without a topic of its own, which goes to that of the option."""
+def _default(topic: str) -> str:
+    """Where a row goes that has no topic of its own."""
     if not topic:
         raise SchemaError('column "topic" is null in a row, and there is no option "topic"')
-    return row._replace(topic=topic)
+    return topic
 
 
 def _bytes(column: Any, pa: Any) -> list[bytes | None]:

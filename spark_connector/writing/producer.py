@@ -86,7 +86,6 @@ class BlockingProducer:
 
     def send(self, row: SinkRow, now_ms: int) -> None:
         """Take a row; wait if there are too many already."""
-        assert row.topic is not None, "the row was checked"
         log = self._log_of(row)
         number = log.rows
         log.rows += 1
@@ -112,7 +111,7 @@ class BlockingProducer:
     # -- batches ------------------------------------------------------------------------------
 
     def _log_of(self, row: SinkRow) -> OutgoingLog:
-        topic, partition = row.topic or "", row.partition
+        topic, partition = row.topic, row.partition
         if partition is None:
             chooses = self._partitioners.get(topic)
             if chooses is None:

@@ -14,6 +14,8 @@ from magnetar.core.entry.kafka.record_batch import BatchHeader, zigzag
 from magnetar.spark_connector.writing.columns import Headers
 
 _NULL: Final = b"\x01"
+_SMALL_MAX: Final = 8_192
+_SMALL: Final = [zigzag(number) for number in range(_SMALL_MAX)]
 SEQUENCES: Final = 1 << 31
 """After the highest number comes 0 (`DefaultRecordBatch.incrementSequence`)."""
 
@@ -51,16 +53,23 @@ class BatchEncoder:
         return len(self._pieces)
 
     def add(self, key: bytes | None, value: bytes | None, headers: Headers, time_ms: int) -> None:
-        if not self._pieces:
+        pieces = self._pieces
+        if not pieces:
             self._first_ms = time_ms
-        self._last_ms = max(self._last_ms, time_ms)
-        body = [b"\0", zigzag(time_ms - self._first_ms), zigzag(len(self._pieces))]
-        body += (*_sized(key), *_sized(value), zigzag(len(headers)))
-        for name, header in headers:
-            body += (*_sized(name), *_sized(header))
-        record = b"".join(body)
-        record = zigzag(len(record)) + record
-        self._pieces.append(record)
+        if time_ms > self._last_ms:
+            self._last_ms = time_ms
+        record = b"".join(
+            (
+                b"\0",
+                _number(time_ms - self._first_ms),
+                _number(len(pieces)),
+                _NULL if key is None else _number(len(key)) + key,
+                _NULL if value is None else _number(len(value)) + value,
+                _packed(headers) if headers else b"\0",
+            )
+        )
+        record = _number(len(record)) + record
+        pieces.append(record)
         self.size += len(record)
 
     def encoded(self, who: ProducerIdentity, codec: int) -> EncodedBatch:
@@ -88,5 +97,13 @@ class BatchEncoder:
         return EncodedBatch(record_batch.joined(header, packed), self.first_sequence, rows)
 
 
-def _sized(data: bytes | None) -> tuple[bytes, ...]:
-    return (_NULL,) if data is None else (zigzag(len(data)), data)
+def _packed(headers: Headers) -> bytes:
+    parts = [_number(len(headers))]
+    for header in headers:
+        parts += [_NULL if one is None else _number(len(one)) + one for one in header]
+    return b"".join(parts)
+
+
+def _number(number: int) -> bytes:
+    """The zigzag varint of a number; most are small, and looked up."""
+    return _SMALL[number] if 0 <= number < _SMALL_MAX else zigzag(number)

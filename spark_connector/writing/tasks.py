@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack, closing
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from magnetar.spark_connector.worker import freeze_once
 from magnetar.spark_connector.writing.brokers import Brokers
 from magnetar.spark_connector.writing.columns import rows
 from magnetar.spark_connector.writing.options import Delivery, SinkOptions
@@ -28,14 +31,13 @@ from magnetar.spark_connector.writing.patience import Patience
 from magnetar.spark_connector.writing.producer import BlockingProducer
 from magnetar.spark_connector.writing.record_batches import ProducerIdentity
 from magnetar.spark_connector.writing.service import TaskPlace, WritingService
+from magnetar.spark_connector.writing.sign_of_life import given
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ATTEMPT_SECONDS_MAX: Final = 30.0
 """For one answer of a broker, which stores what it is sent before it answers."""
-SIGNS_OF_LIFE: Final = 4
-"""So many fall in a transaction's time-out."""
 
 
 class WrittenRows(Struct, frozen=True):
@@ -48,14 +50,12 @@ class WrittenRows(Struct, frozen=True):
 
 def write(batches: Iterable[pa.RecordBatch], options: SinkOptions, place: TaskPlace) -> WrittenRows:
     """Write all rows of a task."""
-    attempt = TaskAttempt(options, place)
-    try:
+    freeze_once()
+    with closing(TaskAttempt(options, place)) as attempt:
         for batch in batches:
             if not attempt.take(batch):
                 return WrittenRows()
         return attempt.finished()
-    finally:
-        attempt.close()
 
 
 class TaskAttempt:
@@ -65,10 +65,9 @@ class TaskAttempt:
         self._options = options
         self._place = place
         self._service = WritingService(options)
-        self._brokers: Brokers | None = None
         self._producer: BlockingProducer | None = None
         self._who: ProducerIdentity | None = None
-        self._renewed = time.monotonic()
+        self._open = ExitStack()
 
     def take(self, batch: pa.RecordBatch) -> bool:
         """Write these rows; False if their batch is committed already."""
@@ -79,7 +78,6 @@ class TaskAttempt:
             if self._producer is None:
                 return False
             self._producer.send(row, now_ms)
-        self._give_sign_of_life()
         return True
 
     def finished(self) -> WrittenRows:
@@ -92,35 +90,30 @@ class TaskAttempt:
         return WrittenRows(self._producer.acknowledged, attempt)
 
     def close(self) -> None:
-        if self._brokers is not None:
-            self._brokers.close()
+        self._open.close()
 
     def _begun(self) -> BlockingProducer | None:
         """A producer with the identity that this delivery needs."""
-        seconds = min(self._options.timeout_seconds, ATTEMPT_SECONDS_MAX)
-        brokers = self._brokers = Brokers(self._service.address(), seconds)
-        delivery = self._options.delivery
+        options = self._options
+        seconds = min(options.timeout_seconds, ATTEMPT_SECONDS_MAX)
+        brokers = Brokers(self._service.address(), seconds)
+        self._open.callback(brokers.close)
+        delivery = options.delivery
         if delivery is Delivery.EXACTLY_ONCE:
             self._who = self._service.begin(self._place)
+            alive = given(partial(self._service.renew, self._place), options.transaction_seconds)
+            self._open.enter_context(alive)
         elif delivery is Delivery.DEDUP:
             self._who = self._service.number(self._place)
         else:
-            patience = Patience(self._options.timeout_seconds, brokers.close)
+            patience = Patience(options.timeout_seconds, brokers.close)
             self._who = patience.answer(brokers.new_producer)
         if self._who is None:
             return None
         return BlockingProducer(
             brokers,
             self._who,
-            self._options,
+            options,
             self._place.task,
             resumes=delivery is Delivery.DEDUP,
         )
-
-    def _give_sign_of_life(self) -> None:
-        """Other tasks that are done wait for this one, and their transactions would time out."""
-        now = time.monotonic()
-        if now - self._renewed > self._options.transaction_seconds / SIGNS_OF_LIFE:
-            self._renewed = now
-            if self._options.delivery is Delivery.EXACTLY_ONCE:
-                self._service.renew(self._place)

@@ -87,7 +87,11 @@ class KafkaServices:
             broker, TRANSACTIONS, form, self.commits.commit_pending
         )
         self.sinks = Sinks(
-            broker, SINKS, self.transactions, partial(broker.metadata.next, PRODUCER_IDS)
+            broker,
+            SINKS,
+            self.transactions,
+            partial(broker.metadata.next, PRODUCER_IDS),
+            options.transaction_ms_max,
         )
 
     async def open(self) -> None:

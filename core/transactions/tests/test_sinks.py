@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.kafka import form, record_batch
-from magnetar.core.kernel.errors import NotAllowed, NotCoordinator, StorageFailed
+from magnetar.core.kernel.errors import Invalid, NotAllowed, NotCoordinator, StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
@@ -33,7 +33,7 @@ class Served:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.coordinator = TransactionCoordinator(broker, "/transactions", form, never)
-        self.sinks = Sinks(broker, PATH, self.coordinator, next_writer)
+        self.sinks = Sinks(broker, PATH, self.coordinator, next_writer, TIMEOUT_MS)
 
     async def open(self) -> None:
         self.topic = await self.broker.topic(LOG)
@@ -129,6 +129,12 @@ async def test_another_query_may_not_use_the_sink() -> None:
         await served.commit(0, await served.write(0))
         with pytest.raises(NotAllowed, match="sink s is written by q, not by r"):
             await served.sinks.begin("s", "r", 1, TIMEOUT_MS)
+
+
+async def test_an_operator_limits_the_time_out() -> None:
+    async with serving(Stores()) as served:
+        with pytest.raises(Invalid, match="transactions of 1 to 1000 ms"):
+            await served.sinks.begin("s", "q", 1, TIMEOUT_MS + 1)
 
 
 async def test_sinks_do_not_concern_each_other() -> None:

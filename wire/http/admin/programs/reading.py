@@ -30,8 +30,8 @@ from magnetar.core.ledger.read.reading_plan import (
     ReadingPlan,
 )
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.wire.http.admin.reader_cursors import cursors
-from magnetar.wire.http.admin.reader_entries import entries
+from magnetar.wire.http.admin.programs.reader_cursors import cursors
+from magnetar.wire.http.admin.programs.reader_entries import entries
 from magnetar.wire.http.advertised_address import reached_address
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table

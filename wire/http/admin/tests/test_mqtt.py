@@ -22,8 +22,9 @@ DOCS = Path(__file__).resolve().parents[4] / "docs/admin.md"
 
 
 def test_every_path_is_documented() -> None:
-    documented = set(re.findall(r"^\| `(GET|PUT|POST|DELETE) (\S+?)(?:\?\S*)?` \|",
-                                DOCS.read_text(encoding="utf-8"), re.MULTILINE))  # fmt: skip
+    text = DOCS.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(GET|PUT|POST|DELETE) (\S+?)(?:\?\S*)?` \|", text, re.MULTILINE)
+    documented = {row for row in rows if not row[1].startswith("/admin/v2/writing")}
     served = set()
     for methods, path, _ in TABLE:
         name = path.replace("/{tenant}/{namespace}", "...") if path else "/admin/v2/mqtt"

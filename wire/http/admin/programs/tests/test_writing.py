@@ -1,7 +1,9 @@
 """What those hear who write in batches."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +12,7 @@ from magnetar.core.entry.kafka import form
 from magnetar.core.testing.broker import running
 from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.sinks import Sinks
+from magnetar.wire.http.admin.programs.writing import TABLE
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 HERE = "/admin/v2/writing"
@@ -25,7 +28,7 @@ async def writing() -> AsyncIterator[tuple[Visitor, TransactionCoordinator]]:
         async def new_writer() -> int:
             return next(numbers)
 
-        sinks = Sinks(broker, "/sinks", coordinator, new_writer)
+        sinks = Sinks(broker, "/sinks", coordinator, new_writer, 900_000)
         async with visiting(replace(OPTIONS, sinks=sinks)) as visitor:
             yield visitor, coordinator
 
@@ -38,6 +41,12 @@ async def posted(visitor: Visitor, path: str, body: object) -> dict:
     response = await visitor.ask("POST", f"{HERE}/{path}", body)
     assert response.status_code == 200, response.text
     return response.json()
+
+
+def test_every_path_is_documented() -> None:
+    text = (Path(__file__).resolve().parents[5] / "docs/admin.md").read_text(encoding="utf-8")
+    documented = set(re.findall(rf"^\| `(GET|POST) {HERE}(/\w+|)[` ]", text, re.MULTILINE))
+    assert documented == {(method, path) for method, path, _ in TABLE}
 
 
 async def test_rows_are_sent_to_the_kafka_listener_as_the_client_reaches_it() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.wire.http.admin import reader_cursors
+from magnetar.wire.http.admin.programs import reader_cursors
 from magnetar.wire.http.tests.visitor import Visitor
 
 CURSORS = "/admin/v2/reading/cursors"

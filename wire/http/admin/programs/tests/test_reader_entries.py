@@ -5,7 +5,7 @@ from struct import unpack_from
 import pytest
 
 from magnetar.core.testing.ledgers import MemoryLedgers
-from magnetar.wire.http.admin import reader_entries
+from magnetar.wire.http.admin.programs import reader_entries
 from magnetar.wire.http.tests.visitor import Visitor, visiting
 
 ENTRIES = "/admin/v2/reading/entries"
