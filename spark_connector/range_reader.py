@@ -32,7 +32,7 @@ from magnetar.core.ledger.read.transaction_index import Aborted, TransactionInde
 from magnetar.spark_connector.columns import BatchBuilder
 from magnetar.spark_connector.errors import RefusedError, ServiceError, lose
 from magnetar.spark_connector.gateway_ledger import GatewayLedger
-from magnetar.spark_connector.ranges import EntryRange
+from magnetar.spark_connector.planning.ranges import EntryRange
 from magnetar.spark_connector.worker import freeze_once
 
 if TYPE_CHECKING:

@@ -97,7 +97,7 @@ class MagnetarReader(Tasks, DataSourceReader):
         self._options = chosen
 
     def partitions(self) -> list[InputPartition]:
-        from magnetar.spark_connector import planner
+        from magnetar.spark_connector.planning import planner
 
         return [TaskPartition(task) for task in planner.batch(self._options, _parallelism())]
 

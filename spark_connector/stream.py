@@ -31,7 +31,6 @@ from msgspec import Struct
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
 from magnetar.spark_connector import offsets
-from magnetar.spark_connector.admission import shares_of
 from magnetar.spark_connector.errors import (
     ConnectorError,
     OptionError,
@@ -40,9 +39,10 @@ from magnetar.spark_connector.errors import (
     lose,
 )
 from magnetar.spark_connector.options import SourceOptions
-from magnetar.spark_connector.planner import Places, Planner, Plans
+from magnetar.spark_connector.planning.admission import shares_of
+from magnetar.spark_connector.planning.planner import Places, Planner, Plans
+from magnetar.spark_connector.planning.ranges import between
 from magnetar.spark_connector.range_reader import Task
-from magnetar.spark_connector.ranges import between
 
 log = logging.getLogger(__name__)
 VERSION: Final = 1

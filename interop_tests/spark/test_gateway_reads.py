@@ -9,8 +9,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from magnetar import standalone
-from magnetar.spark_connector import options, planner
+from magnetar.spark_connector import options
 from magnetar.spark_connector.errors import DataLossError, ServiceError
+from magnetar.spark_connector.planning import planner
 from magnetar.spark_connector.range_reader import batches
 
 ADMIN = "/admin/v2/persistent/public/default"

@@ -315,10 +315,8 @@ def test_a_server_that_is_away_is_asked_again(lending, send, topic) -> None:
 
 
 def test_workers_import_no_loop() -> None:
-    modules = "planner, range_reader, stream"
-    code = (
-        f"import sys; from magnetar.spark_connector import {modules}; print('trio' in sys.modules)"
-    )
+    here = "magnetar.spark_connector"
+    code = f"import sys, {here}.stream, {here}.range_reader; print('trio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -24,7 +24,7 @@ from magnetar.spark_connector.jobs.reports.report import (
     Size,
 )
 from magnetar.spark_connector.jobs.session import TopicSelection, positions
-from magnetar.spark_connector.planner import Planner, Plans
+from magnetar.spark_connector.planning.planner import Planner, Plans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -32,7 +32,7 @@ from magnetar.spark_connector.jobs.inspection import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from magnetar.spark_connector.planner import Planner, Plans
+    from magnetar.spark_connector.planning.planner import Planner, Plans
 
 EDGES: Final = (
     "topic string, partition int, ledger_id bigint, entry_id bigint, first_offset bigint, "

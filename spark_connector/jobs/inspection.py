@@ -22,7 +22,7 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
 from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.gateway_ledger import GatewayLedger
-from magnetar.spark_connector.planner import Planner
+from magnetar.spark_connector.planning.planner import Planner
 from magnetar.spark_connector.range_reader import ANY_ENTRY, StoredLedger
 from magnetar.spark_connector.service import LedgerFacts
 

@@ -29,7 +29,7 @@ from magnetar.spark_connector.jobs.reports.report import (
 )
 from magnetar.spark_connector.jobs.session import TopicSelection
 from magnetar.spark_connector.jobs.statistics import Reader, ServerStatistics
-from magnetar.spark_connector.planner import Planner, Plans
+from magnetar.spark_connector.planning.planner import Planner, Plans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,7 +23,7 @@ from magnetar.spark_connector.jobs import command
 from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
 from magnetar.spark_connector.jobs.reports.report import JobReport, ReportTable, Size
 from magnetar.spark_connector.jobs.session import TopicSelection
-from magnetar.spark_connector.planner import Planner
+from magnetar.spark_connector.planning.planner import Planner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

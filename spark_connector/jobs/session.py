@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from magnetar.core.ledger.read.reading_plan import Place
     from magnetar.spark_connector.options import SourceOptions
-    from magnetar.spark_connector.planner import Plans
+    from magnetar.spark_connector.planning.planner import Plans
 
 LOCAL_CHECKPOINTS: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -25,7 +25,7 @@ from magnetar.spark_connector.jobs.reports.report import BarChart, JobReport, Re
 from magnetar.spark_connector.jobs.session import TopicSelection, positions
 from magnetar.spark_connector.jobs.tables import staging
 from magnetar.spark_connector.jobs.tables.versions import TableVersion, VersionedTable
-from magnetar.spark_connector.planner import Planner, Plans
+from magnetar.spark_connector.planning.planner import Planner, Plans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,8 +17,8 @@ from magnetar.spark_connector import offsets
 from magnetar.spark_connector.errors import OptionError, lose
 from magnetar.spark_connector.offsets import BoundOption, Time
 from magnetar.spark_connector.options import SourceOptions
+from magnetar.spark_connector.planning.ranges import EntryRange, aborted_of, between, shared
 from magnetar.spark_connector.range_reader import Task
-from magnetar.spark_connector.ranges import EntryRange, aborted_of, between, shared
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
 Plans = Mapping[str, ReadingPlan]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.spark_connector.admission import shares_of
+from magnetar.spark_connector.planning.admission import shares_of
 
 ROWS = st.dictionaries(st.text("abcd", min_size=1, max_size=2), st.integers(0, 1000), min_size=1)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.ledger.read.reading_plan import Place
-from magnetar.spark_connector.ranges import EntryRange, between, cut, shared
+from magnetar.spark_connector.planning.ranges import EntryRange, between, cut, shared
 from magnetar.spark_connector.tests.plans import plan_with
 
 SIZES = st.lists(st.tuples(st.integers(0, 30), st.integers(30, 60)), min_size=1, max_size=6)
