@@ -96,13 +96,14 @@ def test_publishes_of_mqtt(lending, read) -> None:
 def test_large_messages_in_chunks(lending, connect, read, topic) -> None:
     client = connect(lending.pulsar_url)
     producer = client.create_producer(topic, chunking_enabled=True, batching_enabled=False)
-    large = [bytes([number]) * 12_000_000 for number in range(2)]
+    large = [bytes([number]) * (17 << 20) for number in range(2)]
     for value in large:
         producer.send(value)
     producer.send(b"small")
     for options in ({}, {"minPartitions": "6", "maxPartitions": "6"}):
         rows = read(topic, **options)
         assert [bytes(row.value) for row in rows] == [*large, b"small"]
+        assert rows[0].entry_id < rows[1].entry_id - 1, "it has several entries"
 
 
 def test_only_what_is_committed(lending, read, topic) -> None:

@@ -32,7 +32,7 @@ def test_the_same_rows_as_from_bookies(lending, connect, topic) -> None:
         batched.send_async(b"%d" % number * 100, lambda *_: None, partition_key=f"k{number}")
     batched.flush()
     large = client.create_producer(topic, chunking_enabled=True)
-    large.send(bytes(range(256)) * 50_000)
+    large.send(bytes(range(256)) * 70_000)
     where = {"bootstrap.servers": lending.bootstrap_servers, "transactional.id": topic}
     for commits in (True, False, True):
         writer = Producer(where)
