@@ -164,6 +164,12 @@ def entry_of(run: Run, entry_id: int) -> bytes:
     return run.blob[begin : run.offsets[place + 1]]
 
 
+def entry_bytes(run: Run, entry_id: int) -> int:
+    """The size of what `entry_of` returns."""
+    place = entry_id - run.first
+    return run.offsets[place + 1] - run.offsets[place] - LENGTH_BYTES
+
+
 def run_of(entry: bytes) -> Run:
     """One entry as its client sent it, with whatever digest, as a run."""
     record = len(entry).to_bytes(LENGTH_BYTES, "big") + entry

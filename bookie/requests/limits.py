@@ -19,7 +19,8 @@ between threads; here a request is carried out at once, so each is about what wa
                                             `LinkLimits.unread_seconds`
 
 Memory is bounded for all connections together: bytes being stored and bytes to be sent by the link
-(`core/link/memory`), reads that wait by `reads_waiting_max`, long polls by `LacWaiters`.
+(`core/link/memory`), responses before they are built by `read_memory.py`, reads that wait by
+`reads_waiting_max`, long polls by `LacWaiters`.
 """
 
 from __future__ import annotations

@@ -36,8 +36,10 @@ class LongPolls:
         self._polls: set[_LongPoll] = set()
 
     def wait(self, call: Call) -> bool:
-        """Wait for the LAC; False if too many do."""
+        """Wait for the LAC; False if too many do, of all connections or of this one."""
         request: Any = call.request
+        if not self._waiters.has_place(len(self._polls)):
+            return False
         poll = _LongPoll(call)
         over = partial(self._ended, poll)
         poll.waiter = self._waiters.wait(request.ledger_id, request.previous_lac, over)

@@ -5,15 +5,16 @@ disk, and ends when nothing waits. Responses need no order: a client matches the
 
     a fencing read    fences, and is answered when the fence is durable
     a long poll       waits until the LAC has moved on, or its time is over
-    any other read    waits while the client does not receive what it asked for before
+    any other read    waits while the client does not receive what it asked for before, and while
+                      there is no memory for its response (`read_memory.py`)
 
-`ReadEntryProcessor.java`, `ReadEntryProcessorV3.java`, `LongPollReadEntryProcessorV3.java`,
-`ReadLacProcessorV3.java` of BookKeeper 4.18.
+What the responses are is in `responses.py`.
 
-Invariants: nothing is read for a client that does not receive (`Connection.congested`); reads that
-wait are bounded, of one connection and of all; a fencing read is never answered before its fence is
-durable, whatever the answer; an error that nobody expected ends the connection of that read, and
-nothing else: any client may ask for anything, and the bookie is for all of them.
+Invariants: nothing is read for a client that does not receive (`Connection.takes_too_little`), nor
+before there is memory for it, for all connections together; reads that wait are bounded, of one
+connection and of all; a fencing read is never answered before its fence is durable, whatever the
+answer; an error that nobody expected ends the connection of that read, and nothing else: any client
+may ask for anything, and the bookie is for all of them.
 """
 
 from __future__ import annotations
@@ -22,40 +23,27 @@ import logging
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from magnetar.bookie.format import availability
-from magnetar.bookie.requests.batch import Batch
 from magnetar.bookie.requests.errors import refusal, status_of
 from magnetar.bookie.requests.long_polls import LongPolls
 from magnetar.bookie.requests.notes import Notes
+from magnetar.bookie.requests.read_memory import ReadMemory
 from magnetar.bookie.requests.response_timeout import ResponseTimeout
+from magnetar.bookie.requests.responses import Responses, size_of
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.messages import (
     LAST_ENTRY,
-    BatchRead,
     BookieMessage,
-    EntryList,
-    Lac,
-    ListEntries,
     Read,
-    ReadEntries,
-    ReadEntry,
-    ReadLac,
     Status,
 )
-from magnetar.bookie.rpc.version3 import Header
 from magnetar.bookie.rpc.wire import BookieWire, Call
 from magnetar.bookie.server.ledgers.states import UNKNOWN_LAC
-from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Overloaded, Unauthorized
+from magnetar.core.kernel.errors import BrokerError, Fenced, Overloaded, Unauthorized
 from magnetar.core.link.connection import Connection
 
 log = logging.getLogger(__name__)
-
-RESPONSE_BYTES: Final = 40
-"""About what a response takes without its entries."""
-FRAME_HEAD_BYTES: Final = 128
-"""More than a frame has around a list of entries."""
 
 
 class Reads:
@@ -77,6 +65,8 @@ class Reads:
         ahead for one serves the next.
         """
         self._polls = LongPolls(services, self._enqueue)
+        self._responses = Responses(services.ledgers, services.limits)
+        self._memory = ReadMemory(connection, services.limits, self.go_on)
         self._timeout = ResponseTimeout(services, self._not_received)
         self._reading = False
         """Whether the task runs."""
@@ -129,15 +119,18 @@ class Reads:
         if self._timeout.is_over:
             self._services.counters.reads_dropped += 1
             return
-        request = call.request
         if not self._services.places.has_one(self._count):
             self._services.counters.reads_rejected += 1
             self._refuse(call, Overloaded("too many reads wait"))
             return
         self._services.reads.begin(self._connection)
-        urgent = isinstance(request, Read) and request.high_priority
-        (self._urgent if urgent else self._waiting).append((call, may_wait))
+        self._queue_of(call).append((call, may_wait))
         self.go_on()
+
+    def _queue_of(self, call: Call) -> deque[tuple[Call, bool]]:
+        request = call.request
+        urgent = isinstance(request, Read) and request.high_priority
+        return self._urgent if urgent else self._waiting
 
     @property
     def _count(self) -> int:
@@ -159,27 +152,42 @@ class Reads:
             self._connection.link.drop(self._connection, "it does not receive its responses")
 
     def go_on(self) -> None:
-        """Answer what is in memory, as far as the client receives it, and read the disk."""
-        while (queue := self._queue) and not self._reading and not self._connection.congested:
+        """Answer what is in memory, as far as the client receives it and there is room for it, and
+        read the disk.
+        """
+        connection = self._connection
+        while (queue := self._queue) and not self._reading and not connection.takes_too_little:
             call, may_wait = queue[0]
             try:
-                response = None if may_wait else self._at_once(call.request, call)
+                response = None if may_wait else self._at_once(call)
             except BrokerError as error:
                 response = self._failure(call.request, error)
             except Exception:
-                log.exception("%s: closed, this bookie failed to read", self._connection.peer)
+                log.exception("%s: closed, this bookie failed to read", connection.peer)
                 self.give_up("this bookie failed to read")
                 return
             if response is None:
-                self._reading = True
-                self._connection.link.nursery.start_soon(self._read_on)
+                if not self._memory.waits(call):
+                    self._reading = True
+                    connection.link.nursery.start_soon(self._read_on)
                 return
             self._leave()
             self._reply(call, response)
+            self._memory.release()
         if self._queue and not self._reading:
             self._timeout.begin()
-            if self._connection.outbox_bytes or self._connection.packed_bytes:
-                self._services.places.waits(self, self._count)
+            self._services.places.waits(self, self._count)
+
+    def _at_once(self, call: Call) -> BookieMessage | None:
+        """The response, if all of it is in memory, and there is room for it."""
+        memory = self._memory
+        if not memory.is_plentiful:
+            if memory.waits(call):
+                return None
+            size = self._responses.size_at_once(call.request)
+            if size is None or not memory.ask(call, size):
+                return None
+        return self._responses.at_once(call, memory.bytes_max(call))
 
     def give_up(self, reason: str, /) -> None:
         """End the connection. Not at once: the link may be in the middle of what it has sent."""
@@ -195,6 +203,11 @@ class Reads:
         self._services.reads.end()
         return self._queue.popleft()
 
+    def _come_back(self, call: Call) -> None:
+        """Wait again, as the first."""
+        self._services.reads.begin(self._connection)
+        self._queue_of(call).appendleft((call, False))
+
     async def _read_on(self) -> None:
         """Answer the first of those that wait, from the disk, and go on with the others."""
         if not self._queue:  # the connection was closed before this task ran
@@ -203,104 +216,47 @@ class Reads:
         call, may_wait = self._leave()
         response: BookieMessage | None
         try:
-            response = await self._from_disk(call, may_wait)
+            response = await (self._learn_lac(call) if may_wait else self._from_disk(call))
         except BrokerError as error:
             response = self._failure(call.request, error)
         except Exception:
             log.exception("%s: closed, this bookie failed to read", self._connection.peer)
+            self._reading = False
             self.give_up("this bookie failed to read")
             return
         finally:
             self._reading = False
         if not self._connection.open:
+            self._memory.release()
             return
         self._connection.begin()
-        if response is None:
+        if response is not None:
+            self._reply(call, response)
+            self._memory.release()
+        elif may_wait:
             self._poll(call)
         else:
-            self._reply(call, response)
+            self._come_back(call)
         self.go_on()
         self._connection.settle()
 
-    def _at_once(self, request: BookieMessage, call: Call) -> BookieMessage | None:
-        """The response, if all of it is in memory."""
-        if isinstance(request, BatchRead):
-            batch = Batch(request, self._services.limits.max_batch_read_size)
-            return batch.response() if batch.gather(self._ledgers) else None
-        if not isinstance(request, Read) or request.entry_id < 0 or request.piggyback:
-            return None
-        entry = self._ledgers.entry_at_once(request.ledger_id, request.entry_id)
-        if entry is None:
-            return None
-        lac = None
-        if isinstance(call.header, Header) and not request.fence:
-            lac = self._ledgers.known(request.ledger_id).lac
-            if lac == UNKNOWN_LAC:
+    async def _learn_lac(self, call: Call) -> None:
+        """Have the LAC known, for a read that may wait for the next one."""
+        request: Any = call.request
+        await self._responses.learn_lac(request.ledger_id)
+
+    async def _from_disk(self, call: Call) -> BookieMessage | None:
+        """The response; None if it has to wait until there is room for it."""
+        memory = self._memory
+        if not memory.has(call, 1) and not memory.take_plenty(call):
+            size = await self._responses.size(call.request)
+            if not self._connection.open or not memory.ask(call, size):
                 return None
-        return ReadEntry(Status.OK, request.ledger_id, request.entry_id, entry, lac)
-
-    async def _from_disk(self, call: Call, may_wait: bool) -> BookieMessage | None:
-        """The response; None for a read that is to wait now that the LAC is known."""
-        request = call.request
-        if isinstance(request, BatchRead):
-            size_max = self._services.limits.max_batch_read_size
-            return await Batch(request, size_max).read(self._ledgers)
-        if isinstance(request, ReadLac):
-            return await self._read_lac(request)
-        if isinstance(request, ListEntries):
-            size_max = self._services.limits.netty_max_frame_size_bytes - FRAME_HEAD_BYTES
-            encode = partial(availability.encode, bytes_max=size_max)
-            encoded = await self._ledgers.entry_ids(request.ledger_id, encode)
-            return EntryList(Status.OK, request.ledger_id, encoded)
-        assert isinstance(request, Read)
-        if may_wait:
-            await self._learn_lac(request.ledger_id)
+        response = await self._responses.from_disk(call, memory.bytes_max(call))
+        # A list of entries may be large, and the last entry another one by now.
+        if not self._connection.open or not memory.ask(call, size_of(response)):
             return None
-        if request.piggyback and not request.fence:
-            return await self._piggyback(request)
-        entry = await self._entry(request.ledger_id, request.entry_id)
-        lac = None
-        if isinstance(call.header, Header) and not request.fence:
-            lac = await self._ledgers.lac(request.ledger_id)
-        return ReadEntry(Status.OK, request.ledger_id, request.entry_id, entry, lac)
-
-    async def _entry(self, ledger_id: int, entry_id: int) -> bytes:
-        self._ledgers.known(ledger_id)
-        if entry_id == LAST_ENTRY:
-            return await self._ledgers.last_entry(ledger_id)
-        entry = self._ledgers.entry_at_once(ledger_id, entry_id)
-        return entry if entry is not None else await self._ledgers.entry(ledger_id, entry_id)
-
-    async def _learn_lac(self, ledger_id: int) -> None:
-        """Have the LAC known; -1 for a ledger without an entry."""
-        try:
-            await self._ledgers.lac(ledger_id)
-        except EntryNotFound:
-            state = self._ledgers.known(ledger_id)
-            state.lac = max(state.lac, -1)
-
-    async def _piggyback(self, request: Read) -> ReadEntry:
-        """The LAC, and the entry behind the one that the client knows, if it is here: with striping
-        it may be on other bookies.
-        """
-        await self._learn_lac(request.ledger_id)
-        state = self._ledgers.known(request.ledger_id)
-        previous, lac = request.previous_lac, state.lac
-        if previous is not None and lac > previous:
-            with suppress(EntryNotFound):
-                entry = await self._entry(request.ledger_id, previous + 1)
-                return ReadEntry(
-                    Status.OK, request.ledger_id, previous + 1, entry, lac, state.lac_ms or None
-                )
-        return ReadEntry(Status.OK, request.ledger_id, request.entry_id, None, lac)
-
-    async def _read_lac(self, request: ReadLac) -> Lac:
-        packet = self._ledgers.known(request.ledger_id).explicit_lac or None
-        last = None
-        with suppress(EntryNotFound):
-            last = await self._ledgers.last_entry(request.ledger_id)
-        status = Status.NO_ENTRY if packet is None and last is None else Status.OK
-        return Lac(status, request.ledger_id, packet, last)
+        return response
 
     # -- replies ------------------------------------------------------------------------------
 
@@ -328,7 +284,7 @@ class Reads:
         if not self._connection.open:
             return
         self._wire.reply(call, response)
-        self._connection.packed(RESPONSE_BYTES + _size(response))
+        self._connection.packed(size_of(response))
 
     def _forget_waiting(self) -> int:
         """Their number."""
@@ -337,6 +293,8 @@ class Reads:
         self._services.places.moves(self)
         self._urgent.clear()
         self._waiting.clear()
+        if not self._reading:
+            self._memory.release()
         return count
 
     def close(self) -> None:
@@ -344,12 +302,3 @@ class Reads:
         self._forget_waiting()
         self._polls.close()
         self._timeout.end()
-
-
-def _size(response: BookieMessage) -> int:
-    """The bytes of the entries in a response."""
-    if isinstance(response, ReadEntry):
-        return len(response.entry or b"")
-    if isinstance(response, ReadEntries):
-        return sum(map(len, response.records))
-    return len(response.availability or b"") if isinstance(response, EntryList) else 0

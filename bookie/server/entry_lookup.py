@@ -170,6 +170,22 @@ class EntryLookup:
         self.counters.from_read_cache += 1
         return self._counted(run, entry_id)
 
+    def size_at_once(self, ledger_id: int, entry_id: int) -> int | None:
+        """The size of an entry if that is in memory. Plain call."""
+        run = self._cache.find(ledger_id, entry_id) or self.read_cache.find(ledger_id, entry_id)
+        return entries.entry_bytes(run, entry_id) if isinstance(run, Run) else None
+
+    async def size(self, ledger_id: int, entry_id: int) -> int:
+        """The size of an entry, without reading it; `EntryNotFound` if it is not here."""
+        found = self.size_at_once(ledger_id, entry_id)
+        if found is None:
+            read = self._storage.reader.entry_bytes
+            found = await self._in_thread(self._lookup, ledger_id, entry_id, read)
+        # It may have come meanwhile.
+        if found is None and (found := self.size_at_once(ledger_id, entry_id)) is None:
+            self._not_found(ledger_id, entry_id)
+        return found
+
     def records_at_once(
         self, ledger_id: int, first: int, count_max: int, bytes_max: int
     ) -> tuple[bytes, int] | None:

@@ -6,6 +6,7 @@ from magnetar.bookie.requests import long_polls
 from magnetar.bookie.requests.tests.peers import add
 from magnetar.bookie.rpc.messages import LAST_ENTRY, Read
 from magnetar.bookie.rpc.wire import Call
+from magnetar.bookie.server.ledgers.lac_waiters import WAITERS_MAX
 
 
 def poll(timeout_ms):
@@ -33,3 +34,16 @@ async def test_a_poll_is_over_once_by_the_lac_or_by_its_time(served):
         polls.close()
         assert len(served.services.deadlines) == 0
         assert len(over) == 3
+
+
+async def test_one_connection_leaves_places_for_others(served):
+    polls = long_polls.LongPolls(served.services, lambda call: None)
+    count = 0
+    while polls.wait(poll(60_000)):
+        count += 1
+    assert count == WAITERS_MAX // 8
+    other = long_polls.LongPolls(served.services, lambda call: None)
+    assert other.wait(poll(60_000))
+    other.close()
+    polls.close()
+    assert len(served.ledgers.waiters) == 0

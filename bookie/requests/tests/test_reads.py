@@ -280,3 +280,56 @@ async def test_clients_with_many_reads_leave_places_for_those_with_few(disk):
                 await other.ask(Read(1, 0))
             for _ in range(20):
                 assert (await other.ask(Read(1, 0))).status is Status.OK
+
+
+async def hear_all(peer, count):
+    for _ in range(count):
+        assert (await peer.hear()).status is Status.OK
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+async def test_large_entries_that_nobody_receives_hold_up_no_other_read(disk, on_disk):
+    limits = LinkLimits(sending_bytes_max=8 << 20, outbox_high_bytes=1 << 16, stalled_seconds=60)
+    async with (
+        serving(disk, link_limits=limits) as served,
+        AsyncExitStack() as s,
+        served.dial() as other,
+    ):
+        peers = [await s.enter_async_context(served.dial()) for _ in range(20)]
+        await other.ask(add(1, 0, b"z" * 1_000_000), *(add(2, i, b"y" * 100) for i in range(9)))
+        if on_disk:
+            await served.checkpoint()
+        for peer in peers:
+            await peer.say(*[Read(1, 0)] * 8)
+        outgoing = served.link.outgoing
+        while not outgoing.claims.waiting:
+            assert (await other.ask(Read(2, 0))).status is Status.OK
+        assert outgoing.used <= 5 << 20
+        for i in range(9):
+            assert (await other.ask(Read(2, i))).status is Status.OK
+        assert len((await other.ask(BatchRead(2, 0, 1, 0, 1 << 20))).entries) == 9
+        fencing = Read(1, 0, KEY, fence=True, high_priority=True)
+        assert (await other.ask(fencing)).status is Status.OK
+        assert outgoing.claims.waiting
+        async with trio.open_nursery() as nursery:
+            for peer in peers:
+                nursery.start_soon(hear_all, peer, 8)
+        assert not outgoing.claims.waiting
+        assert outgoing.used == 0
+
+
+async def test_a_batch_that_nobody_receives_is_counted_before_it_is_gathered(disk):
+    limits = LinkLimits(sending_bytes_max=8 << 20)
+    async with (
+        serving(disk, link_limits=limits) as served,
+        AsyncExitStack() as s,
+        served.dial() as other,
+    ):
+        await other.ask(*(add(1, i, b"z" * 1000) for i in range(3000)))
+        await served.checkpoint()
+        peers = [await s.enter_async_context(served.dial()) for _ in range(30)]
+        for peer in peers:
+            await peer.say(BatchRead(1, 0, 0, 0, 5 << 20))
+        sizes = [sum(map(len, (await peer.hear()).entries)) for peer in peers]
+        assert all(sizes)
+        assert sum(sizes) < 8 << 20

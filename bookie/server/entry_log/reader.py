@@ -58,6 +58,13 @@ class EntryLogReader:
             return run
         return striped_in(data) or run
 
+    def entry_bytes(self, location: int) -> int:
+        """The size of the entry at a location, as the log says; 0 if that cannot be."""
+        log_id, offset = split(location)
+        head = self._pread(log_id, offset - entries.LENGTH_BYTES, entries.LENGTH_BYTES)
+        length = int.from_bytes(head, "big")
+        return length if length <= entries.ENTRY_BYTES_MAX else 0
+
     def _records(self, ledger_id: int, entry_id: int, location: int, size: int) -> bytes:
         """Bytes of the log from the record at a location on: `size`, or that record."""
         log_id, offset = split(location)

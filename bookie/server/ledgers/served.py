@@ -189,6 +189,14 @@ class ServedLedgers:
         """The entry if it is in memory. Plain call."""
         return self._lookup.entry_at_once(ledger_id, entry_id)
 
+    def size_at_once(self, ledger_id: int, entry_id: int) -> int | None:
+        """The size of an entry if that is in memory. Plain call."""
+        return self._lookup.size_at_once(ledger_id, entry_id)
+
+    async def size(self, ledger_id: int, entry_id: int) -> int:
+        """The size of an entry, without reading it; `EntryNotFound` if it is not here."""
+        return await self._lookup.size(ledger_id, entry_id)
+
     def records_at_once(
         self, ledger_id: int, first: int, count_max: int, bytes_max: int
     ) -> tuple[bytes, int] | None:
@@ -199,11 +207,16 @@ class ServedLedgers:
         """One entry from the disk; `EntryNotFound` only if it was certainly never added."""
         return await self._lookup.entry(ledger_id, entry_id, ahead_bytes)
 
-    async def last_entry(self, ledger_id: int) -> bytes:
-        """The last entry that was added; `EntryNotFound` if there is none."""
+    async def last_id(self, ledger_id: int) -> int:
+        """The id of the last entry that was added; `EntryNotFound` if there is none."""
         last = await self._lookup.last_id(ledger_id)
         if last < 0:
             raise EntryNotFound(f"ledger {ledger_id} has no entry here")
+        return last
+
+    async def last_entry(self, ledger_id: int) -> bytes:
+        """The last entry that was added; `EntryNotFound` if there is none."""
+        last = await self.last_id(ledger_id)
         entry = self._lookup.entry_at_once(ledger_id, last)
         return entry if entry is not None else await self._lookup.entry(ledger_id, last)
 

@@ -13,6 +13,8 @@ from magnetar.bookie.requests.session import BookieSession
 from magnetar.bookie.rpc.adds import Adds
 from magnetar.bookie.rpc.wire import BookieWire
 from magnetar.core.kernel.errors import WireError
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.memory.outbound import OutboundMemory
 
 
 class SimulatedLoop:
@@ -20,6 +22,8 @@ class SimulatedLoop:
 
     def __init__(self, host, nursery):
         self.nursery = nursery
+        limits = LinkLimits()
+        self.outgoing = OutboundMemory(limits.sending_bytes_max, limits.outbox_high_bytes)
         self.running = None
         self.connections = {}
         self._host = host
@@ -129,7 +133,7 @@ class TappedWire:
 class ServedConnection:
     """One connection of a client, as `BookieSession` sees it."""
 
-    layered = False
+    layered = reads = False
     ending = None
     outbox_bytes = packed_bytes = 0
     """A client receives at once what the network brings."""
@@ -152,7 +156,7 @@ class ServedConnection:
         return self.fd >= 0
 
     @property
-    def congested(self):
+    def takes_too_little(self):
         return not self.open
 
     def _received(self, piece):

@@ -6,6 +6,8 @@ that are being built. Peers that do not read must not take the memory of those t
 - One reply may have a quarter of what is left, so that each further one that is not received is
   smaller than the one before.
 - The last quarter of all is for peers that have shown that they read (`Connection.reads`).
+- Replies of known size, such as entries that a bookie reads, claim memory before they are built
+  (`claims.py`).
 - When less is left, each outbox may hold less before dispatch skips it (`high`). When only the last
   quarter is left, all others are skipped. A peer with more than that waiting, and more than a
   little, is not read either.
@@ -21,6 +23,8 @@ connection that waits is notified in the end, or closed.
 from __future__ import annotations
 
 from typing import Final, Protocol
+
+from magnetar.core.link.memory.claims import Claims
 
 SHARE_BYTES_MIN: Final = 1024 * 1024
 """A smaller reply is not worth its round trip, so it waits."""
@@ -58,6 +62,7 @@ class OutboundMemory:
         "_share_min",
         "_small",
         "_waiting",
+        "claims",
         "high",
         "high_max",
         "high_read",
@@ -83,6 +88,7 @@ class OutboundMemory:
         """Those that wait and read."""
         self._others: dict[BlockedPeer, None] = {}
         self._waiting = {True: self._proven, False: self._others}
+        self.claims = Claims(self)
 
     def add(self, size: int) -> None:
         """Count bytes that are packed or reserved."""
@@ -136,11 +142,13 @@ class OutboundMemory:
     @property
     def short(self) -> bool:
         """Whether a peer waits, or the limit is exceeded."""
-        return any(self._waiting.values()) or self.used > self.limit
+        return any(self._waiting.values()) or self.claims.waiting > 0 or self.used > self.limit
 
     @property
     def may_relieve(self) -> bool:
         """Whether there is memory for a connection that waits."""
+        if self.claims.waiting and self.claims.may_grant:
+            return True
         proven, others = self._proven, self._others  # no loop: it is asked twice a sweep
         if not (proven or others):
             return False
@@ -148,6 +156,7 @@ class OutboundMemory:
 
     def relieve(self) -> None:
         """Notify the first connections that wait, as many as there is memory for."""
+        self.claims.grant()
         for reads, waiting in self._waiting.items():
             left = self._left(reads=reads)
             while waiting and (share := self._share_of(left)):

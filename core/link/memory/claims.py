@@ -1,0 +1,126 @@
+"""Memory for replies whose size is known before they are built, and the queues for it.
+
+A reply claims its memory, and is built when it has it. What is kept back for one class of replies
+cannot be taken by those below it, so peers that do not receive what is large hold up nobody who
+asks for little:
+
+    class      its part of all memory    replies
+    LARGE      20/32                     all others
+    READING    24/32                     of peers that have shown that they receive
+    PREFERRED  27/32                     that their clients prefer
+    URGENT     30/32                     for which others wait
+    SMALL      31/32                     of no more than `small_bytes`
+    BRIEF      32/32                     small and urgent
+
+A claim for which there is no memory waits in the queue of its class, in order; classes with a
+larger part go first. One that is larger than its part has it when nothing else is held.
+
+Invariants: whoever is granted a claim releases it, once; no claim is granted before another one of
+its class that came earlier.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from magnetar.core.link.memory.outbound import OutboundMemory
+
+SMALL_BYTES_MAX: Final = 64 * 1024
+SMALL_PART: Final = 256
+"""A reply up to this part of all memory is small, if it has no more bytes than that."""
+PARTS: Final = 32
+
+
+class ReplyClass(IntEnum):
+    """See the module's docstring."""
+
+    LARGE = 20
+    READING = 24
+    PREFERRED = 27
+    URGENT = 30
+    SMALL = 31
+    BRIEF = 32
+
+
+class Claimant(Protocol):
+    """Somebody who waits for memory."""
+
+    def granted(self) -> None:
+        """The claim is granted, and counted."""
+        ...
+
+
+class Claims:
+    """See the module's docstring."""
+
+    __slots__ = ("_large", "_large_max", "_levels", "_memory", "_queues", "small_bytes", "waiting")
+
+    def __init__(self, memory: OutboundMemory) -> None:
+        self.small_bytes = min(SMALL_BYTES_MAX, memory.limit // SMALL_PART)
+        self.waiting = 0
+        """Claims that wait."""
+        self._memory = memory
+        self._levels = {each: memory.limit * each // PARTS for each in ReplyClass}
+        self._queues: dict[ReplyClass, dict[Claimant, int]] = {
+            each: {} for each in reversed(ReplyClass)
+        }
+        self._large = self._queues[ReplyClass.LARGE]
+        self._large_max = self._levels[ReplyClass.LARGE]
+
+    def is_plentiful(self, size: int) -> bool:
+        """Whether any reply of that size has its memory. Asked for each one."""
+        return not self._large and self._memory.used + size <= self._large_max
+
+    def left(self, kind: ReplyClass) -> int:
+        """The memory that this class has left; 0 if others of it wait."""
+        return 0 if self._queues[kind] else max(self._levels[kind] - self._memory.used, 0)
+
+    def take(self, kind: ReplyClass, size: int) -> bool:
+        """Reserve memory, until `release`; False if there is none, or others wait for it."""
+        if self._queues[kind] or not self._fits(kind, size):
+            return False
+        self._memory.add(size)
+        return True
+
+    def release(self, size: int) -> None:
+        self._memory.remove(size)
+
+    def wait(self, who: Claimant, kind: ReplyClass, size: int) -> None:
+        """Call `granted` when the memory is reserved. A claimant has one claim at a time."""
+        assert not any(who in queue for queue in self._queues.values()), "it waits already"
+        self._queues[kind][who] = size
+        self.waiting += 1
+
+    def forget(self, who: Claimant) -> None:
+        """It does not wait any more."""
+        for queue in self._queues.values():
+            if who in queue:
+                del queue[who]
+                self.waiting -= 1
+
+    def _fits(self, kind: ReplyClass, size: int) -> bool:
+        used = self._memory.used
+        return used + size <= self._levels[kind] or not used
+
+    @property
+    def may_grant(self) -> bool:
+        """Whether there is memory for a claim that waits."""
+        return bool(self.waiting) and any(
+            self._fits(kind, next(iter(queue.values())))
+            for kind, queue in self._queues.items()
+            if queue
+        )
+
+    def grant(self) -> None:
+        """Grant the first claims that wait, as many as there is memory for."""
+        for kind, queue in self._queues.items():
+            while queue:
+                who, size = next(iter(queue.items()))
+                if not self._fits(kind, size):
+                    break
+                del queue[who]
+                self.waiting -= 1
+                self._memory.add(size)
+                who.granted()

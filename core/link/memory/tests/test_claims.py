@@ -1,0 +1,102 @@
+"""Memory that is claimed: what each class may take, and who is served first."""
+
+import pytest
+
+from magnetar.core.link.memory.claims import PARTS, Claims, ReplyClass
+from magnetar.core.link.memory.outbound import OutboundMemory
+
+MIB = 1024 * 1024
+LIMIT = 64 * MIB
+LARGEST = 5 * MIB
+
+
+class Claiming:
+    def __init__(self) -> None:
+        self.times = 0
+
+    def granted(self) -> None:
+        self.times += 1
+
+
+@pytest.fixture
+def memory() -> OutboundMemory:
+    return OutboundMemory(LIMIT, MIB)
+
+
+@pytest.fixture
+def claims(memory: OutboundMemory) -> Claims:
+    return memory.claims
+
+
+def fill(claims: Claims, kind: ReplyClass, size: int) -> int:
+    count = 0
+    while claims.take(kind, size):
+        count += 1
+    return count
+
+
+def test_each_class_leaves_the_next_one_room(memory: OutboundMemory, claims: Claims) -> None:
+    for kind in ReplyClass:
+        size = LARGEST if kind <= ReplyClass.URGENT else claims.small_bytes
+        assert fill(claims, kind, size), f"{kind.name} finds nothing"
+        assert memory.used <= LIMIT * kind // PARTS
+    assert memory.used == LIMIT
+
+
+def test_who_waits_is_granted_in_order_and_the_urgent_first(
+    memory: OutboundMemory, claims: Claims
+) -> None:
+    fill(claims, ReplyClass.BRIEF, MIB)
+    large, later, small = Claiming(), Claiming(), Claiming()
+    claims.wait(large, ReplyClass.LARGE, LARGEST)
+    claims.wait(later, ReplyClass.LARGE, 1)
+    claims.wait(small, ReplyClass.SMALL, 1000)
+    assert not memory.may_relieve
+    claims.release(3 * MIB)
+    assert memory.may_relieve
+    memory.relieve()
+    assert (large.times, later.times, small.times) == (0, 0, 1)
+    claims.release(25 * MIB)
+    assert not memory.may_relieve, "the later one waits for the one before it"
+    claims.release(5 * MIB)
+    memory.relieve()
+    assert (large.times, later.times) == (1, 1)
+    assert memory.used == 31 * MIB + 1000 + LARGEST + 1
+    assert not memory.short
+
+
+def test_who_comes_anew_waits_behind_others_of_its_class(
+    memory: OutboundMemory, claims: Claims
+) -> None:
+    fill(claims, ReplyClass.LARGE, MIB)
+    waiting = Claiming()
+    claims.wait(waiting, ReplyClass.LARGE, LARGEST)
+    claims.release(MIB)
+    assert not claims.take(ReplyClass.LARGE, MIB)
+    assert not claims.left(ReplyClass.LARGE)
+    assert not claims.is_plentiful(1)
+    assert claims.take(ReplyClass.SMALL, MIB)
+    claims.forget(waiting)
+    claims.release(MIB)
+    assert claims.take(ReplyClass.LARGE, MIB)
+    assert waiting.times == 0
+
+
+def test_peers_that_hold_memory_are_looked_at_while_a_claim_waits(
+    memory: OutboundMemory, claims: Claims
+) -> None:
+    waiting = Claiming()
+    claims.wait(waiting, ReplyClass.LARGE, 1)
+    assert memory.short
+    claims.forget(waiting)
+    claims.forget(waiting)
+    assert not memory.short
+
+
+def test_a_claim_that_is_larger_than_its_part_has_it_alone(
+    memory: OutboundMemory, claims: Claims
+) -> None:
+    assert claims.take(ReplyClass.LARGE, LIMIT)
+    assert not claims.take(ReplyClass.LARGE, 1)
+    claims.release(LIMIT)
+    assert memory.used == 0
