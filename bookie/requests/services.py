@@ -9,7 +9,7 @@ from magnetar.bookie.requests.back_pressure import BackPressure
 from magnetar.bookie.requests.deadlines import Deadlines
 from magnetar.bookie.requests.in_progress import InProgress
 from magnetar.bookie.requests.limits import RequestLimits
-from magnetar.bookie.requests.read_places import ReadPlaces
+from magnetar.bookie.requests.reads.read_places import ReadPlaces
 from magnetar.bookie.requests.request_counters import RequestCounters
 from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.ledgers.served import ServedLedgers

@@ -22,7 +22,7 @@ from magnetar.bookie.format.entries import ENTRY_BYTES_MIN, LENGTH_BYTES, Run
 from magnetar.bookie.requests.authentication import AUTH_DISABLED, Admission
 from magnetar.bookie.requests.errors import status_of
 from magnetar.bookie.requests.notes import Notes
-from magnetar.bookie.requests.reads import Reads
+from magnetar.bookie.requests.reads.reads import Reads
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.adds import Adds
 from magnetar.bookie.rpc.messages import (

@@ -26,11 +26,11 @@ from functools import partial
 from typing import Any
 
 from magnetar.bookie.requests.errors import refusal, status_of
-from magnetar.bookie.requests.long_polls import LongPolls
 from magnetar.bookie.requests.notes import Notes
-from magnetar.bookie.requests.read_memory import ReadMemory
+from magnetar.bookie.requests.reads.long_polls import LongPolls
+from magnetar.bookie.requests.reads.read_memory import ReadMemory
+from magnetar.bookie.requests.reads.responses import Responses, size_of
 from magnetar.bookie.requests.response_timeout import ResponseTimeout
-from magnetar.bookie.requests.responses import Responses, size_of
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.messages import (
     LAST_ENTRY,

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from magnetar.bookie.requests.limits import RequestLimits
-from magnetar.bookie.requests.responses import RESPONSE_BYTES
+from magnetar.bookie.requests.reads.responses import RESPONSE_BYTES
 from magnetar.bookie.rpc.messages import BatchRead, BookieMessage
 from magnetar.bookie.rpc.wire import Call
 from magnetar.core.link.connection import Connection

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from magnetar.bookie.requests.limits import RequestLimits
-from magnetar.bookie.requests.read_memory import ReadMemory
+from magnetar.bookie.requests.reads.read_memory import ReadMemory
 from magnetar.bookie.requests.tests.peers import KEY
 from magnetar.bookie.rpc.messages import BatchRead, Read
 from magnetar.bookie.rpc.wire import Call

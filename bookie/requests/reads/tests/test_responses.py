@@ -3,7 +3,7 @@
 import pytest
 
 from magnetar.bookie.requests.limits import RequestLimits
-from magnetar.bookie.requests.responses import RESPONSE_BYTES, Responses, size_of
+from magnetar.bookie.requests.reads.responses import RESPONSE_BYTES, Responses, size_of
 from magnetar.bookie.requests.tests.peers import KEY, add
 from magnetar.bookie.rpc.messages import LAST_ENTRY, BatchRead, ListEntries, Read, ReadLac
 from magnetar.bookie.rpc.wire import Call

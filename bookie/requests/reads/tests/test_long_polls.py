@@ -2,7 +2,7 @@
 
 import trio
 
-from magnetar.bookie.requests import long_polls
+from magnetar.bookie.requests.reads import long_polls
 from magnetar.bookie.requests.tests.peers import add
 from magnetar.bookie.rpc.messages import LAST_ENTRY, Read
 from magnetar.bookie.rpc.wire import Call

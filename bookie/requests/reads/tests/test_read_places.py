@@ -2,7 +2,7 @@
 
 from magnetar.bookie.requests.in_progress import InProgress
 from magnetar.bookie.requests.limits import RequestLimits
-from magnetar.bookie.requests.read_places import FEW, STUCK_SECONDS, ReadPlaces
+from magnetar.bookie.requests.reads.read_places import FEW, STUCK_SECONDS, ReadPlaces
 from magnetar.bookie.requests.tests.peers import add, serving
 from magnetar.bookie.rpc.messages import Read, Status
 from magnetar.core.link.limits import LinkLimits

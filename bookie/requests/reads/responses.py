@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any, Final
 
 from magnetar.bookie.format import availability
-from magnetar.bookie.requests.batch import BATCH_HEAD_BYTES, ENTRY_HEAD_BYTES, Batch
 from magnetar.bookie.requests.limits import RequestLimits
+from magnetar.bookie.requests.reads.batch import BATCH_HEAD_BYTES, ENTRY_HEAD_BYTES, Batch
 from magnetar.bookie.rpc.messages import (
     LAST_ENTRY,
     BatchRead,
