@@ -128,8 +128,10 @@ class SystemNetwork:
             opened = await trio.open_tcp_stream(host, port)
         except UnicodeError as error:  # "a..b", a label of 64 letters: what a bookie has registered
             raise OSError(errno.EINVAL, f"{host}:{port} is no address") from error
-        async with opened as stream:
-            connected = socket.socket(fileno=socket.dup(stream.socket.fileno()))
+        try:
+            connected = socket.socket(fileno=socket.dup(opened.socket.fileno()))
+        finally:
+            opened.socket.close()  # not `aclose`: who is cancelled there would leave the copy open
         connected.setblocking(False)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return SystemConnection(connected, self._loop)

@@ -102,3 +102,20 @@ async def test_a_link_that_has_ended_receives_nothing_more_and_says_nothing(nurs
 async def test_what_is_no_address_is_a_bookie_that_cannot_be_reached(network, host, port):
     with pytest.raises(OSError, match=f"{host}:{port} is no address"):
         await network.connect(host, port)
+
+
+async def test_who_is_cancelled_once_it_is_connected_leaves_nothing_open(monkeypatch):
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    scope, connect = trio.CancelScope(), trio.open_tcp_stream
+
+    async def connect_and_cancel(host, port):
+        stream = await connect(host, port)
+        scope.cancel()
+        return stream
+
+    monkeypatch.setattr(trio, "open_tcp_stream", connect_and_cancel)
+    with scope:
+        connection = await SystemNetwork().connect("127.0.0.1", port)
+    connection.close()
+    await listeners[0].aclose()
