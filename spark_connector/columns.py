@@ -62,12 +62,12 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
 
 
 class RangeRows(Struct):
-    """What so many consecutive rows have in common."""
+    """What consecutive rows have in common, from one of them on."""
 
     topic: str
     partition: int
     ledger_id: int
-    rows: int = 0
+    first: int
 
 
 class BatchBuilder:
@@ -81,12 +81,7 @@ class BatchBuilder:
 
     def begin(self, topic: str, partition: int, ledger_id: int) -> None:
         """The rows that come next are of this range."""
-        self._end_range()
-        self._ranges.append(RangeRows(topic, partition, ledger_id))
-
-    def _end_range(self) -> None:
-        if self._ranges:
-            self._ranges[-1].rows = self.rows - sum(one.rows for one in self._ranges[:-1])
+        self._ranges.append(RangeRows(topic, partition, ledger_id, self.rows))
 
     @property
     def rows(self) -> int:
@@ -100,24 +95,26 @@ class BatchBuilder:
         """What was gathered since the last call."""
         import pyarrow as pa
 
-        self._end_range()
         rows, taken = self.rows, self.messages.take()
         arrays = [
             _array(taken[field.name], rows, field.type)
             if field.name in taken
-            else self._repeated(field)
+            else self._repeated(field, rows)
             for field in self._schema
         ]
         del self._ranges[:-1]
+        for one in self._ranges:
+            one.first = 0
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _repeated(self, field: pa.Field) -> pa.Array:
+    def _repeated(self, field: pa.Field, rows: int) -> pa.Array:
         """The values of a column that the rows of a range share."""
         import pyarrow as pa
 
+        ends = [*(one.first for one in self._ranges[1:]), rows]
         parts = [
-            pa.repeat(pa.scalar(getattr(one, field.name), type=field.type), one.rows)
-            for one in self._ranges
+            pa.repeat(pa.scalar(getattr(one, field.name), type=field.type), end - one.first)
+            for one, end in zip(self._ranges, ends, strict=False)  # without ranges, one end more
         ]
         return pa.concat_arrays(parts) if parts else pa.array([], type=field.type)
 
