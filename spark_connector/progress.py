@@ -10,7 +10,6 @@ each batch when it is done:
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming import StreamingQueryListener
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
-
-log = logging.getLogger(__name__)
 
 
 class CursorListener(StreamingQueryListener):
@@ -52,10 +49,7 @@ class CursorListener(StreamingQueryListener):
                 places = decoded(json.loads(source.endOffset)).places
             except (ConnectorError, TypeError, ValueError):
                 continue  # of another format
-            try:
-                self._service.move_cursors(self._subscription, places)
-            except ConnectorError as error:
-                log.warning("the cursor stays where it was until the next batch: %s", error)
+            self._service.follow(self._subscription, places)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         pass

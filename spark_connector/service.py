@@ -5,6 +5,7 @@ It runs in the driver; workers ask bookies only, or with `readFrom=gateway` the 
 
 from __future__ import annotations
 
+import logging
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -15,6 +16,9 @@ from msgspec import Struct
 
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient
+from magnetar.spark_connector.errors import ServiceError
+
+log = logging.getLogger(__name__)
 
 LEDGERS_AT_ONCE: Final = 1_000
 CURSORS_AT_ONCE: Final = 2_000
@@ -108,6 +112,13 @@ class ReadingService:
         while some := dict(islice(left, CURSORS_AT_ONCE)):
             body = {"subscription": subscription, "positions": some}
             self._server.ask("POST", f"{READING}/cursors", body, _Moved)
+
+    def follow(self, subscription: str, places: Mapping[str, Place]) -> None:
+        """The same for a batch that is done; a cursor that cannot be moved is told of only."""
+        try:
+            self.move_cursors(subscription, places)
+        except ServiceError as error:
+            log.warning("the cursor stays where it was until the next batch: %s", error)
 
     def entries(self, topic: str, ledger_id: int, first: int, last: int) -> StoredEntries:
         """Some entries of a ledger, from the first on."""

@@ -143,10 +143,7 @@ class MicroBatches:
         """
         places = decoded(end).places
         if self._options.subscription and places:
-            try:
-                self._planner.service.move_cursors(self._options.subscription, places)
-            except ServiceError as error:
-                log.warning("the cursor stays where it was until the next batch: %s", error)
+            self._planner.service.follow(self._options.subscription, places)
 
     def newest(self) -> Offset | None:
         """Where everything ends now, for Spark's progress; None if nobody says."""
