@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from magnetar.bookie.machine.addresses import resolving
 from magnetar.core.ports.network import ReadableLoop
 
 RECEIVES_PER_SWEEP: Final = 8
@@ -122,12 +123,8 @@ class SystemNetwork:
         self._loop = loop
 
     async def connect(self, host: str, port: int) -> SystemConnection:
-        if not 0 < port < 1 << 16:  # the system would take the low 16 bits
-            raise OSError(errno.EINVAL, f"{host}:{port} is no address")
-        try:
+        with resolving(host, port):
             opened = await trio.open_tcp_stream(host, port)
-        except UnicodeError as error:  # "a..b", a label of 64 letters: what a bookie has registered
-            raise OSError(errno.EINVAL, f"{host}:{port} is no address") from error
         try:
             connected = socket.socket(fileno=socket.dup(opened.socket.fileno()))
         finally:

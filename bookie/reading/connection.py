@@ -11,6 +11,7 @@ import socket
 from collections import deque
 from typing import Final
 
+from magnetar.bookie.machine.addresses import resolving
 from magnetar.core.kernel.errors import WireError
 
 FRAME_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -24,12 +25,8 @@ class ReplicaConnection:
     """See the module's docstring. What raises `OSError` or `WireError` has ended it."""
 
     def __init__(self, host: str, port: int) -> None:
-        if not 0 < port < 1 << 16:  # the system would take the low 16 bits
-            raise OSError(errno.EINVAL, f"{host}:{port} is no address")
-        try:
+        with resolving(host, port):
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except UnicodeError as error:  # "a..b", a label of 64 letters: what a bookie has registered
-            raise OSError(errno.EINVAL, f"{host}:{port} is no address") from error
         self._addresses = deque((family, address) for family, _, _, _, address in found)
         self.worked = False
         """Whether the bookie has taken the connection."""
