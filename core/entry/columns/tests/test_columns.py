@@ -1,5 +1,6 @@
 """Columns: values are those of the messages, and the compiled twin has the same for any bytes."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from struct import unpack
 
@@ -15,7 +16,6 @@ from magnetar.core.entry.columns.columns import (
     Columns,
     HeaderBuffers,
     ListedColumns,
-    columns_of,
 )
 from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.kafka import form as kafka
@@ -34,15 +34,21 @@ FULL = DetailedRecord(
 BARE = DetailedRecord(4, -1, -1, None, None, None, (), None, None, b"not a number")
 
 
-@pytest.fixture(params=["pure", "compiled"])
-def made(request):
-    """Makes columns in one of the two ways."""
-    if request.param == "pure":
-        return ListedColumns
+Twin = Callable[[tuple[str, ...]], Columns]
+
+
+def compiled_twin() -> Twin:
     compiled = pytest.importorskip(
         "magnetar.core.entry.columns.compiled", reason="built where there is a C compiler"
     )
-    return compiled.columns_of
+    made: Twin = compiled.columns_of
+    return made
+
+
+@pytest.fixture(params=["pure", "compiled"])
+def made(request) -> Twin:
+    """Makes columns in one of the two ways."""
+    return ListedColumns if request.param == "pure" else compiled_twin()
 
 
 def rows_of(taken: columns.Taken) -> list[dict]:
@@ -158,9 +164,9 @@ def add_by_form(
     return None
 
 
-def compare(entries: list[bytes], start: int = 0, end: int = ANY[1]) -> int:
+def compare(twin: Twin, entries: list[bytes], start: int = 0, end: int = ANY[1]) -> int:
     """The same rows both ways; how many entries the twin has taken."""
-    expected, found = ListedColumns(EVERYTHING), columns_of(EVERYTHING)
+    expected, found = ListedColumns(EVERYTHING), twin(EVERYTHING)
     at = taken = 0
     while at < len(entries):
         stopped = found.add_entries(entries, at, 50, start, end, True)
@@ -176,10 +182,9 @@ def compare(entries: list[bytes], start: int = 0, end: int = ANY[1]) -> int:
 
 
 @pytest.fixture(scope="module")
-def compiled() -> None:
-    pytest.importorskip(
-        "magnetar.core.entry.columns.compiled", reason="built where there is a C compiler"
-    )
+def twin() -> Twin:
+    """What is compiled, also in a process that takes what is not."""
+    return compiled_twin()
 
 
 TIMES = st.one_of(st.integers(-1, 1 << 42), st.sampled_from([-1, 0, (1 << 62), columns.MS_MAX]))
@@ -290,7 +295,7 @@ ENTRIES = st.lists(kafka_entries() | pulsar_entries(), max_size=4)
 
 @given(ENTRIES, st.data())
 @example([entry(bytes(4))], None)
-def test_entries_alike(compiled, entries, data) -> None:
+def test_entries_alike(twin, entries, data) -> None:
     """Also of entries in which some bytes are others."""
     start, end = ANY
     if data is not None and entries and data.draw(st.booleans()):
@@ -301,10 +306,10 @@ def test_entries_alike(compiled, entries, data) -> None:
         entries[place] = bytes(rotten)
         start = data.draw(st.sampled_from([0, 998, 1_000, 1_002]))
         end = data.draw(st.sampled_from([1_001, 1_003, ANY[1]]))
-    compare(entries, start, end)
+    compare(twin, entries, start, end)
 
 
-def test_what_producers_send_is_taken(compiled) -> None:
+def test_what_producers_send_is_taken(twin) -> None:
     """That it is taken at all, which the rows alone do not show."""
     records = [Record(place, 1 << 41, b"k", b"v", [(b"h", b"1")]) for place in range(3)]
     batch = record_batch.batch_of(records, 0, 3)
@@ -314,26 +319,26 @@ def test_what_producers_send_is_taken(compiled) -> None:
         entry(pulsar.entry_of(records, 0, 1 << 41, "p"), 3),
         entry(pulsar.entry_of([], 0, 1 << 41, "p")),
     ]
-    assert compare(entries) == 4
-    assert compare(entries, 999, 1_000) == 4
+    assert compare(twin, entries) == 4
+    assert compare(twin, entries, 999, 1_000) == 4
     stranger = entries[0][len(entries[0]) - len(kafka.wrapped(batch, 3, 1 << 41)) :]
-    assert compare([entries[0], stranger, entry(mqtt.BEGINS), entries[2]]) == 2
+    assert compare(twin, [entries[0], stranger, entry(mqtt.BEGINS), entries[2]]) == 2
 
 
-def test_messages_of_transactions_are_left_to_the_caller(compiled) -> None:
+def test_messages_of_transactions_are_left_to_the_caller(twin) -> None:
     records = [Record(0, 1 << 41, b"k", b"v")]
     batch = record_batch._written(records, 0, 1, record_batch.TRANSACTIONAL, (7, 0, 0))
     one = entry(kafka.wrapped(batch, 1, 1 << 41))
-    found = columns_of(("value",))
+    found = twin(("value",))
     assert found.add_entries([one], 0, 0, *ANY, False) == 0
     assert (found.rows, rows_of(found.take())) == (0, [])
     assert found.add_entries([one], 0, 0, *ANY, True) == 1
 
 
-def test_a_run_is_left_off_where_the_columns_are_full(compiled) -> None:
+def test_a_run_is_left_off_where_the_columns_are_full(twin) -> None:
     records = [Record(place, 1 << 41, None, b"v") for place in range(columns.ROWS_MAX)]
     one = entry(pulsar.entry_of(records, 0, 1 << 41, "p"), len(records), 1 << 20)
-    found = columns_of(("value",))
+    found = twin(("value",))
     assert found.add_entries([one] * 3, 1, 0, *ANY, True) == 2
     assert found.full
     assert found.add_entries([one] * 3, 2, 0, *ANY, True) == 2
@@ -341,8 +346,8 @@ def test_a_run_is_left_off_where_the_columns_are_full(compiled) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "text", 5, bytearray(b"x")])
-def test_other_things_than_bytes_are_refused(compiled, wrong) -> None:
-    found = columns_of(EVERYTHING)
+def test_other_things_than_bytes_are_refused(twin, wrong) -> None:
+    found = twin(EVERYTHING)
     with pytest.raises(TypeError):
         found.add_entries([wrong], 0, 0, *ANY, True)
     with pytest.raises(TypeError):
