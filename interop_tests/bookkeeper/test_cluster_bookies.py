@@ -14,15 +14,22 @@ import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
 from interop_tests.bookkeeper.cluster import MAGNETAR, Bookie
-from interop_tests.bookkeeper.members import ONE, SESSION, THREE, Cluster, ask, texts
+from interop_tests.bookkeeper.members import ONE, SESSION, THREE, Cluster, ask, texts, wait_until
 from interop_tests.driver import SceneError
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
-def cluster(zookeeper, java) -> Cluster:
+def shared(zookeeper, java) -> Cluster:
     return Cluster(zookeeper, java, "")
+
+
+@pytest.fixture
+def cluster(shared) -> Cluster:
+    """Without any bookie: those of the test before have lost their sessions too."""
+    wait_until(lambda: not shared.registered())
+    return shared
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import gmqtt
 from amqtt.client import MQTTClient
 from amqtt.errors import AMQTTError
+from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -95,6 +96,9 @@ class PahoClient:
         self, topic: str, payload: bytes, qos: int, *, retain: bool = False
     ) -> Callable[[], object]:
         posted = self._paho.client.publish(topic, payload, qos, retain)
+        if posted.rc == MQTTErrorCode.MQTT_ERR_NO_CONN:
+            # kept until it is connected again, of which what waits for a message knows nothing
+            posted.rc = MQTTErrorCode.MQTT_ERR_SUCCESS
 
         def wait() -> None:
             posted.wait_for_publish(SECONDS)
