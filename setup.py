@@ -5,7 +5,8 @@ The folders `core`, `wire` and `bookie` stand at the top of the repository and a
 
 What is compiled is optional: the twins of pure functions (docs/decisions/0008), and the modules of
 the hot path (docs/decisions/0019), which mypyc compiles as they are. Without a C compiler or
-Python's headers the installation goes on without them. `MAGNETAR_BUILD_PURE=1` leaves both out.
+Python's headers the installation goes on without them. `MAGNETAR_BUILD_PURE=1` leaves both out;
+`MAGNETAR_BUILD_QUICK=1` compiles without optimisation, for those who only look at what is built.
 """
 
 import contextlib
@@ -70,6 +71,7 @@ HOT = [
     "core.ledger.log.chain",
     "core.ledger.log.ledger_list",
     "core.ledger.log.managed_ledger",
+    "core.ledger.log.planning",
     "core.ledger.log.statistics",
     "core.ledger.read.latest_time",
     "core.ledger.read.tail_cache",
@@ -166,6 +168,10 @@ def hot_modules() -> list[Extension]:
     return extensions
 
 
+def is_set(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
 class BuildWhatCompiles(build_ext):
     """Builds a module of the hot path only if their library is: Python prefers it to its source."""
 
@@ -174,7 +180,7 @@ class BuildWhatCompiles(build_ext):
         self.cython_c_in_temp = True  # no generated C beside the sources
 
     def finalize_options(self) -> None:
-        if os.environ.get("MAGNETAR_BUILD_PURE", "0") in ("", "0"):
+        if not is_set("MAGNETAR_BUILD_PURE"):
             self.distribution.ext_modules += hot_modules()
         else:
             self.distribution.ext_modules = []
@@ -182,6 +188,9 @@ class BuildWhatCompiles(build_ext):
         self._library_failed = False
 
     def run(self) -> None:
+        if is_set("MAGNETAR_BUILD_QUICK"):
+            for extension in self.extensions or ():
+                extension.extra_compile_args.append("-O0")  # the last one counts
         super().run()
         library = Path(self.get_ext_fullpath(HOT_LIBRARY))
         if self.inplace and library.exists() and not self._library_failed:

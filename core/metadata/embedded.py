@@ -24,14 +24,16 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import trio
 
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import (
     AlreadyExists,
     BadVersion,
@@ -50,6 +52,8 @@ GROUP_WRITES_MAX: Final = 1_000
 """Writes of one transaction; more wait for the next."""
 CHILDREN_PER_REST: Final = 200
 """Names read before other tasks run; that takes a millisecond."""
+VALUES_PER_REST: Final = 250
+"""Values, in the same manner; that takes a third of one."""
 
 _PASSING: Final[dict[int, Callable[[], StorageFailed]]] = {
     sqlite3.SQLITE_FULL: lambda: StorageFull("there is no room on the disk for metadata"),
@@ -104,6 +108,16 @@ class EmbeddedMetadata:
     async def get(self, path: str) -> Versioned | None:
         rows = self._rows(schema.GET, (path,))
         return Versioned(*rows[0]) if rows else None
+
+    async def values(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """Those of many paths, as far as there are any: a statement for some takes a seventh of
+        the time that one for each does.
+        """
+        found: dict[str, bytes] = {}
+        async for start in Cooperative(range(0, len(paths), VALUES_PER_REST), 1):
+            some = msgspec.json.encode(paths[start : start + VALUES_PER_REST]).decode()
+            found.update(self._rows(schema.VALUES, (some,)))
+        return found
 
     async def children(self, path: str) -> list[str]:
         """Read with one statement, which sees one state of the tree, however long it takes."""

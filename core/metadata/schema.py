@@ -33,6 +33,7 @@ COMMIT;
 """
 
 GET: Final = "SELECT value, version FROM node WHERE path = ?"
+VALUES: Final = "SELECT path, value FROM node WHERE path IN (SELECT value FROM json_each(?))"
 GET_VERSION: Final = "SELECT version FROM node WHERE path = ?"
 PUT: Final = "REPLACE INTO node (path, value, version, lease) VALUES (?, ?, ?, ?)"
 DELETE: Final = "DELETE FROM node WHERE path = ?"

@@ -7,15 +7,15 @@ the broker tells them to be confirmed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 
 class LedgerPlaces(Protocol):
     """See the module's docstring."""
 
-    async def metadata(self, ledger_id: int) -> bytes:
-        """A ledger's metadata as they are stored; `LedgerNotFound` if there is none."""
+    async def metadata(self, ledger_ids: Sequence[int]) -> Mapping[int, bytes]:
+        """The metadata of those ledgers that exist, as they are stored."""
         ...
 
     def bookies(self) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ import logging
 import os
 import platform
 import random  # noqa: TID251  # this composes the ledger client
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -38,6 +38,7 @@ from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.errors import BrokerError, LedgerNotFound
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
@@ -51,6 +52,8 @@ from magnetar.storage.opened import OpenedStorage
 log = logging.getLogger(__name__)
 
 CANNOT_START: Final = "this gateway cannot start"
+LOOKS_AT_ONCE: Final = 64
+"""Ledgers whose metadata are asked for at a time, for one request."""
 SESSIONS_WAITED: Final = 2
 """How many times the session's time-out a gateway waits for another's end."""
 
@@ -177,8 +180,28 @@ class ClusterPlaces:
         self._ledgers = ledgers
         self._bookies = bookies
 
-    async def metadata(self, ledger_id: int) -> bytes:
-        return (await self._ledgers.stored(ledger_id)).value
+    async def metadata(self, ledger_ids: Sequence[int]) -> Mapping[int, bytes]:
+        """Many are asked for at a time: the way to ZooKeeper and back is longer than a look."""
+        found: dict[int, bytes] = {}
+        failures: list[BrokerError] = []
+        waiting = iter(ledger_ids)
+
+        async def look() -> None:
+            for ledger_id in waiting:
+                try:
+                    found[ledger_id] = (await self._ledgers.stored(ledger_id)).value
+                except LedgerNotFound:
+                    continue
+                except BrokerError as error:
+                    failures.append(error)
+                    return
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(min(LOOKS_AT_ONCE, len(ledger_ids))):
+                nursery.start_soon(look)
+        if failures:
+            raise failures[0]
+        return found
 
     def bookies(self) -> Mapping[str, str]:
         infos = {**self._bookies.read_only, **self._bookies.writable}

@@ -7,14 +7,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from magnetar.bookie.client.metadata_loop import stored
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
+from magnetar.bookie.format.ledger_metadata import path_of
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie_identity import explained_damage
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
+from magnetar.core.metadata.embedded import EmbeddedMetadata
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
-from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
 from magnetar.process.data_directory import BOOKIE, METADATA
 from magnetar.settings import Settings
@@ -50,12 +50,14 @@ async def open_embedded_storage(settings: Settings, link: Link) -> AsyncIterator
 class EmbeddedPlaces:
     """`LedgerPlaces` of one bookie, which serves readers if it has an address."""
 
-    def __init__(self, metadata: MetadataStore, bookie_id: str, address: str) -> None:
+    def __init__(self, metadata: EmbeddedMetadata, bookie_id: str, address: str) -> None:
         self._metadata = metadata
         self._bookies = {bookie_id: address} if address else {}
 
-    async def metadata(self, ledger_id: int) -> bytes:
-        return (await stored(self._metadata, ledger_id)).value
+    async def metadata(self, ledger_ids: Sequence[int]) -> Mapping[int, bytes]:
+        paths = {path_of(ledger_id): ledger_id for ledger_id in ledger_ids}
+        values = await self._metadata.values(list(paths))
+        return {paths[path]: value for path, value in values.items()}
 
     def bookies(self) -> Mapping[str, str]:
         return self._bookies

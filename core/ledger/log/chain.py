@@ -130,7 +130,10 @@ class Chain:
                 return (ledger_id, confirmed[1] + 1)
             return (ledger_id, min(entry_id, confirmed[1] + 1))
         segments = self.segments
-        for place in range(bisect_left(segments, ledger_id, key=_id_of), len(segments)):
+        begins = 0
+        if segments and segments[0].ledger_id < ledger_id:
+            begins = bisect_left(segments, ledger_id, key=_id_of)
+        for place in range(begins, len(segments)):
             segment = segments[place]
             entry = entry_id if segment.ledger_id == ledger_id else 0
             if segment.remaining is not None:

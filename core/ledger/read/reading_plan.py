@@ -12,7 +12,7 @@ from msgspec import Struct
 from magnetar.core.entry.form import TransactionKey
 
 
-class Place(Struct, frozen=True, array_like=True):
+class Place(Struct, frozen=True, array_like=True, gc=False):
     """A position, and the index of the first message of its entry."""
 
     ledger_id: int
@@ -20,7 +20,7 @@ class Place(Struct, frozen=True, array_like=True):
     index: int
 
 
-class EntryPlace(Struct, frozen=True, array_like=True):
+class EntryPlace(Struct, frozen=True, array_like=True, gc=False):
     """An entry, the index of its first message, and that of the first one of the next entry."""
 
     ledger_id: int
@@ -29,7 +29,7 @@ class EntryPlace(Struct, frozen=True, array_like=True):
     next_index: int
 
 
-class PlannedLedger(Struct, frozen=True, omit_defaults=True):
+class PlannedLedger(Struct, frozen=True, omit_defaults=True, gc=False):
     """One ledger of the log."""
 
     id: int
@@ -44,7 +44,7 @@ class PlannedLedger(Struct, frozen=True, omit_defaults=True):
     """Where its remaining entries are stored, if it was compacted (`RemainingEntries.location`)."""
 
 
-class ReadingPlan(Struct, frozen=True):
+class ReadingPlan(Struct, frozen=True, gc=False):
     """See the module's docstring."""
 
     first: Place

@@ -70,12 +70,14 @@ class TransactionIndex:
 
     # -- questions ----------------------------------------------------------------------------
 
-    def _first(self) -> Open | None:
+    @property
+    def oldest(self) -> Open | None:
+        """The open transaction that began first."""
         return next(iter(self.open.values()), None)
 
     def stable_index(self, end: int) -> int:
         """Everything below is decided; `end` is where the log ends."""
-        first = self._first()
+        first = self.oldest
         return end if first is None else first.first
 
     def stable_entries(self, ledger_id: int, first_entry: int, entries: int) -> int:

@@ -11,7 +11,7 @@ import trio.testing
 
 from magnetar.core.kernel.errors import BadVersion, StorageFailed, StorageFull
 from magnetar.core.metadata import end_mark, schema
-from magnetar.core.metadata.embedded import CHILDREN_PER_REST, open_embedded
+from magnetar.core.metadata.embedded import CHILDREN_PER_REST, VALUES_PER_REST, open_embedded
 from magnetar.core.metadata.history import Names
 from magnetar.core.metadata.schema import NUMBERS_RESERVED
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
@@ -87,6 +87,18 @@ async def test_writes_that_come_together_share_a_sync(path: Path) -> None:
                 nursery.start_soon(store.put, f"/n/{i}", b"x" * 100, ABSENT)
         assert len(await store.children("/n")) == 200
         assert commits(path) - before < 50
+
+
+async def test_many_values_are_read_with_rests(path: Path) -> None:
+    async with open_embedded(path) as store:
+        values = {f"/n/{number:04}": b"%d" % number for number in range(2 * VALUES_PER_REST)}
+        async with trio.open_nursery() as nursery:
+            for name, value in values.items():
+                nursery.start_soon(store.put, name, value, ABSENT)
+        async with counted_turns() as turns:
+            assert await store.values([*values, "/n", "/nothing"]) == values
+            assert turns.count >= 1
+        assert await store.values([]) == {}
 
 
 async def test_long_lists_are_read_with_rests(path: Path) -> None:

@@ -10,7 +10,6 @@ entries to whoever cannot reach the bookies (`reader_entries.py`).
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sized
 from typing import Any, Final
 
@@ -18,17 +17,12 @@ from msgspec import Struct
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import Invalid, LedgerNotFound, NotFound, TopicNotFound
+from magnetar.core.kernel.errors import Invalid, NotFound, TopicNotFound
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.log.planning import plan_of
 from magnetar.core.ledger.read.index_lookup import IndexLookup, first_index_at
-from magnetar.core.ledger.read.reading_plan import (
-    EntryPlace,
-    Place,
-    PlannedLedger,
-    ReadingPlan,
-)
+from magnetar.core.ledger.read.reading_plan import EntryPlace, ReadingPlan
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.admin.programs.reader_cursors import cursors
 from magnetar.wire.http.admin.programs.reader_entries import entries
@@ -39,8 +33,8 @@ from magnetar.wire.http.routes import Table
 Json = dict[str, Any]
 LEDGERS_MAX: Final = 10_000
 """Of one request; as many topics, partitions counted, too."""
-TOPICS_PER_REST: Final = 50
-"""Topics or ledgers that are looked up before other tasks run, at the most."""
+TOPICS_PER_REST: Final = 250
+"""Topics that are looked up before other tasks run, at the most."""
 
 
 class TopicsBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,11 +68,13 @@ async def topics(request: AdminRequest) -> Json:
         _check_number(logs, "topics and partitions")
     plans: dict[str, ReadingPlan] = {}
     missing = []
-    async for one in Cooperative(logs.values(), TOPICS_PER_REST):
-        try:
-            plans[one.full] = plan_of(await _log(broker, one))
-        except TopicNotFound:
-            missing.append(one.full)
+    wanted = list(logs.values())
+    async for begin in Cooperative(range(0, len(wanted), TOPICS_PER_REST), 1):
+        for one in wanted[begin : begin + TOPICS_PER_REST]:
+            try:
+                plans[one.full] = plan_of(await _log(broker, one))
+            except TopicNotFound:
+                missing.append(one.full)
     return {"topics": plans, "partitions": partitions, "missing": missing}
 
 
@@ -87,33 +83,6 @@ async def _log(broker: Broker, name: TopicName) -> ManagedLedger:
     if not isinstance(topic, PersistentTopic):
         raise Invalid(f"{name} is not persistent: nothing of it is stored")
     return topic.ledger
-
-
-def plan_of(log: ManagedLedger) -> ReadingPlan:
-    """The facts as they are now. Plain call: they fit together."""
-    chain = log.chain
-    end = _place(chain.after(chain.confirmed), log.confirmed_index)
-    undecided = next(iter(log.transactions.open.values()), None)
-    stable = end if undecided is None else _place(undecided.position, undecided.first)
-    ledgers = [
-        PlannedLedger(
-            one.ledger_id,
-            one.first_index,
-            chain.last_entry_of(one) + 1,
-            one.size,
-            open=not one.closed_ms,
-            begun_ms=one.begun_ms,
-            closed_ms=one.closed_ms,
-            kept=one.remaining.location if one.remaining is not None else "",
-        )
-        for one in chain.segments
-    ]
-    first = _place(chain.first, log.first_index)
-    return ReadingPlan(first, stable, end, ledgers, list(log.transactions.aborted))
-
-
-def _place(position: Position, index: int) -> Place:
-    return Place(*position, index)
 
 
 async def positions(request: AdminRequest) -> Json:
@@ -155,13 +124,8 @@ async def ledgers(request: AdminRequest) -> Json:
     body = await request.value(LedgersBody)
     ids = body.ledgers if body is not None else []
     _check_number(ids, "ledgers")
-    found: dict[int, str] = {}
-    missing = []
-    async for ledger_id in Cooperative(ids, TOPICS_PER_REST):
-        try:
-            found[ledger_id] = b64encode(await places.metadata(ledger_id)).decode()
-        except LedgerNotFound:
-            missing.append(ledger_id)
+    found = await places.metadata(ids)
+    missing = [ledger_id for ledger_id in ids if ledger_id not in found]
     reached = {name: reached_address(at, request.request) for name, at in bookies.items()}
     return {"ledgers": found, "bookies": reached, "missing": missing}
 

@@ -1,13 +1,12 @@
 """What those hear who read ledgers themselves: where messages are, and what of them may be read."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from magnetar.core.entry.pulsar import form as pulsar
 from magnetar.core.entry.record import Record
-from magnetar.core.kernel.errors import LedgerNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
@@ -19,10 +18,8 @@ TOPIC = "persistent://public/default/t"
 class Places:
     """Two ledgers on one bookie."""
 
-    async def metadata(self, ledger_id: int) -> bytes:
-        if ledger_id > 2:
-            raise LedgerNotFound(f"there is no ledger {ledger_id}")
-        return b"metadata %d" % ledger_id
+    async def metadata(self, ledger_ids: Sequence[int]) -> Mapping[int, bytes]:
+        return {each: b"metadata %d" % each for each in ledger_ids if each <= 2}
 
     def bookies(self) -> Mapping[str, str]:
         return {"one": "10.0.0.1:3181"}

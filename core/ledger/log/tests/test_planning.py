@@ -1,0 +1,52 @@
+"""What is told of a log: where it begins and ends, what is decided, and in which ledgers it is."""
+
+from magnetar.core.ledger.log.planning import plan_of
+from magnetar.core.ledger.log.remaining_entries import RemainingEntries
+from magnetar.core.ledger.read.reading_plan import Place
+from magnetar.core.testing.bench import bench, stored
+
+
+async def test_an_empty_log() -> None:
+    async with bench() as made:
+        plan = plan_of(await made.ledger())
+    assert plan.first == plan.stable == plan.end == Place(-1, 0, 0)
+    assert (plan.ledgers, plan.aborted) == ([], [])
+
+
+async def test_a_log_with_messages() -> None:
+    async with bench() as made:
+        ledger = await made.ledger()
+        await stored(ledger, b"a", b"bc")
+        plan = plan_of(ledger)
+        (only,) = plan.ledgers
+        assert (plan.first, plan.end) == (Place(only.id, 0, 0), Place(only.id, 2, 2))
+        assert (only.first_index, only.entries, only.open) == (0, 2, True)
+        assert only.bytes == ledger.chain.segments[0].size > 3, "with the headers of entries"
+        assert only.kept == ""
+        await ledger.close()
+        (only,) = plan_of(ledger).ledgers
+        assert not only.open
+        assert only.closed_ms
+
+
+async def test_nothing_is_stable_behind_an_open_transaction() -> None:
+    async with bench() as made:
+        ledger = await made.ledger()
+        await stored(ledger, b"a", b"b", b"c")
+        at = ledger.chain.confirmed
+        ledger.transactions.wrote(7, 1, (at[0], 1), 0)
+        plan = plan_of(ledger)
+        assert (plan.stable, plan.end) == (Place(at[0], 1, 1), Place(at[0], 3, 3))
+        ledger.transactions.ended(7, 3, committed=False)
+        plan = plan_of(ledger)
+        assert plan.stable == plan.end
+        assert plan.aborted == [(7, 1, 3)]
+
+
+async def test_where_the_remaining_entries_of_a_compacted_ledger_are() -> None:
+    async with bench() as made:
+        ledger = await made.ledger()
+        await stored(ledger, b"a", b"b", b"c")
+        (only,) = ledger.chain.segments
+        only.remaining = RemainingEntries(99, 5, [1, 2])
+        assert plan_of(ledger).ledgers[0].kept == "99 5 2"
