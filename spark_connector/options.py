@@ -61,6 +61,10 @@ class SourceOptions(Struct, frozen=True):
     timeout_seconds: float = 30.0
     from_gateway: bool = False
     """Whether entries are read from the server, not from bookies."""
+    pushdown: bool = False
+    """Whether the filters of a query decide what is read."""
+    publish_time_slack_ms: int = -1
+    """How far publish times may be from when messages were stored; -1 if they may be any."""
     subscription: str = ""
     """A cursor on the server that follows a stream, if any."""
 
@@ -78,6 +82,10 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
             raise OptionError(f'"{KNOWN[name]}" is for {kind} only')
     urls = values.urls()
     topics, pattern = _topics(values)
+    pushdown = values.choice("pushdown", ("false", "true")) == "true"
+    slack = values.text("publishtimeslackms")
+    if slack and not pushdown:
+        raise OptionError('"publishTimeSlackMs" says something only with "pushdown" = "true"')
     return SourceOptions(
         service_urls=urls,
         topics=topics,
@@ -95,6 +103,8 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         min_rows_per_trigger=values.number("minrowspertrigger", 0),
         max_trigger_delay_seconds=values.number("maxtriggerdelayms", 900_000) / 1000,
         timeout_seconds=values.number("polltimeoutms", 30_000) / 1000,
+        pushdown=pushdown,
+        publish_time_slack_ms=values.number("publishtimeslackms", 0) if slack else -1,
         subscription=values.text("subscription"),
         from_gateway=values.choice("readfrom", ("bookies", "gateway")) == "gateway",
     )
@@ -106,13 +116,13 @@ NAMES: Final = OptionNames(
         "startingTimestamp", "endingTimestamp", "columns", "isolationLevel", "failOnDataLoss",
         "maxBytesPerSplit", "minPartitions", "maxPartitions", "maxRowsPerTrigger",
         "maxBytesPerTrigger", "minRowsPerTrigger", "maxTriggerDelayMs", "pollTimeoutMs",
-        "subscription", "readFrom",
+        "subscription", "readFrom", "pushdown", "publishTimeSlackMs",
     ),
     ALIASES,
     _SPARKS_OWN,
 )  # fmt: skip
 KNOWN: Final = NAMES.known
-BATCH_ONLY: Final = ("endingoffsets", "endingtimestamp")
+BATCH_ONLY: Final = ("endingoffsets", "endingtimestamp", "pushdown", "publishtimeslackms")
 STREAM_ONLY: Final = (
     "maxrowspertrigger", "maxbytespertrigger", "minrowspertrigger", "maxtriggerdelayms",
     "subscription",

@@ -6,7 +6,7 @@ that a session without this format would pay for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
+    Filter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -48,7 +49,8 @@ class MagnetarSource(DataSource):
         return columns.ddl(options.columns_of(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return MagnetarReader(options.parse(self.options))
+        chosen = options.parse(self.options)
+        return FilteredReader(chosen) if chosen.pushdown else MagnetarReader(chosen)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         return MagnetarStreamReader(options.parse(self.options, stream=True))
@@ -95,11 +97,23 @@ class MagnetarReader(Tasks, DataSourceReader):
 
     def __init__(self, chosen: options.SourceOptions) -> None:
         self._options = chosen
+        self._filters: list[Filter] = []
 
     def partitions(self) -> list[InputPartition]:
         from magnetar.spark_connector.planning import planner
 
-        return [TaskPartition(task) for task in planner.batch(self._options, _parallelism())]
+        tasks = planner.batch(self._options, _parallelism(), self._filters)
+        return [TaskPartition(task) for task in tasks]
+
+
+class FilteredReader(MagnetarReader):
+    """Leaves out what the query's filters do not want. A reader that takes filters is an error
+    where Spark does not offer them (`spark.sql.python.filterPushdown.enabled`), as by default.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        self._filters = filters
+        return filters
 
 
 class MagnetarStreamReader(Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
+from pyspark.sql.datasource import Filter
 
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
@@ -17,6 +18,7 @@ from magnetar.spark_connector import offsets
 from magnetar.spark_connector.errors import OptionError, lose
 from magnetar.spark_connector.offsets import BoundOption, Time
 from magnetar.spark_connector.options import SourceOptions
+from magnetar.spark_connector.planning.pruning import UNPRUNED, Pruning
 from magnetar.spark_connector.planning.ranges import EntryRange, aborted_of, between, shared
 from magnetar.spark_connector.range_reader import Task
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
@@ -28,8 +30,9 @@ Places = Mapping[str, Place]
 class Planner:
     """Plans the batches of one query."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, pruning: Pruning = UNPRUNED) -> None:
         self.options = options
+        self.pruning = pruning
         self.service = ReadingService(options.service_urls, options.timeout_seconds)
 
     def plans(self, known: Iterable[str] = (), *, lenient: bool = False) -> Plans:
@@ -84,12 +87,36 @@ class Planner:
                     found[topic] = min(found[topic], most, key=offsets.order)
         return found
 
+    def narrowed(self, plans: Plans, starts: Places, ends: Places) -> tuple[Places, Places]:
+        """The bounds without what has other offsets than the filters want."""
+        wanted = self.pruning.span("offset")
+        starts, ends = dict(starts), dict(ends)
+        lows, highs = {}, {}
+        for topic, plan in plans.items():
+            if wanted.least >= plan.end.index or wanted.most < plan.first.index:
+                ends[topic] = starts[topic]
+            else:
+                if wanted.least > plan.first.index:
+                    lows[topic] = wanted.least
+                if wanted.most + 1 < plan.end.index:
+                    highs[topic] = wanted.most + 1
+        if lows:
+            for topic, entry in self.service.positions(lows, {}).items():
+                least = offsets.as_start(entry, lows[topic])
+                starts[topic] = max(starts[topic], least, key=offsets.order)
+        if highs:
+            for topic, entry in self.service.positions(highs, {}).items():
+                most = offsets.as_end(entry, highs[topic])
+                ends[topic] = min(ends[topic], most, key=offsets.order)
+        return starts, ends
+
     def tasks(self, plans: Plans, starts: Places, ends: Places, parallelism: int) -> list[Task]:
         """The tasks of a batch; `parallelism` is how many run at once."""
         ranges: list[EntryRange] = []
         for topic, end in sorted(ends.items()):
             if (plan := plans.get(topic)) is not None:
-                ranges += between(topic, plan, starts[topic], end)
+                found = between(topic, plan, starts[topic], end, self.pruning.admits_ledger)
+                ranges += self.pruning.clipped(found)
         options = self.options
         if options.from_gateway:
             ranges = [replace(one, kept="") for one in ranges]  # it knows where they are
@@ -126,12 +153,14 @@ class Planner:
         )
 
 
-def batch(options: SourceOptions, parallelism: int) -> list[Task]:
+def batch(options: SourceOptions, parallelism: int, filters: Sequence[Filter] = ()) -> list[Task]:
     """The tasks of a batch query."""
-    planner = Planner(options)
+    planner = Planner(options, Pruning(tuple(filters), options.publish_time_slack_ms))
     plans = planner.plans()
     for option in (options.starting, options.ending):
         option.check(map(TopicName.parse, plans))
+    plans = {log: plan for log, plan in plans.items() if planner.pruning.admits_log(log)}
     starts = planner.bounds(plans, options.starting, end=False)
     ends = planner.bounds(plans, options.ending, end=True)
+    starts, ends = planner.narrowed(plans, starts, ends)
     return planner.tasks(plans, starts, ends, parallelism)

@@ -9,13 +9,13 @@ facts give the same ranges, so that a task which is run again reads the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
+from magnetar.core.ledger.read.reading_plan import Place, PlannedLedger, ReadingPlan
 from magnetar.core.ledger.read.transaction_index import Aborted
 
 ANY_OFFSET: Final = (1 << 63) - 1
@@ -53,9 +53,15 @@ class Share(Struct, frozen=True):
         return sum(one.bytes for one in self.ranges)
 
 
-def between(log: str, plan: ReadingPlan, start: Place, end: Place) -> Iterator[EntryRange]:
+def between(
+    log: str,
+    plan: ReadingPlan,
+    start: Place,
+    end: Place,
+    wanted: Callable[[PlannedLedger], bool] = lambda _: True,
+) -> Iterator[EntryRange]:
     """The ranges of a log from one position up to, not including, another."""
-    for ledger in plan.ledgers:
+    for ledger in filter(wanted, plan.ledgers):
         first = start.entry_id if ledger.id == start.ledger_id else 0
         last = end.entry_id if ledger.id == end.ledger_id else ledger.entries
         if start.ledger_id <= ledger.id <= end.ledger_id and first < last:

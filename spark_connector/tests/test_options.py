@@ -57,6 +57,10 @@ def test_what_spark_adds_is_passed_over() -> None:
         ({**NEEDED, "startingOffset": "latest"}, 'did you mean "startingOffsets"?'),
         ({**NEEDED, "startingOffsets": "latest", "startingTime": "5"}, "are both given"),
         ({**NEEDED, "maxRowsPerTrigger": "5"}, '"maxRowsPerTrigger" is for a stream only'),
+        (
+            {**NEEDED, "publishTimeSlackMs": "5"},
+            '"publishTimeSlackMs" says something only with "pushdown" = "true"',
+        ),
         ({"service.url": "http://a:1", "topicsPattern": "a/b/("}, "( makes no sense"),
         ({**NEEDED, "zzz": "1"}, 'there is no option "zzz"'),
         ({**NEEDED, "columns": "key,valu"}, 'there is no column "valu"'),
