@@ -23,6 +23,7 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import mark_before
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.programs.stored_topics import stored
 from magnetar.wire.http.request import AdminRequest
 
 PROPERTY: Final = "magnetar.cursor"
@@ -57,12 +58,11 @@ async def cursors(request: AdminRequest) -> dict[str, Any]:
 
 
 async def _move(name: str, position: Position, found: Topic) -> None:
-    if not isinstance(found, PersistentTopic):
-        raise Invalid(f"{found.name} is not persistent: nothing of it is stored")
-    mark = mark_before(found.ledger.chain, position)
+    topic = stored(found)
+    mark = mark_before(topic.ledger.chain, position)
     made = {PROPERTY: READER}
-    subscription = await found.subscription(name, start=mark, properties=made)
-    _check_own(found, subscription)
+    subscription = await topic.subscription(name, start=mark, properties=made)
+    _check_own(topic, subscription)
     if mark < subscription.cursor.mark_delete:
         await subscription.seek(mark)  # a checkpoint of before: what it reads again is needed
     elif mark > subscription.cursor.mark_delete:

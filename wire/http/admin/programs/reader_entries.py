@@ -21,7 +21,7 @@ from magnetar.core.entry.empty import EMPTY
 from magnetar.core.kernel.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.wire.http.admin.programs.stored_topics import stored
 from magnetar.wire.http.request import AdminRequest
 
 ANSWER_BYTES: Final = 1024 * 1024
@@ -45,9 +45,7 @@ async def entries(request: AdminRequest) -> Response:
     body = await request.value(EntriesBody)
     if body is None or not 0 <= body.first <= body.last:
         raise Invalid("a topic, a ledger, and its first and last entry are expected")
-    topic = await request.broker.topic(TopicName.parse(body.topic), create=False)
-    if not isinstance(topic, PersistentTopic):
-        raise Invalid(f"{topic.name} is not persistent: nothing of it is stored")
+    topic = stored(await request.broker.topic(TopicName.parse(body.topic), create=False))
     if topic.ledger.chain.segment_of(body.ledger) is None:
         raise LedgerNotFound(f"ledger {body.ledger} is none of {topic.name}")
     if (body.ledger, body.last) > topic.ledger.chain.confirmed:

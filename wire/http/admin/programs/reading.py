@@ -23,9 +23,9 @@ from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.planning import plan_of
 from magnetar.core.ledger.read.index_lookup import IndexLookup, first_index_at
 from magnetar.core.ledger.read.reading_plan import EntryPlace, ReadingPlan
-from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.admin.programs.reader_cursors import cursors
 from magnetar.wire.http.admin.programs.reader_entries import entries
+from magnetar.wire.http.admin.programs.stored_topics import stored
 from magnetar.wire.http.advertised_address import reached_address
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table
@@ -79,10 +79,7 @@ async def topics(request: AdminRequest) -> Json:
 
 
 async def _log(broker: Broker, name: TopicName) -> ManagedLedger:
-    topic = await broker.topic(name, create=False)
-    if not isinstance(topic, PersistentTopic):
-        raise Invalid(f"{name} is not persistent: nothing of it is stored")
-    return topic.ledger
+    return stored(await broker.topic(name, create=False)).ledger
 
 
 async def positions(request: AdminRequest) -> Json:
