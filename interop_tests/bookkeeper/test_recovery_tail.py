@@ -91,16 +91,17 @@ def cluster(zookeeper, java) -> Cluster:
     return Cluster(zookeeper, java, "tail/")
 
 
-def test_ten_thousand_candidates(cluster, tmp_path) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=pytest.mark.heavy)])
+def test_ten_thousand_candidates(cluster, tmp_path, rounds) -> None:
     with ExitStack() as stack:
         bookies = [
             stack.enter_context(cluster.bookie(tmp_path / name, "--http-port", "0"))
             for name in "abc"
         ]
         addresses = [bookie.address for bookie in bookies]
-        for round_ in range(2):
+        for round_ in range(rounds):
             for who in ("apache", "ours"):
-                ledger_id = 1000 + 10 * round_ + (who == "ours")
+                ledger_id = 1000 * rounds + 10 * round_ + (who == "ours")
                 trio.run(leave_a_tail, cluster.uri, ledger_id, addresses)
                 for bookie in bookies:
                     assert bookie.stop() == 0

@@ -76,8 +76,8 @@ def progress(mine, theirs):
 
 
 @pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
-def test_killed_twenty_times(java, connect, topics, batched):
-    go_on(java, connect, topics, [lambda server: server.kill()] * 20, batched=batched)
+def test_killed_many_times(java, connect, topics, batched):
+    go_on(java, connect, topics, [lambda server: server.kill()] * 8, batched=batched)
 
 
 def test_stopped(java, connect, topics):
