@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from textwrap import dedent
 
@@ -83,6 +84,8 @@ def test_the_cursor_on_the_server_is_where_the_query_is(
 
 
 ROWS_PER_BATCH = 50
+BATCHES_AHEAD = 30
+"""More than a job does from its third batch to its death."""
 JOB = dedent("""\
     import sys
     from pyspark.sql import SparkSession
@@ -111,16 +114,18 @@ def batches_done(folder: Path) -> int:
 def test_a_killed_job_loses_nothing_and_doubles_nothing(
     spark, lending, connect, topic, tmp_path, kills
 ) -> None:
-    count = ROWS_PER_BATCH * (6 * kills + 20)
+    count = 0
     producer = connect(lending.pulsar_url).create_producer(topic, block_if_queue_full=True)
-    for number in range(count):
-        producer.send_async(str(number).encode(), lambda *_: None)
-    producer.flush()
     script = tmp_path / "job.py"
     script.write_text(JOB)
     words = [sys.executable, str(script), lending.http_url, topic, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(DISCOVERY), "PYSPARK_PYTHON": sys.executable}
     for kill in range(kills):
+        wanted = ROWS_PER_BATCH * (batches_done(tmp_path) + BATCHES_AHEAD)
+        for number in range(count, wanted):
+            producer.send_async(str(number).encode(), lambda *_: None)
+        producer.flush()
+        count = wanted
         job = subprocess.Popen(
             words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -131,6 +136,7 @@ def test_a_killed_job_loses_nothing_and_doubles_nothing(
             before = batches_done(tmp_path)
             while batches_done(tmp_path) < before + 3:
                 assert job.poll() is None
+                time.sleep(0.01)
             os.killpg(job.pid, signal.SIGKILL)
         done = batches_done(tmp_path) * ROWS_PER_BATCH
         assert done < count, f"kill {kill} came too late"
