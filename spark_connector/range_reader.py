@@ -29,10 +29,11 @@ from magnetar.core.ledger.log.remaining_entries import (
     parse_location,
 )
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
-from magnetar.spark_connector.columns import BatchBuilder
+from magnetar.spark_connector.columns import AS_STORED, BatchBuilder
 from magnetar.spark_connector.errors import RefusedError, ServiceError, lose
 from magnetar.spark_connector.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.planning.ranges import EntryRange
+from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.worker import freeze_once
 
 if TYPE_CHECKING:
@@ -67,12 +68,13 @@ class Task(Struct, frozen=True):
     timeout_seconds: float
     service_urls: tuple[str, ...] = ()
     """Addresses of the server, if entries are read from it."""
+    values: ValueType = AS_STORED
 
 
 def batches(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows of a task."""
     freeze_once()
-    builder = BatchBuilder(task.columns)
+    builder = BatchBuilder(task.columns, task.values)
     source = PlannedLedgers(task.ledgers, task.bookies)
     for one in task.ranges:
         reading = RangeReader(

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from magnetar.spark_connector import columns, options
+from magnetar.spark_connector import options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,15 +43,23 @@ class MagnetarSource(DataSource):
     def name(cls) -> str:
         return "magnetar"
 
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
+        from magnetar.spark_connector.schema import schema_of
+
         # The options of a stream are checked by its reader: Spark does not say which this is.
-        return columns.ddl(options.columns_of(self.options))
+        return schema_of(options.table_of(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return MagnetarReader(options.parse(self.options))
+        return MagnetarReader(self._options(schema, stream=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return MagnetarStreamReader(options.parse(self.options, stream=True))
+        return MagnetarStreamReader(self._options(schema, stream=True))
+
+    def _options(self, schema: StructType, *, stream: bool) -> options.SourceOptions:
+        from magnetar.spark_connector.schema import with_schema
+
+        chosen = options.parse(self.options, stream=stream)
+        return with_schema(chosen, schema, named="columns" in self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from magnetar.spark_connector import sink

@@ -123,6 +123,7 @@ class Planner:
             options.fail_on_data_loss,
             options.timeout_seconds,
             options.service_urls if options.from_gateway else (),
+            options.values,
         )
 
 
