@@ -12,11 +12,13 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
+from magnetar.spark_connector import tls
 from magnetar.spark_connector.columns import COLUMNS
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.offsets import EARLIEST, LATEST, BoundOption, Time
 from magnetar.spark_connector.offsets import parse as parse_bound
 from magnetar.spark_connector.option_values import OptionNames, OptionValues, listed
+from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values import options as value_options
 from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.values.options import ValueOptions
@@ -29,6 +31,7 @@ ALIASES: Final = {
     "startingtime": "startingtimestamp",
     "endingtime": "endingtimestamp",
     "kafka.isolation.level": "isolationlevel",
+    **tls.ALIASES,
 }
 """Names that users of other connectors know, in lower case."""
 READ_COMMITTED: Final = "read_committed"
@@ -66,6 +69,7 @@ class SourceOptions(Struct, frozen=True):
     """Whether entries are read from the server, not from bookies."""
     subscription: str = ""
     """A cursor on the server that follows a stream, if any."""
+    tls: TlsOptions = NO_TLS
     values: ValueType = ValueType()
     """What the column `value` is; its type is known when Spark gives the schema."""
 
@@ -102,6 +106,7 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         max_trigger_delay_seconds=values.number("maxtriggerdelayms", 900_000) / 1000,
         timeout_seconds=values.number("polltimeoutms", 30_000) / 1000,
         subscription=values.text("subscription"),
+        tls=tls.parse(values, urls),
         values=ValueType(of_values),
         from_gateway=values.choice("readfrom", ("bookies", "gateway")) == "gateway",
     )
@@ -114,6 +119,7 @@ NAMES: Final = OptionNames(
         "maxBytesPerSplit", "minPartitions", "maxPartitions", "maxRowsPerTrigger",
         "maxBytesPerTrigger", "minRowsPerTrigger", "maxTriggerDelayMs", "pollTimeoutMs",
         "subscription", "readFrom", *value_options.NAMES,
+        *tls.NAMES,
     ),
     ALIASES,
     _SPARKS_OWN,
