@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, RemoteDisconnected
 from itertools import cycle
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -47,6 +47,7 @@ class AdminClient:
                 raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
         self.is_secure = any(urlsplit(url).scheme == "https" for url in urls)
         self._context = tls.context() if self.is_secure else None
+        self._shows_none = self.is_secure and not tls.certificate
 
     def __del__(self) -> None:
         self.close()  # Spark does not say when a query is over
@@ -75,7 +76,7 @@ class AdminClient:
                 reply = self._request(url, method, path, data, seconds)
             except (OSError, HTTPException) as error:
                 check_trust(error, url)
-                failure = f"{url} does not answer: {error}"
+                failure = f"{url} does not answer: {error}{self._hint(error)}"
             else:
                 if reply.status in (200, 204):
                     return reply
@@ -114,6 +115,12 @@ class AdminClient:
         if self._connections.setdefault(url, connection) is not connection:
             connection.close()  # another thread has kept one
         return reply
+
+    def _hint(self, error: Exception) -> str:
+        """A server that asks for a certificate, and is shown none, hangs up without a word."""
+        if self._shows_none and isinstance(error, RemoteDisconnected):
+            return ' (does it ask for a certificate? "tlsCertificateFilePath" is the one to show)'
+        return ""
 
     def _connection(self, url: str) -> HTTPConnection:
         parts = urlsplit(url)

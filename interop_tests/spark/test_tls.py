@@ -14,7 +14,7 @@ import pytest
 from interop_tests.keys import Authority
 from magnetar import Standalone, standalone
 from magnetar.spark_connector import options as source
-from magnetar.spark_connector.errors import RefusedError
+from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning import planner
 from magnetar.spark_connector.progress import CursorListener
 from magnetar.spark_connector.range_reader import batches
@@ -25,6 +25,7 @@ from magnetar.spark_connector.writing.commits import commit
 from magnetar.spark_connector.writing.connection import BrokerConnection
 from magnetar.spark_connector.writing.service import TaskPlace
 from magnetar.spark_connector.writing.tasks import write
+from magnetar.wire.kafka.messages.basics import MetadataRequest
 
 pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.standalone
@@ -117,6 +118,16 @@ def test_we_show_a_certificate(asking, authority, topic) -> None:
     options = given(asking, topic, **trust, **shown)
     send(options, "a")
     assert received(options, readFrom="gateway") == [b"a"]
+
+
+def test_we_show_none_where_one_is_asked_for(asking, authority, topic) -> None:
+    options = given(asking, topic, tlsTrustCertsFilePath=authority.certificate)
+    with pytest.raises(ServiceError, match='"tlsCertificateFilePath" is the one to show'):
+        received(options, pollTimeoutMs="500")
+    host, _, port = asking.bootstrap_servers_tls.rpartition(":")
+    context = TlsOptions(authority.certificate).context()
+    with pytest.raises(RefusedError, match="certificate required"):
+        BrokerConnection((host, int(port)), 10, context).ask(MetadataRequest(topics=[]))
 
 
 def test_a_broker_that_is_not_trusted(secure, stranger) -> None:
