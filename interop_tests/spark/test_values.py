@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from fastavro import parse_schema, schemaless_writer
+from pulsar.schema import Array as ArrayOf
+from pulsar.schema import AvroSchema, JsonSchema, Long, Record, String
 
 pytestmark = pytest.mark.spark
 
@@ -125,6 +127,31 @@ def test_avro_by_its_schema(sent, reader, framed) -> None:
     assert found.schema["value"].dataType.simpleString() == (
         "struct<item:string,count:bigint,at:timestamp,price:decimal(8,2),tags:map<string,string>>"
     )
+
+
+class Sale(Record):
+    """As applications declare it for Pulsar's client."""
+
+    item = String(required=True)
+    count = Long()
+    tags = ArrayOf(String())
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "given"),
+    [
+        (JsonSchema, "json", "item STRING, count BIGINT, tags ARRAY<STRING>"),
+        (AvroSchema, "avro", AvroSchema(Sale).schema_info().schema()),
+    ],
+)
+def test_what_pulsars_client_has_encoded(lending, connect, topic, reader, schema, name, given):
+    client = connect(lending.pulsar_url)
+    producer = client.create_producer(topic, schema=schema(Sale))
+    for number in range(3):
+        producer.send(Sale(item=f"i{number}", count=number, tags=["a", "b"]))
+    found = reader(topic, valueFormat=name, valueSchema=given).orderBy("offset")
+    rows = [tuple(row) for row in found.select("value.item", "value.count", "value.tags").collect()]
+    assert rows == [(f"i{number}", number, ["a", "b"]) for number in range(3)]
 
 
 def test_what_does_not_fit(sent, reader) -> None:
