@@ -96,6 +96,7 @@ HOT = [
     "core.topic.subscription.single_active",
     "core.topic.subscription.source",
     "core.topic.subscription.subscription",
+    "spark_connector.values.avro_decoder",
     "wire.kafka.session.pending_requests",
     "wire.kafka.session.produce.batch_append",
     "wire.kafka.session.produce.handler",

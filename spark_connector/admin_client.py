@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, RemoteDisconnected
 from itertools import cycle
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
+from magnetar.spark_connector.tls import NO_TLS, TlsOptions, check_trust
 
 PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
@@ -34,7 +35,9 @@ class Reply(Struct, frozen=True):
 class AdminClient:
     """See the module's docstring."""
 
-    def __init__(self, urls: Sequence[str], timeout_seconds: float) -> None:
+    def __init__(
+        self, urls: Sequence[str], timeout_seconds: float, tls: TlsOptions = NO_TLS
+    ) -> None:
         self._connections: dict[str, HTTPConnection] = {}
         """To each address at most one, which is open while nothing is asked."""
         self.urls = urls
@@ -42,6 +45,9 @@ class AdminClient:
         for url in urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
                 raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
+        self.is_secure = any(urlsplit(url).scheme == "https" for url in urls)
+        self._context = tls.context() if self.is_secure else None
+        self._shows_none = self.is_secure and not tls.certificate
 
     def __del__(self) -> None:
         self.close()  # Spark does not say when a query is over
@@ -69,7 +75,8 @@ class AdminClient:
             try:
                 reply = self._request(url, method, path, data, seconds)
             except (OSError, HTTPException) as error:
-                failure = f"{url} does not answer: {error}"
+                check_trust(error, url)
+                failure = f"{url} does not answer: {error}{self._hint(error)}"
             else:
                 if reply.status in (200, 204):
                     return reply
@@ -88,7 +95,7 @@ class AdminClient:
         a new one.
         """
         kept = self._connections.pop(url, None)
-        connection = kept or _connection(url)
+        connection = kept or self._connection(url)
         connection.timeout = max(seconds, 0.1)
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
@@ -109,11 +116,17 @@ class AdminClient:
             connection.close()  # another thread has kept one
         return reply
 
+    def _hint(self, error: Exception) -> str:
+        """A server that asks for a certificate, and is shown none, hangs up without a word."""
+        if self._shows_none and isinstance(error, RemoteDisconnected):
+            return ' (does it ask for a certificate? "tlsCertificateFilePath" is the one to show)'
+        return ""
 
-def _connection(url: str) -> HTTPConnection:
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    return kind(parts.hostname or "", parts.port)
+    def _connection(self, url: str) -> HTTPConnection:
+        parts = urlsplit(url)
+        if parts.scheme == "https":
+            return HTTPSConnection(parts.hostname or "", parts.port, context=self._context)
+        return HTTPConnection(parts.hostname or "", parts.port)
 
 
 def _reason(answer: bytes) -> str:

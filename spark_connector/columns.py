@@ -4,7 +4,9 @@ What messages and their entries have is gathered by `core/entry/columns`; what a
 have in common is added here.
 
 Spark wants exactly its own Arrow types: plain strings and binaries, timestamps of microseconds in
-UTC. It cannot tell a Python source which columns a query needs, so `columns` does.
+UTC. It cannot tell a Python source which columns a query needs, so `columns` does. With
+`valueFormat`, `value` has another type than here, and may have a column of what does not fit it
+beside it (`values/`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from magnetar.core.entry.columns.columns import Buffers, HeaderBuffers, columns_of
+from magnetar.core.entry.columns.columns import Buffers, HeaderBuffers, Taken, columns_of
+from magnetar.spark_connector.errors import ValueMismatch
+from magnetar.spark_connector.values.decoding import ValueDecoder, ValueType, corrupt_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,14 +44,19 @@ TYPES: Final = {
 }
 """The columns and Spark's names of their types."""
 COLUMNS: Final = tuple(TYPES)
+AS_STORED: Final = ValueType()
+_TO_DECODE: Final = ("value", "entry_id", "batch_index")
+"""The columns without which no value is decoded: it, and where it is."""
 
 
-def ddl(columns: Sequence[str]) -> str:
-    """The schema as Spark reads it."""
-    return ", ".join(f"{name} {TYPES[name]}" for name in columns)
+def ddl(columns: Sequence[str], others: dict[str, str] | None = None) -> str:
+    """The schema as Spark reads it; `others` are types that are not as in `TYPES`."""
+    types = TYPES | (others or {})
+    return ", ".join(f"{name} {types[name]}" for name in columns)
 
 
-def arrow_schema(columns: Sequence[str]) -> pa.Schema:
+def arrow_schema(columns: Sequence[str], values: ValueType = AS_STORED) -> pa.Schema:
+    """The schema as Arrow has it."""
     import pyarrow as pa
 
     types = {
@@ -58,7 +67,10 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
         "binary": pa.binary(),
         _HEADERS: pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
     }
-    return pa.schema([(name, types[TYPES[name]]) for name in columns])
+    known = {name: types[kind] for name, kind in TYPES.items()}
+    if values.decodes:
+        known |= {"value": values.kind, values.options.corrupt: pa.binary()}
+    return pa.schema([(name, known[name]) for name in columns])
 
 
 class RangeRows(Struct):
@@ -73,8 +85,13 @@ class RangeRows(Struct):
 class BatchBuilder:
     """Gathers rows until there are enough for a record batch."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._schema = arrow_schema(names)
+    def __init__(self, names: Sequence[str], values: ValueType = AS_STORED) -> None:
+        self._schema = arrow_schema(names, values)
+        self._values = values
+        self._decoder: ValueDecoder | None = None
+        if values.decodes and {"value", values.options.corrupt} & set(names):
+            self._decoder = ValueDecoder(values)
+            names = tuple(dict.fromkeys((*names, *_TO_DECODE)))
         self.messages = columns_of(names)
         """To be added to, behind `begin`."""
         self._ranges: list[RangeRows] = []
@@ -96,8 +113,11 @@ class BatchBuilder:
         import pyarrow as pa
 
         rows, taken = self.rows, self.messages.take()
+        decoded = {} if self._decoder is None else self._decoded(self._decoder, taken, rows)
         arrays = [
-            _array(taken[field.name], rows, field.type)
+            decoded[field.name]
+            if field.name in decoded
+            else _array(taken[field.name], rows, field.type)
             if field.name in taken
             else self._repeated(field, rows)
             for field in self._schema
@@ -106,6 +126,32 @@ class BatchBuilder:
         for one in self._ranges:
             one.first = 0
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _decoded(self, decoder: ValueDecoder, taken: Taken, rows: int) -> dict[str, pa.Array]:
+        """The column of values, and the one of those that do not fit."""
+        import pyarrow as pa
+
+        stored: list[bytes | None] = _array(taken["value"], rows, pa.binary()).to_pylist()
+        found = decoder.decoded(stored)
+        options = self._values.options
+        if found.misfits and not options.permissive:
+            number, reason = next(iter(found.misfits.items()))
+            raise ValueMismatch(f"{self._place(taken, rows, number)} does not fit: {reason}")
+        return {"value": found.column, options.corrupt: corrupt_column(stored, found.misfits)}
+
+    def _place(self, taken: Taken, rows: int, number: int) -> str:
+        """Which message a row is, for people."""
+        import pyarrow as pa
+
+        entry, place = (
+            _array(taken[name], rows, kind)[number]
+            for name, kind in (("entry_id", pa.int64()), ("batch_index", pa.int32()))
+        )
+        of = [one for one in self._ranges if one.first <= number][-1]
+        return (
+            f"{of.topic}, partition {of.partition}: the value of message {place} of entry "
+            f"{of.ledger_id}:{entry}"
+        )
 
     def _repeated(self, field: pa.Field, rows: int) -> pa.Array:
         """The values of a column that the rows of a range share."""

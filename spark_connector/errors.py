@@ -27,6 +27,10 @@ class DataLossError(ConnectorError):
     """Messages that were asked for are not there any more, or cannot be read."""
 
 
+class ValueMismatch(ConnectorError):
+    """The value of a message does not fit the schema that was given."""
+
+
 def lose(what: str, *, fails: bool) -> None:
     """Messages that were asked for cannot be had: the query `fails`, or goes on without them."""
     if fails:

@@ -16,10 +16,8 @@ from magnetar.spark_connector.service import ReadingService
 class GatewayLedger:
     """One ledger of a topic, by the ids that its entries have had before any compaction."""
 
-    def __init__(
-        self, urls: Sequence[str], topic: str, ledger_id: int, timeout_seconds: float
-    ) -> None:
-        self._service = ReadingService(urls, timeout_seconds)
+    def __init__(self, service: ReadingService, topic: str, ledger_id: int) -> None:
+        self._service = service
         self._topic = topic
         self._ledger_id = ledger_id
 

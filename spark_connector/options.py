@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
+from magnetar.spark_connector import tls
 from magnetar.spark_connector.columns import COLUMNS
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.offsets import EARLIEST, LATEST, BoundOption, Time
 from magnetar.spark_connector.offsets import parse as parse_bound
 from magnetar.spark_connector.option_values import OptionNames, OptionValues, listed
+from magnetar.spark_connector.tls import NO_TLS, TlsOptions
+from magnetar.spark_connector.values import options as value_options
+from magnetar.spark_connector.values.decoding import ValueType
+from magnetar.spark_connector.values.options import ValueOptions
 
 ALIASES: Final = {
     "serviceurl": "service.url",
@@ -26,6 +31,7 @@ ALIASES: Final = {
     "startingtime": "startingtimestamp",
     "endingtime": "endingtimestamp",
     "kafka.isolation.level": "isolationlevel",
+    **tls.ALIASES,
 }
 """Names that users of other connectors know, in lower case."""
 READ_COMMITTED: Final = "read_committed"
@@ -67,6 +73,9 @@ class SourceOptions(Struct, frozen=True):
     """How far publish times may be from when messages were stored; -1 if they may be any."""
     subscription: str = ""
     """A cursor on the server that follows a stream, if any."""
+    tls: TlsOptions = NO_TLS
+    values: ValueType = ValueType()
+    """What the column `value` is; its type is known when Spark gives the schema."""
 
     def end_of(self, plan: ReadingPlan) -> Place:
         """Where a log ends for this query."""
@@ -86,13 +95,14 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
     slack = values.text("publishtimeslackms")
     if slack and not pushdown:
         raise OptionError('"publishTimeSlackMs" says something only with "pushdown" = "true"')
+    of_values = value_options.parse(values)
     return SourceOptions(
         service_urls=urls,
         topics=topics,
         topics_pattern=pattern,
         starting=_bound(values, "starting", LATEST if stream else EARLIEST),
         ending=_bound(values, "ending", LATEST),
-        columns=_columns(values.list("columns")),
+        columns=_columns(values.list("columns"), of_values),
         read_committed=values.choice("isolationlevel", ISOLATION_LEVELS) == READ_COMMITTED,
         fail_on_data_loss=values.choice("failondataloss", ("true", "false")) == "true",
         max_bytes_per_split=values.size("maxbytespersplit", "64m"),
@@ -106,6 +116,8 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         pushdown=pushdown,
         publish_time_slack_ms=values.number("publishtimeslackms", 0) if slack else -1,
         subscription=values.text("subscription"),
+        tls=tls.parse(values, urls),
+        values=ValueType(of_values),
         from_gateway=values.choice("readfrom", ("bookies", "gateway")) == "gateway",
     )
 
@@ -116,7 +128,8 @@ NAMES: Final = OptionNames(
         "startingTimestamp", "endingTimestamp", "columns", "isolationLevel", "failOnDataLoss",
         "maxBytesPerSplit", "minPartitions", "maxPartitions", "maxRowsPerTrigger",
         "maxBytesPerTrigger", "minRowsPerTrigger", "maxTriggerDelayMs", "pollTimeoutMs",
-        "subscription", "readFrom", "pushdown", "publishTimeSlackMs",
+        "subscription", "readFrom", "pushdown", "publishTimeSlackMs", *value_options.NAMES,
+        *tls.NAMES,
     ),
     ALIASES,
     _SPARKS_OWN,
@@ -129,9 +142,18 @@ STREAM_ONLY: Final = (
 )  # fmt: skip
 
 
-def columns_of(given: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns that are read, after a check of all names."""
-    return _columns(NAMES.given(given).list("columns"))
+class TableOptions(NamedTuple):
+    """What the columns are."""
+
+    names: tuple[str, ...]
+    values: ValueOptions
+
+
+def table_of(given: Mapping[str, str]) -> TableOptions:
+    """What the schema depends on, after a check of all names."""
+    values = NAMES.given(given)
+    of_values = value_options.parse(values)
+    return TableOptions(_columns(values.list("columns"), of_values), of_values)
 
 
 def _topics(values: OptionValues) -> tuple[tuple[str, ...], str]:
@@ -159,8 +181,18 @@ def _bound(values: OptionValues, which: str, default: str) -> BoundOption:
     return parse_bound(KNOWN[offsets_key], values.text(offsets_key, default), default)
 
 
-def _columns(names: tuple[str, ...]) -> tuple[str, ...]:
+def _columns(names: tuple[str, ...], of_values: ValueOptions) -> tuple[str, ...]:
+    check_columns(names, of_values)
+    return names or (*COLUMNS, *of_values.more_columns)
+
+
+def check_columns(names: Sequence[str], of_values: ValueOptions) -> None:
+    """Refuse names of columns that there are not."""
+    if of_values.corrupt in COLUMNS:
+        raise OptionError(f'"columnNameOfCorruptRecord" is a column: {of_values.corrupt}')
+    every = (*COLUMNS, *of_values.more_columns)
     for name in names:
-        if name not in COLUMNS:
-            raise OptionError(f'there is no column "{name}"; there are {", ".join(COLUMNS)}')
-    return names or COLUMNS
+        if name not in every:
+            raise OptionError(f'there is no column "{name}"; there are {", ".join(every)}')
+    if of_values.corrupt in names and "value" not in names:
+        raise OptionError(f'"{of_values.corrupt}" is what does not fit "value": read both')

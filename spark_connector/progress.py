@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming import StreamingQueryListener
 
+from magnetar.spark_connector import tls
 from magnetar.spark_connector.errors import ConnectorError
+from magnetar.spark_connector.option_values import SERVICE_URL, OptionNames
 from magnetar.spark_connector.service import ReadingService
 from magnetar.spark_connector.stream import decoded
 
@@ -27,13 +29,23 @@ if TYPE_CHECKING:
 
 
 class CursorListener(StreamingQueryListener):
-    """See the module's docstring. With `query`, the name of one (`queryName`), of that only."""
+    """See the module's docstring. With `query`, the name of one (`queryName`), of that only.
+    `options` are those of TLS, named as the source has them.
+    """
 
     def __init__(
-        self, service_url: str, subscription: str, query: str = "", timeout_seconds: float = 30.0
+        self,
+        service_url: str,
+        subscription: str,
+        query: str = "",
+        timeout_seconds: float = 30.0,
+        **options: str,
     ) -> None:
-        urls = [url.strip() for url in service_url.split(",")]
-        self._service = ReadingService(urls, timeout_seconds)
+        given = OptionNames((SERVICE_URL, *tls.NAMES), tls.ALIASES, ()).given(
+            {SERVICE_URL: service_url, **options}
+        )
+        urls = given.urls()
+        self._service = ReadingService(urls, timeout_seconds, tls.parse(given, urls))
         self._subscription = subscription
         self._query = query
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -29,10 +29,13 @@ from magnetar.core.ledger.log.remaining_entries import (
     parse_location,
 )
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
-from magnetar.spark_connector.columns import BatchBuilder
+from magnetar.spark_connector.columns import AS_STORED, BatchBuilder
 from magnetar.spark_connector.errors import RefusedError, ServiceError, lose
 from magnetar.spark_connector.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.planning.ranges import EntryRange
+from magnetar.spark_connector.service import ReadingService
+from magnetar.spark_connector.tls import NO_TLS, TlsOptions
+from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.worker import freeze_once
 
 if TYPE_CHECKING:
@@ -67,17 +70,20 @@ class Task(Struct, frozen=True):
     timeout_seconds: float
     service_urls: tuple[str, ...] = ()
     """Addresses of the server, if entries are read from it."""
+    tls: TlsOptions = NO_TLS
+    """To the server."""
+    values: ValueType = AS_STORED
 
 
 def batches(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows of a task."""
     freeze_once()
-    builder = BatchBuilder(task.columns)
-    source = PlannedLedgers(task.ledgers, task.bookies)
+    builder = BatchBuilder(task.columns, task.values)
+    ledger_of = _ledgers(task)
     for one in task.ranges:
         reading = RangeReader(
             one,
-            _ledger(task, one, source),
+            ledger_of(one),
             task.aborted.get(one.log, ()),
             fails=task.fail_on_data_loss,
             timeout_seconds=task.timeout_seconds,
@@ -88,10 +94,13 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
         yield builder.build()
 
 
-def _ledger(task: Task, one: EntryRange, source: PlannedLedgers) -> StoredLedger:
+def _ledgers(task: Task) -> Callable[[EntryRange], StoredLedger]:
+    """What opens the ledger of a range."""
     if task.service_urls:
-        return GatewayLedger(task.service_urls, one.log, one.ledger_id, task.timeout_seconds)
-    return open_ledger(one.stored_in, source, ReadOptions(), last_confirmed=ANY_ENTRY)
+        service = ReadingService(task.service_urls, task.timeout_seconds, task.tls)
+        return lambda one: GatewayLedger(service, one.log, one.ledger_id)
+    source, options = PlannedLedgers(task.ledgers, task.bookies), ReadOptions()
+    return lambda one: open_ledger(one.stored_in, source, options, last_confirmed=ANY_ENTRY)
 
 
 class RangeReader:

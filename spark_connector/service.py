@@ -17,6 +17,7 @@ from msgspec import Struct
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient
 from magnetar.spark_connector.errors import ServiceError
+from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +69,10 @@ class StoredEntries(Struct, frozen=True):
 class ReadingService:
     """See the module's docstring."""
 
-    def __init__(self, urls: Sequence[str], timeout_seconds: float) -> None:
-        self._server = AdminClient(urls, timeout_seconds)
+    def __init__(
+        self, urls: Sequence[str], timeout_seconds: float, tls: TlsOptions = NO_TLS
+    ) -> None:
+        self._server = AdminClient(urls, timeout_seconds, tls)
 
     def topics(self, names: Sequence[str]) -> TopicPlans:
         found: TopicPlans = self._server.ask(

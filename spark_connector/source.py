@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from magnetar.spark_connector import columns, options
+from magnetar.spark_connector import options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,16 +44,24 @@ class MagnetarSource(DataSource):
     def name(cls) -> str:
         return "magnetar"
 
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
+        from magnetar.spark_connector.schema import schema_of
+
         # The options of a stream are checked by its reader: Spark does not say which this is.
-        return columns.ddl(options.columns_of(self.options))
+        return schema_of(options.table_of(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        chosen = options.parse(self.options)
+        chosen = self._options(schema, stream=False)
         return FilteredReader(chosen) if chosen.pushdown else MagnetarReader(chosen)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return MagnetarStreamReader(options.parse(self.options, stream=True))
+        return MagnetarStreamReader(self._options(schema, stream=True))
+
+    def _options(self, schema: StructType, *, stream: bool) -> options.SourceOptions:
+        from magnetar.spark_connector.schema import with_schema
+
+        chosen = options.parse(self.options, stream=stream)
+        return with_schema(chosen, schema, named="columns" in self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from magnetar.spark_connector import sink

@@ -19,7 +19,7 @@ def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
     producer = connect(lending.pulsar_url).create_producer("orders")
     for number, item in enumerate(("tea", "salt", "tea")):
         producer.send(item.encode(), partition_key=f"c{number % 2}")
-    assert len(BLOCKS) == 11
+    assert len(BLOCKS) == 14
     names: dict = {}
     for block in BLOCKS:
         code = block.replace("http://127.0.0.1:8080", lending.http_url)
@@ -29,6 +29,8 @@ def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
     assert "customer" in shown
     assert "messages: 3" in shown
     assert re.search(r"\|\s*pulsar\|\s*3\|", shown)
+    assert re.search(r"\|\s*c0\|\s*2\|", shown)
+    assert " |    |-- price: double (nullable = true)" in shown
     stored = spark.read.parquet(f"{tmp_path}/orders")
     assert sorted(row.item for row in stored.collect()) == ["salt", "tea", "tea"]
     assert [(row.key, row.value) for row in read("copies")] == [

@@ -48,7 +48,7 @@ def _messages(topics: TopicSelection, spark: SparkSession) -> DataFrame:
     content = F.xxhash64(
         F.col("key").isNull(), "key", F.col("value").isNull(), "value", F.size(headers), headers
     )
-    frame = topics.frame(spark, columns=COLUMNS, failOnDataLoss="false")
+    frame = topics.frame(spark, columns=COLUMNS, failOnDataLoss="false", valueFormat="raw")
     place = ("ledger_id", "entry_id", "batch_index")
     hashed = frame.select("partition", "offset", *place, content.alias("content"))
     order = Window.partitionBy("partition").orderBy(*place, "offset")

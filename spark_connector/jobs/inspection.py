@@ -24,7 +24,8 @@ from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.planning.planner import Planner
 from magnetar.spark_connector.range_reader import ANY_ENTRY, StoredLedger
-from magnetar.spark_connector.service import LedgerFacts
+from magnetar.spark_connector.service import LedgerFacts, ReadingService
+from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 
 MESSAGES: Final = "messages"
 MISSING: Final = "missing"
@@ -87,12 +88,14 @@ class LedgerInspection:
         aborted: dict[str, list[Aborted]],
         service_urls: tuple[str, ...] = (),
         timeout_seconds: float = 30.0,
+        tls: TlsOptions = NO_TLS,
     ) -> None:
         """With addresses of the server, entries are read from it."""
         self._facts = facts
         self._aborted = aborted
         self._service_urls = service_urls
         self._timeout_seconds = timeout_seconds
+        self._tls = tls
 
     def of(self, stretch: Stretch) -> Iterator[EntryFinding]:
         """The entries in order, and what is wrong with their indexes."""
@@ -135,7 +138,8 @@ class LedgerInspection:
 
     def _ledger(self, log: str, ledger_id: int) -> StoredLedger:
         if self._service_urls:
-            return GatewayLedger(self._service_urls, log, ledger_id, self._timeout_seconds)
+            service = ReadingService(self._service_urls, self._timeout_seconds, self._tls)
+            return GatewayLedger(service, log, ledger_id)
         source = PlannedLedgers(self._facts.ledgers, self._facts.bookies)
         return open_ledger(ledger_id, source, ReadOptions(), last_confirmed=ANY_ENTRY)
 
@@ -147,7 +151,9 @@ def inspection(
     chosen = planner.options
     if chosen.from_gateway:
         facts = LedgerFacts({}, {})
-        return LedgerInspection(facts, aborted, chosen.service_urls, chosen.timeout_seconds)
+        return LedgerInspection(
+            facts, aborted, chosen.service_urls, chosen.timeout_seconds, chosen.tls
+        )
     return LedgerInspection(planner.service.ledgers(sorted(set(ledgers))), aborted)
 
 

@@ -58,7 +58,7 @@ class LagOptions(Struct, frozen=True):
 
 def run(spark: SparkSession, options: LagOptions, progress: StepProgress = SILENT) -> JobReport:
     """Tell the lag of all readers; more than the limits is a problem of the report."""
-    client = AdminClient(options.topics.urls, TIMEOUT_SECONDS)
+    client = AdminClient(options.topics.urls, TIMEOUT_SECONDS, options.topics.tls)
     server = ServerStatistics(client)
     try:
         with progress.step("asking for topics"):

@@ -88,6 +88,8 @@ def _sink(options: ReplayOptions) -> dict[str, str]:
         "topic": options.to,
         "delivery": "exactly_once",
     }
+    if not options.to_url:
+        chosen |= options.topics.tls_options
     if options.name:
         chosen |= {"sinkId": options.name, "batchId": "0"}
     return chosen | dict(options.sink)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.core.kernel.names import TopicName
-from magnetar.spark_connector import options
+from magnetar.spark_connector import options, tls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.read.reading_plan import Place
     from magnetar.spark_connector.options import SourceOptions
     from magnetar.spark_connector.planning.planner import Plans
+    from magnetar.spark_connector.tls import TlsOptions
 
 LOCAL_CHECKPOINTS: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -55,6 +56,17 @@ class TopicSelection(Struct, frozen=True):
             {"topics": ",".join(self.topics)} if self.topics else {"topicsPattern": self.pattern}
         )
         return {"service.url": self.url, **named, **self.options, **more}
+
+    @property
+    def tls_options(self) -> dict[str, str]:
+        """Those of the options that say how the server is trusted."""
+        known = {*map(str.lower, tls.NAMES), *tls.ALIASES}
+        return {name: value for name, value in self.options.items() if name.lower() in known}
+
+    @property
+    def tls(self) -> TlsOptions:
+        """The same, parsed."""
+        return tls.parse(options.NAMES.given(self.tls_options), self.urls)
 
     def parsed(self, **more: str) -> SourceOptions:
         return options.parse(self.reader_options(**more))

@@ -109,7 +109,11 @@ def _write(
         kept = {log: place for log, place in before.positions.items() if log in plans}
         still = TableVersion(before.number, kept, before.rows)
     new = topics.frame(
-        spark, columns=READ, startingOffsets=starts(still), endingOffsets=positions(plans)
+        spark,
+        columns=READ,
+        startingOffsets=starts(still),
+        endingOffsets=positions(plans),
+        valueFormat="raw",  # a table has one type for all its runs
     )
     counted = Observation()
     new = new.observe(counted, F.count(F.lit(1)).alias("messages")).where("key IS NOT NULL")

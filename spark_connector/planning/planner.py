@@ -33,7 +33,7 @@ class Planner:
     def __init__(self, options: SourceOptions, pruning: Pruning = UNPRUNED) -> None:
         self.options = options
         self.pruning = pruning
-        self.service = ReadingService(options.service_urls, options.timeout_seconds)
+        self.service = ReadingService(options.service_urls, options.timeout_seconds, options.tls)
 
     def plans(self, known: Iterable[str] = (), *, lenient: bool = False) -> Plans:
         """Each topic, or partition, as it is now. One that was named and is not there is a mistake,
@@ -150,6 +150,8 @@ class Planner:
             options.fail_on_data_loss,
             options.timeout_seconds,
             options.service_urls if options.from_gateway else (),
+            options.tls,
+            options.values,
         )
 
 

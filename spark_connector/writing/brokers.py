@@ -7,6 +7,7 @@ for questions, whose answers are waited for.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ssl import SSLContext
 from typing import Final
 
 from msgspec import Struct
@@ -49,8 +50,11 @@ class TopicLeaders(Struct, frozen=True):
 class Brokers:
     """See the module's docstring. All methods raise `errors.TRANSIENT` for what may pass."""
 
-    def __init__(self, address: Address, attempt_seconds: float) -> None:
+    def __init__(
+        self, address: Address, attempt_seconds: float, tls: SSLContext | None = None
+    ) -> None:
         """`attempt_seconds` is how long one answer may take."""
+        self._tls = tls
         self._first = address
         self._attempt_seconds = attempt_seconds
         self._addresses: dict[int, Address] = {}
@@ -79,7 +83,7 @@ class Brokers:
         node = self._node(log)
         found = self._for_batches.get(node)
         if found is None:
-            found = BrokerConnection(self._addresses[node], self._attempt_seconds)
+            found = self._connected(self._addresses[node])
             self._for_batches[node] = found
         return found
 
@@ -129,9 +133,11 @@ class Brokers:
     def _asked(self, address: Address) -> BrokerConnection:
         found = self._for_questions.get(address)
         if found is None:
-            found = BrokerConnection(address, self._attempt_seconds)
-            self._for_questions[address] = found
+            found = self._for_questions[address] = self._connected(address)
         return found
+
+    def _connected(self, address: Address) -> BrokerConnection:
+        return BrokerConnection(address, self._attempt_seconds, self._tls)
 
     def _node(self, log: LogName) -> int:
         topic, partition = log

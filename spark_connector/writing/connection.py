@@ -13,9 +13,11 @@ import socket
 import struct
 import time
 from collections import deque
+from ssl import SSLContext
 from typing import Any, Final, NamedTuple
 
 from magnetar.core.kernel.errors import WireError
+from magnetar.spark_connector.tls import check_trust
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec import reader
 from magnetar.wire.kafka.codec.declare import Request, Response
@@ -55,11 +57,20 @@ USED: Final = {
 class BrokerConnection:
     """See the module's docstring."""
 
-    def __init__(self, address: tuple[str, int], timeout_seconds: float) -> None:
+    def __init__(
+        self, address: tuple[str, int], timeout_seconds: float, tls: SSLContext | None = None
+    ) -> None:
         """Connects, or raises `OSError`."""
         self._timeout_seconds = timeout_seconds
+        self._address = address
         self._socket = socket.create_connection(address, timeout_seconds)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls is not None:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=address[0])
+        except OSError as error:
+            self._failed(error)
+            raise
         self._next_number = 0
         self._waiting: deque[tuple[int, Request]] = deque()
 
@@ -79,8 +90,8 @@ class BrokerConnection:
         try:
             self._socket.settimeout(self._timeout_seconds)
             self._socket.sendall(_SIZE.pack(len(frame)) + frame)
-        except OSError:
-            self.close()
+        except OSError as error:
+            self._failed(error)
             raise
         self._waiting.append((number, request))
 
@@ -89,8 +100,8 @@ class BrokerConnection:
         number, request = self._waiting.popleft()
         try:
             return request, self._response(number, request)
-        except (OSError, WireError):
-            self.close()
+        except (OSError, WireError) as error:
+            self._failed(error)
             raise
 
     def ask(self, request: Request) -> Any:
@@ -101,6 +112,12 @@ class BrokerConnection:
 
     def close(self) -> None:
         self._socket.close()
+
+    def _failed(self, error: Exception) -> None:
+        """Close it; what is no failure that may pass is a `RefusedError`."""
+        self.close()
+        host, port = self._address
+        check_trust(error, f"{host}:{port}")
 
     def _response(self, number: int, request: Request) -> Response:
         until = time.monotonic() + self._timeout_seconds

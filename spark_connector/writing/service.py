@@ -31,6 +31,7 @@ class TaskPlace(Struct, frozen=True):
 
 class _Listeners(Struct, frozen=True):
     kafka: str
+    kafka_tls: str = ""
 
 
 class _Begun(Struct, frozen=True):
@@ -44,16 +45,22 @@ class WritingService:
     """See the module's docstring. Each question bears to be asked twice."""
 
     def __init__(self, options: SinkOptions) -> None:
-        self._server = AdminClient(options.service_urls, options.timeout_seconds)
+        self._server = AdminClient(options.service_urls, options.timeout_seconds, options.tls)
         self._timeout_ms = round(options.transaction_seconds * 1000)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the server is spoken to over TLS, in Kafka's protocol, too."""
+        return self._server.is_secure
 
     def address(self) -> tuple[str, int]:
         """Where the server speaks Kafka's protocol."""
         found: _Listeners = self._server.ask("GET", WRITING, None, _Listeners)
-        if not found.kafka:
-            urls = ", ".join(self._server.urls)
-            raise OptionError(f"{urls}: rows are sent to the Kafka port, and it is closed")
-        host, _, port = found.kafka.rpartition(":")
+        where = found.kafka_tls if self.is_secure else found.kafka
+        if not where:
+            urls, named = ", ".join(self._server.urls), "Kafka's TLS" if self.is_secure else "Kafka"
+            raise OptionError(f"{urls}: rows are sent to the {named} port, and it is closed")
+        host, _, port = where.rpartition(":")
         return host.strip("[]"), int(port)
 
     def begin(self, place: TaskPlace) -> ProducerIdentity | None:

@@ -96,7 +96,10 @@ class TaskAttempt:
         """A producer with the identity that this delivery needs."""
         options = self._options
         seconds = min(options.timeout_seconds, ATTEMPT_SECONDS_MAX)
-        brokers = Brokers(self._service.address(), seconds)
+        secure = self._service.is_secure
+        brokers = Brokers(
+            self._service.address(), seconds, options.tls.context() if secure else None
+        )
         self._open.callback(brokers.close)
         delivery = options.delivery
         if delivery is Delivery.EXACTLY_ONCE:

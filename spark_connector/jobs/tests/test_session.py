@@ -17,6 +17,14 @@ def test_named_topics() -> None:
     assert topics.parsed().topics == ("a", "b")
 
 
+def test_trust_is_told_to_all_who_ask_the_server() -> None:
+    given = {"columns": "key", "tlsAllowInsecureConnection": "true"}
+    topics = TopicSelection("https://h:1", ("a",), options=given)
+    assert topics.tls_options == {"tlsAllowInsecureConnection": "true"}
+    assert topics.tls.insecure
+    assert topics.parsed().tls == topics.tls
+
+
 def test_where_plans_end() -> None:
     plan = plan_with((5, 50), (4, 40))
     plans = {LOG: plan, f"{LOG}2-partition-0": plan, f"{LOG}2-partition-1": plan}

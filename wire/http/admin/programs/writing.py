@@ -34,10 +34,11 @@ class BatchBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def listeners(request: AdminRequest) -> Json:
-    """Where rows are sent: `host:port` of the listener for Kafka's clients, empty if there is none
-    without TLS.
+    """Where rows are sent: `host:port` of the listeners for Kafka's clients, empty for one that is
+    closed.
     """
-    return {"kafka": request.options.kafka_address}
+    options = request.options
+    return {"kafka": options.kafka_address, "kafka_tls": options.kafka_address_tls}
 
 
 async def begin(request: AdminRequest) -> Json:

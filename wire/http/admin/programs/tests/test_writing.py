@@ -50,10 +50,12 @@ def test_every_path_is_documented() -> None:
 
 
 async def test_rows_are_sent_to_the_kafka_listener_as_the_client_reaches_it() -> None:
-    async with visiting(replace(OPTIONS, kafka_address="0.0.0.0:9092")) as visitor:
-        assert await visitor.get(HERE, headers={"host": "a:8080"}) == {"kafka": "a:9092"}
+    both = {"kafka_address": "0.0.0.0:9092", "kafka_address_tls": "0.0.0.0:9093"}
+    async with visiting(replace(OPTIONS, **both)) as visitor:
+        found = await visitor.get(HERE, headers={"host": "a:8080"})
+        assert found == {"kafka": "a:9092", "kafka_tls": "a:9093"}
     async with visiting() as visitor:
-        assert await visitor.get(HERE) == {"kafka": ""}
+        assert await visitor.get(HERE) == {"kafka": "", "kafka_tls": ""}
 
 
 async def test_an_attempt_is_committed_with_its_batch() -> None:
