@@ -32,6 +32,14 @@ def test_kafkas_columns(spark, lending, connect, topic, rows_of) -> None:
     assert ours.orderBy("offset").collect() == theirs.orderBy("offset").collect()
 
 
+def test_the_fields_of_a_struct_are_columns_of_pulsars(lending, connect, topic, rows_of) -> None:
+    connect(lending.pulsar_url).create_producer(topic).send(b'{"a": 1, "b": "x"}')
+    frame = as_pulsar(rows_of(topic, valueFormat="json", valueSchema="a int, b string"))
+    assert frame.columns[:3] == ["a", "b", "__key"]
+    (row,) = frame.collect()
+    assert (row.a, row.b) == (1, "x")
+
+
 def test_pulsars_columns(lending, connect, topic, rows_of) -> None:
     producer = connect(lending.pulsar_url).create_producer(topic)
     sent = producer.send(
