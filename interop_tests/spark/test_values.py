@@ -209,6 +209,33 @@ def test_a_stream_whose_schema_has_grown(spark, sent, reader, tmp_path) -> None:
     assert run("item STRING, count INT") == [{"item": "salt", "count": 2}]
 
 
+def test_a_stream_goes_on_behind_what_did_not_fit(sent, reader, tmp_path) -> None:
+    def run(**mode: str) -> list[Any]:
+        lines = reader(
+            topic,
+            stream=True,
+            valueFormat="json",
+            valueSchema="count INT",
+            startingOffsets="earliest",
+            **mode,
+        )
+        seen: list[Any] = []
+        query = (
+            lines.writeStream.foreachBatch(lambda batch, _: seen.extend(batch.collect()))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(60)
+        return seen
+
+    topic = sent(b'{"count": 1}', b'{"count": "x"}')
+    assert "got `str` - at `$.count`" in failure(run)
+    fits, not_fits = run(mode="PERMISSIVE")
+    assert (fits.value["count"], fits._corrupt_record) == (1, None)
+    assert (not_fits.value, bytes(not_fits._corrupt_record)) == (None, b'{"count": "x"}')
+
+
 def test_a_lake_of_fields(spark, lending, sent, tmp_path) -> None:
     from magnetar.spark_connector.jobs import lake
     from magnetar.spark_connector.jobs.session import TopicSelection

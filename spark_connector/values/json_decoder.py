@@ -15,6 +15,7 @@ Invariant: a value that both types take is the same by both.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from operator import attrgetter
@@ -38,6 +39,10 @@ _NOT_NUMBERS: Final = {
     **dict.fromkeys(("INF", "+INF", "Infinity", "+Infinity"), float("inf")),
     **dict.fromkeys(("-INF", "-Infinity"), float("-inf")),
 }
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+"""Of what Python's `Decimal` takes, what Java's `BigDecimal` takes, too."""
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+"""How times begin: Python knows weeks as well, and forms without hyphens."""
 _MICROSECONDS_MAX: Final = (1 << 63) - 1
 DIGITS_MAX: Final = 1_000
 """Of a decimal: 38 count, and all others are only rounded."""
@@ -92,7 +97,7 @@ def _name(number: int) -> str:
 
 def _decoder(maker: TypeMaker, kind: pa.DataType) -> Decode:
     wanted = maker.type_of(kind)
-    decoder = msgspec.json.Decoder(wanted, dec_hook=maker.convert, float_hook=Decimal)
+    decoder = msgspec.json.Decoder(wanted, dec_hook=maker.convert, float_hook=_decimal)
     return decoder.decode
 
 
@@ -196,7 +201,9 @@ def _iso(found: Any) -> datetime.datetime:
         raise ValueError(f"Expected `datetime`, got {_kind(found)}")
     try:
         time: datetime.datetime = msgspec.convert(found, datetime.datetime)
-    except msgspec.ValidationError:
+    except msgspec.ValidationError as error:
+        if not _DATE.match(found):
+            raise ValueError(f"Expected `datetime`, got {found[:100]!r}") from error
         return datetime.datetime.fromisoformat(found)
     return time
 
@@ -210,16 +217,23 @@ def _digits(found: Any, precision: int, scale: int) -> int:
     """A decimal without its point, rounded to its scale."""
     if type(found) not in (int, Decimal, str):
         raise ValueError(f"Expected `decimal`, got {_kind(found)}")
-    try:
-        number = Decimal(found)
-    except InvalidOperation as error:
-        raise ValueError(f"Expected `decimal`, got {found[:100]!r}") from error
+    if type(found) is str and not _NUMBER.fullmatch(found):
+        raise ValueError(f"Expected `decimal`, got {found[:100]!r}")
+    number = _decimal(found)
     digits: int = 10**precision
     if number.is_finite() and (not number or number.adjusted() < precision - scale):
         digits = int(number.scaleb(scale, _CONTEXT).to_integral_value(ROUND_HALF_UP, _CONTEXT))
     if abs(digits) >= 10**precision:
         raise ValueError(f"{str(found)[:100]} has more than {precision - scale} digits")
     return digits
+
+
+def _decimal(found: str | int | Decimal) -> Decimal:
+    """Msgspec's hook for numbers whose type is one of ours, too."""
+    try:
+        return Decimal(found)
+    except InvalidOperation as error:
+        raise ValueError(f"{str(found)[:100]} is out of range") from error
 
 
 def _number(found: Any) -> float:

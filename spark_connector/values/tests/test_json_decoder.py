@@ -96,7 +96,12 @@ def test_a_value_of_each_type(kind, text, value) -> None:
         (pa.bool_(), "1", "Expected `bool | null`, got `int`"),
         (pa.binary(), '"%"', "Invalid base64 encoded string"),
         (pa.date32(), '"2026-02-30"', "Invalid RFC3339 encoded date"),
-        (TIME, '"noon"', "Invalid isoformat string: 'noon'"),
+        (TIME, '"noon"', "Expected `datetime`, got 'noon'"),
+        (TIME, '"2026-W05-1"', "Expected `datetime`, got '2026-W05-1'"),
+        (TIME, '"2026-01-31T25:00"', "hour must be in 0..23"),
+        (pa.decimal128(4, 2), '"1_0"', "Expected `decimal`, got '1_0'"),
+        (pa.float64(), "1e99999999999999999999", "1e99999999999999999999 is out of range"),
+        (pa.string(), "1e99999999999999999999", "1e99999999999999999999 is out of range"),
         (TIME, "true", "Expected `datetime`, got `bool`"),
         (TIME, "10000000000000", "10000000000000 is out of range"),
         (pa.timestamp("us"), '"2026-01-31T12:00:00Z"', "Expected a time without a zone"),
@@ -201,6 +206,28 @@ def test_what_python_has_written_comes_back(rows) -> None:
         if "o" in row:
             row["o"] = {"d": str(row["o"]["d"])} if row["o"]["d"] else {}
         assert row == expected
+
+
+ODD = [
+    *("1" * 5000, f"1.{'1' * 5000}", "1e999", "1e-999", "1e99999999999999999999", "NaN", "-0"),
+    *('"sNaN"', '"NaN"', '"1e99999999999999999999"', f'"{"1" * 5000}"', '""', '" 1 "', '"\\ud800"'),
+    *(
+        '"0001-01-01T00:00:00+14:00"',
+        '"9999-12-31T23:59:60Z"',
+        '"0000-01-01"',
+        '"2026-01-31T24:00"',
+    ),
+    *("[1e99999999999999999999]", '{"a": 123456789012345678901234567890}', "-9223372036854775808"),
+]
+
+
+@pytest.mark.parametrize("text", ODD, ids=lambda text: text[:24])
+def test_odd_values_of_every_type(text) -> None:
+    for kind in (*(field.type for field in KIND), TIME, pa.binary(), pa.decimal128(8, 2)):
+        for zone in ("UTC", "Europe/Berlin"):
+            with suppress(Misfit):
+                decode = decoder_of(kind, zone)
+                column_of(kind, field_of)([decode(text.encode())]).validate(full=True)
 
 
 @given(st.binary(max_size=60) | st.text('{}[]":,nl1 .', max_size=40).map(str.encode))
