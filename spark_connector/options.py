@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
 from magnetar.spark_connector import tls
-from magnetar.spark_connector.columns import COLUMNS
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.offsets import EARLIEST, LATEST, BoundOption, Time
 from magnetar.spark_connector.offsets import parse as parse_bound
 from magnetar.spark_connector.option_values import OptionNames, OptionValues, listed
+from magnetar.spark_connector.reading.columns import COLUMNS
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values import options as value_options
 from magnetar.spark_connector.values.decoding import ValueType

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from magnetar.spark_connector import columns
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.options import SourceOptions, TableOptions, check_columns
+from magnetar.spark_connector.reading import columns
 from magnetar.spark_connector.values import arrays, avro_schema
 from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.values.options import AVRO, JSON, STRING, ValueOptions

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from magnetar.spark_connector.range_reader import Task
+    from magnetar.spark_connector.reading.range_reader import Task
     from magnetar.spark_connector.stream import MicroBatches, Offset
 
 
@@ -92,7 +92,7 @@ class Tasks:
     """Carries out tasks in the workers."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from magnetar.spark_connector.range_reader import batches
+        from magnetar.spark_connector.reading.range_reader import batches
 
         # where there is no task, Spark 4.3 makes a partition (`plan_data_source_read.py`)
         if not isinstance(partition, TaskPartition):

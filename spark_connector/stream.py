@@ -42,7 +42,7 @@ from magnetar.spark_connector.options import SourceOptions
 from magnetar.spark_connector.planning.admission import shares_of
 from magnetar.spark_connector.planning.planner import Places, Planner, Plans
 from magnetar.spark_connector.planning.ranges import between
-from magnetar.spark_connector.range_reader import Task
+from magnetar.spark_connector.reading.range_reader import Task
 
 log = logging.getLogger(__name__)
 VERSION: Final = 1

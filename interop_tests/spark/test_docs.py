@@ -45,8 +45,8 @@ def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
 
 
 def test_every_option_and_column_is_in_the_tables() -> None:
-    from magnetar.spark_connector.columns import COLUMNS
     from magnetar.spark_connector.options import KNOWN
+    from magnetar.spark_connector.reading.columns import COLUMNS
     from magnetar.spark_connector.writing import columns, options
 
     named = set(re.findall(r"`([\w.]+)`", TEXT))

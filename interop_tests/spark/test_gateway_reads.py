@@ -12,7 +12,7 @@ from magnetar import standalone
 from magnetar.spark_connector import options
 from magnetar.spark_connector.errors import DataLossError, ServiceError
 from magnetar.spark_connector.planning import planner
-from magnetar.spark_connector.range_reader import batches
+from magnetar.spark_connector.reading.range_reader import batches
 
 ADMIN = "/admin/v2/persistent/public/default"
 

@@ -21,7 +21,7 @@ from magnetar.spark_connector.errors import (
     RefusedError,
     ServiceError,
 )
-from magnetar.spark_connector.range_reader import batches
+from magnetar.spark_connector.reading.range_reader import batches
 from magnetar.spark_connector.stream import FRESH, MicroBatches
 
 Offset = dict[str, Any]
@@ -316,7 +316,7 @@ def test_a_server_that_is_away_is_asked_again(lending, send, topic) -> None:
 
 def test_workers_import_no_loop() -> None:
     here = "magnetar.spark_connector"
-    code = f"import sys, {here}.stream, {here}.range_reader; print('trio' in sys.modules)"
+    code = f"import sys, {here}.stream, {here}.reading.range_reader; print('trio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -17,7 +17,7 @@ from magnetar.spark_connector import options as source
 from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning import planner
 from magnetar.spark_connector.progress import CursorListener
-from magnetar.spark_connector.range_reader import batches
+from magnetar.spark_connector.reading.range_reader import batches
 from magnetar.spark_connector.stream import MicroBatches
 from magnetar.spark_connector.tls import TlsOptions
 from magnetar.spark_connector.writing import options as sink

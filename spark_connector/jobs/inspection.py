@@ -21,9 +21,9 @@ from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
 from magnetar.spark_connector.errors import RefusedError, ServiceError
-from magnetar.spark_connector.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.planning.planner import Planner
-from magnetar.spark_connector.range_reader import ANY_ENTRY, StoredLedger
+from magnetar.spark_connector.reading.gateway_ledger import GatewayLedger
+from magnetar.spark_connector.reading.range_reader import ANY_ENTRY, StoredLedger
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 

@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.core.kernel.names import TopicName
-from magnetar.spark_connector.columns import ddl
 from magnetar.spark_connector.jobs import command
 from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
 from magnetar.spark_connector.jobs.reports.report import BarChart, JobReport, ReportTable
@@ -26,6 +25,7 @@ from magnetar.spark_connector.jobs.session import TopicSelection, positions
 from magnetar.spark_connector.jobs.tables import staging
 from magnetar.spark_connector.jobs.tables.versions import TableVersion, VersionedTable
 from magnetar.spark_connector.planning.planner import Planner, Plans
+from magnetar.spark_connector.reading.columns import ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,7 +20,7 @@ from magnetar.spark_connector.offsets import BoundOption, Time
 from magnetar.spark_connector.options import SourceOptions
 from magnetar.spark_connector.planning.pruning import UNPRUNED, Pruning
 from magnetar.spark_connector.planning.ranges import EntryRange, aborted_of, between, shared
-from magnetar.spark_connector.range_reader import Task
+from magnetar.spark_connector.reading.range_reader import Task
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
 Plans = Mapping[str, ReadingPlan]

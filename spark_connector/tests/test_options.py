@@ -3,8 +3,8 @@
 import pytest
 
 from magnetar.spark_connector import options
-from magnetar.spark_connector.columns import COLUMNS
 from magnetar.spark_connector.errors import OptionError
+from magnetar.spark_connector.reading.columns import COLUMNS
 
 NEEDED = {"service.url": "http://a:1", "topic": "t"}
 

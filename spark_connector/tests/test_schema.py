@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import types
 
 from magnetar.spark_connector import options
-from magnetar.spark_connector.columns import COLUMNS
 from magnetar.spark_connector.errors import OptionError
+from magnetar.spark_connector.reading.columns import COLUMNS
 from magnetar.spark_connector.schema import schema_of, with_schema
 
 BASE = {"service.url": "http://a:1", "topic": "t"}

@@ -29,10 +29,10 @@ from magnetar.core.ledger.log.remaining_entries import (
     parse_location,
 )
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
-from magnetar.spark_connector.columns import AS_STORED, BatchBuilder
 from magnetar.spark_connector.errors import RefusedError, ServiceError, lose
-from magnetar.spark_connector.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.planning.ranges import EntryRange
+from magnetar.spark_connector.reading.columns import AS_STORED, BatchBuilder
+from magnetar.spark_connector.reading.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.service import ReadingService
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values.decoding import ValueType

@@ -6,8 +6,8 @@ import pytest
 
 from magnetar.core.entry.columns.columns import ListedColumns, columns_of
 from magnetar.core.entry.record import DetailedRecord
-from magnetar.spark_connector import columns
-from magnetar.spark_connector.columns import COLUMNS, BatchBuilder
+from magnetar.spark_connector.reading import columns
+from magnetar.spark_connector.reading.columns import COLUMNS, BatchBuilder
 
 FULL = DetailedRecord(
     3, 1_500, 2_500, b"k", b"o", b"v", [(b"h", b"1"), (b"h", None)], b"p", 9, bytes(7) + b"\x05"

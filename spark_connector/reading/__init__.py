@@ -1,0 +1,1 @@
+"""A task of a query, in a worker: from ranges of ledgers to batches of rows."""
