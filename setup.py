@@ -31,6 +31,7 @@ TWINS = [
     "core.entry.kafka.compiled",
     "core.entry.mqtt.compiled",
     "core.link.compiled",
+    "core.link.readiness.compiled",
     "bookie.format.compiled",
     "bookie.machine.compiled",
     "bookie.rpc.compiled",
