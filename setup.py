@@ -66,7 +66,6 @@ HOT = [
     "core.entry.mqtt.run",
     "core.entry.mqtt.segments",
     "core.entry.stamps",
-    "core.kernel.buckets",
     "core.kernel.pieces",
     "core.ledger.cursor.acks",
     "core.ledger.cursor.cursor",

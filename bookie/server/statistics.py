@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.core.kernel.buckets import bucket_of
 from magnetar.core.kernel.structs import FrozenStruct
 
 LATENCY_SECONDS: Final[tuple[float, ...]] = (
@@ -27,7 +26,11 @@ class Histogram:
         return cls(LATENCY_SECONDS, [0] * (len(LATENCY_SECONDS) + 1))
 
     def add(self, value: float) -> None:
-        self.counts[bucket_of(self.bounds, value)] += 1
+        bounds = self.bounds
+        place, end = 0, len(bounds)
+        while place < end and value > bounds[place]:  # most are among the first
+            place += 1
+        self.counts[place] += 1
         self.total += value
 
     def copy(self) -> Histogram:
