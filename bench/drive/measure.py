@@ -96,8 +96,7 @@ def surroundings(server: Server) -> dict[str, float]:
 def server_figures(server: Server) -> dict[str, float]:
     held = process.memory(server.pid)
     figures = {"rss_mb": held.resident_mb, "peak_mb": held.peak_mb}
-    pause = metrics.loop_pause_ms(server.metrics_port) if server.metrics_port else None
-    return figures if pause is None else {**figures, "pause_ms": pause}
+    return figures | (metrics.loop_pauses_ms(server.metrics_port) if server.metrics_port else {})
 
 
 def sample(

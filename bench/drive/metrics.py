@@ -4,6 +4,7 @@ import urllib.error
 import urllib.request
 
 LOOP_PAUSE = "magnetar_loop_pause_seconds_max"
+OWN_PAUSE = "magnetar_loop_pause_own_seconds_max"
 
 
 def parse_gauge(page: str, name: str) -> float | None:
@@ -16,12 +17,18 @@ def parse_gauge(page: str, name: str) -> float | None:
     return max(found, default=None)
 
 
-def loop_pause_ms(http_port: int) -> float | None:
-    """Read the longest pause of the server's loop; a peer has no such gauge."""
+def loop_pauses_ms(http_port: int) -> dict[str, float]:
+    """The longest pause of the server's loop, by the clock and in its own CPU time; a peer has no
+    such gauges.
+    """
     url = f"http://127.0.0.1:{http_port}/metrics"
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
-            seconds = parse_gauge(answer.read().decode(), LOOP_PAUSE)
+            page = answer.read().decode()
     except (urllib.error.URLError, OSError):
-        return None
-    return None if seconds is None else seconds * 1000
+        return {}
+    found = {
+        "pause_ms": parse_gauge(page, LOOP_PAUSE),
+        "own_pause_ms": parse_gauge(page, OWN_PAUSE),
+    }
+    return {name: seconds * 1000 for name, seconds in found.items() if seconds is not None}

@@ -47,6 +47,7 @@ COLUMNS = [
     Column("connection_bytes", "B/connection", 0),
     Column("topic_bytes", "B/topic", 0),
     Column("pause_ms", "pause ms", 1),
+    Column("own_pause_ms", "own CPU ms", 1),
     Column("disk_p50_ms", "disk p50", 2),
     Column("disk_p99_ms", "disk p99", 2),
     Column("generator_us", "generator us", 2),
@@ -94,7 +95,7 @@ def joined_figures(samples: Sequence[Sample]) -> dict[str, float]:
         if buckets:
             for name, quantile in (("p50_ms", 0.5), ("p99_ms", 0.99), ("p999_ms", 0.999)):
                 figures[prefix + name] = quantile_ms(buckets, quantile)
-    for name in ("max_ms", "pause_ms"):
+    for name in ("max_ms", "pause_ms", "own_pause_ms"):
         if name in figures:
             figures[name] = max(
                 sample.figures[name] for sample in samples if name in sample.figures

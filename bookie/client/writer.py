@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.link import BookieLink
@@ -21,10 +22,11 @@ from magnetar.bookie.client.refused_runs import RefusedRuns
 from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, Overloaded
+from magnetar.core.kernel.pieces import size_of
 from magnetar.core.ports.ledger_store import Done, LedgerInfo
 from magnetar.core.ports.metadata_store import MetadataStore
 
-RUN_BYTES_MAX = 4 * 1024 * 1024
+RUN_BYTES_MAX: Final = 4 * 1024 * 1024
 """Longer runs are sealed in pieces, so that groups of the journal stay bounded."""
 
 
@@ -89,9 +91,9 @@ class Writer:
         if refusal is not None:
             self._refuse(done, refusal)
             return first
-        size = sum(map(len, payloads))
+        size = size_of(payloads)
         if headers is not None:
-            size += sum(map(len, headers))
+            size += size_of(headers)
         if size > RUN_BYTES_MAX:
             if headers is not None:
                 payloads = [head + body for head, body in zip(headers, payloads, strict=True)]

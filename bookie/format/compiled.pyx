@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""The compiled twins of `records`, and of `locations.rows`. See `core/native`."""
+"""The compiled twins of `records`, of `journal.py_put_group`, and of `locations.rows`. See
+`core/native`."""
 
 from magnetar.core.native.octets cimport (
     all_bytes,
@@ -14,7 +15,7 @@ from magnetar.core.native.octets cimport (
 )
 from cpython cimport array
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 import array
 
@@ -28,6 +29,21 @@ cdef enum:
     BLOB_BYTES_MAX = 0x7FFFFFFF
     # Copying less than this is faster than releasing and taking the interpreter's lock.
     COPIED_AT_ONCE_BYTES = 64 * 1024
+    # Of the journal; `journal.py` says what they are.
+    ALIGNMENT_BYTES = 512
+    WORDS_BYTES = 8
+    PADDING = -0x100
+    SEAL_BYTES = 12
+    SEAL_MAGIC = 0x4D475250
+
+cdef extern from "Python.h":
+    ctypedef struct Py_buffer:
+        void *buf
+        Py_ssize_t len
+        int readonly
+    bint PyMemoryView_Check(object)
+    Py_buffer *buffer_of "PyMemoryView_GET_BUFFER" (object view)
+    bint PyBuffer_IsContiguous(const Py_buffer *view, char order)
 
 cdef array.array NO_OFFSETS = array.array("I")
 if NO_OFFSETS.itemsize != sizeof(uint32_t):
@@ -129,6 +145,42 @@ cdef int _is_intact(const uint8_t *record, Py_ssize_t size) except -1:
     cdef uint32_t digest = checksum(record + LENGTH_BYTES, DIGEST_AT - LENGTH_BYTES, 0, crc32c)
     digest = checksum(record + PAYLOAD_AT, size - PAYLOAD_AT, digest, crc32c)
     return digest == u32_at(record + DIGEST_AT)
+
+
+def put_group(buffer not None, records not None, Py_ssize_t position, bint seals) -> int:
+    """Records and padding of a group, into the buffer."""
+    cdef list blobs = all_bytes(records)
+    cdef Py_ssize_t size = 0, padding
+    cdef bytes blob
+    cdef uint8_t *to
+    cdef uint8_t *end
+    cdef Py_buffer *room
+    if not PyMemoryView_Check(buffer):
+        raise TypeError("the buffer is no memoryview")
+    room = buffer_of(buffer)
+    if room.readonly or not PyBuffer_IsContiguous(room, b"C"):
+        raise TypeError("the buffer is not writable, or has gaps")
+    for blob in blobs:
+        size += len(blob)
+    if position < 0 or position > INT64_MAX - size - 2 * ALIGNMENT_BYTES:
+        raise OverflowError("no position in a file")
+    padding = ALIGNMENT_BYTES - (position + size) % ALIGNMENT_BYTES - WORDS_BYTES
+    if padding < (SEAL_BYTES if seals else 0):
+        padding += ALIGNMENT_BYTES
+    if size > BLOB_BYTES_MAX or size + WORDS_BYTES + padding > room.len:
+        raise ValueError("the group is larger than the buffer")
+    to = end = <uint8_t *>room.buf
+    for blob in blobs:
+        end = put_bytes(end, bytes_of(blob), len(blob))
+    put_u32(end, <uint32_t>PADDING)
+    put_u32(end + 4, <uint32_t>padding)
+    end += WORDS_BYTES
+    memset(end, 0, padding)
+    if seals:
+        put_u32(end, SEAL_MAGIC)
+        put_u32(end + 4, <uint32_t>size)
+        put_u32(end + 8, checksum(to, size, 0, crc32c))
+    return size + WORDS_BYTES + padding
 
 
 def rows(

@@ -58,13 +58,13 @@ APART_BYTES: Final = 64 * 1024
 LEFT_ON_PART: Final = 4
 """Bytes behind the last whole record stay in the blob if they are at most this fraction of it."""
 
-_start = Struct(">iqq").unpack_from
-_identity = Struct(">qqqq").unpack_from
-_digest = Struct(">I").unpack_from
-_lac = Struct(">q").unpack_from
+_start: Final = Struct(">iqq").unpack_from
+_identity: Final = Struct(">qqqq").unpack_from
+_digest: Final = Struct(">I").unpack_from
+_lac: Final = Struct(">q").unpack_from
 
-_pack = quickest(records.pack, "magnetar.bookie.format.compiled")
-_unpack = quickest(records.unpack, "magnetar.bookie.format.compiled")
+_pack: Final = quickest(records.pack, "magnetar.bookie.format.compiled")
+_unpack: Final = quickest(records.unpack, "magnetar.bookie.format.compiled")
 
 
 class Run(FrozenLeafStruct, frozen=True, gc=False):

@@ -38,12 +38,14 @@ record short, and checks nothing else.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
 import msgspec
 
 from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.native import quickest
 
 HEADER_BYTES: Final = 512
 """One sector, so that groups can align to sectors: since version 5 (JournalChannel.java)."""
@@ -164,6 +166,19 @@ def seal(size: int, checksum: int) -> bytes:
     return _seal.pack(SEAL_MAGIC, size, checksum)
 
 
+def py_put_group(
+    buffer: memoryview, records: Sequence[bytes], position: int, seals: bool, /
+) -> int:
+    """Put a whole group into a buffer that is large enough: its records, which begin at `position`
+    of the file, and the padding behind them. Returns its size.
+    """
+    data = b"".join(records)
+    end = seal(len(data), crc32c(data)) if seals else b""
+    data += padding(position + len(data), end)
+    buffer[: len(data)] = data
+    return len(data)
+
+
 def sealed_bytes(data: bytes, end: int) -> int:
     """The bytes of records that the seal in the padding at `end` speaks of; 0 without a seal, or if
     they are not in the data.
@@ -228,3 +243,6 @@ def read_header(data: bytes) -> bool:
     if version not in VERSIONS_READABLE:
         raise ValueError(f"its version is {version}, this program reads {VERSIONS_READABLE}")
     return True
+
+
+put_group = quickest(py_put_group, "magnetar.bookie.format.compiled")

@@ -95,10 +95,11 @@ class Bookie:
         # The cache first, the journal second: `checkpoint.py` says why.
         if self._cache.put(run):
             self._checkpointer.request()
-        if self._journal.append(run.blob, acked, run.apart):
+        blob, apart, counters = run.blob, run.apart, self.counters
+        if self._journal.append(blob, acked, apart):
             self._wake()
-        self.counters.entries_added += run.count
-        self.counters.bytes_added += run.size
+        counters.entries_added += run.count
+        counters.bytes_added += len(blob) + len(apart)
 
     def check_room(self, spare_bytes: int = -1) -> None:
         """Raise if nothing can be accepted now. With `spare_bytes`, a disk that is too full is good

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Final
-
-from msgspec import Struct
 
 from magnetar.core.kernel.structs import FrozenStruct
 
@@ -14,19 +11,26 @@ LATENCY_SECONDS: Final[tuple[float, ...]] = (
 )  # fmt: skip
 
 
-class Histogram(Struct):
+class Histogram:
     """Counts per bucket, Prometheus' way: `bounds` are upper ends, the last count is beyond all."""
 
-    bounds: tuple[float, ...]
-    counts: list[int]
-    total: float = 0.0
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...], counts: list[int], total: float = 0.0) -> None:
+        self.bounds = bounds
+        self.counts = counts
+        self.total = total
 
     @classmethod
     def of_latency(cls) -> Histogram:
         return cls(LATENCY_SECONDS, [0] * (len(LATENCY_SECONDS) + 1))
 
     def add(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
+        bounds = self.bounds
+        place, end = 0, len(bounds)
+        while place < end and value > bounds[place]:  # most are among the first
+            place += 1
+        self.counts[place] += 1
         self.total += value
 
     def copy(self) -> Histogram:

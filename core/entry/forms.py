@@ -25,11 +25,17 @@ FOREIGN: Final[tuple[tuple[bytes, Form], ...]] = (
     (mqtt.BEGINS, mqtt),
 )
 """The other forms by their first bytes."""
+_TOLD_BY: Final = min(len(begins) for begins, _ in FOREIGN)
+_TOLD_END: Final = SIZE_BYTES + _TOLD_BY
+"""So many bytes tell which form it may be."""
+_CANDIDATES: Final = {begins[:_TOLD_BY]: (begins, form) for begins, form in FOREIGN}
 
 
 def form_of(sent: bytes) -> Form:
     """The form of an entry without the broker's header."""
-    for begins, form in FOREIGN:
-        if sent.startswith(begins, SIZE_BYTES):
+    found = _CANDIDATES.get(sent[SIZE_BYTES:_TOLD_END])
+    if found is not None:
+        begins, form = found
+        if len(begins) == _TOLD_BY or sent.startswith(begins, SIZE_BYTES):
             return form
     return empty if sent == EMPTY else NATIVE

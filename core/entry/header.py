@@ -24,8 +24,8 @@ from magnetar.core.entry.stamps import EntryHeader as EntryHeader
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.native import quickest
 
-headers = quickest(stamps.headers, "magnetar.core.entry.compiled")
-_plain = quickest(stamps.plain, "magnetar.core.entry.compiled")
+headers: Final = quickest(stamps.headers, "magnetar.core.entry.compiled")
+_plain: Final = quickest(stamps.plain, "magnetar.core.entry.compiled")
 NO_INDEX: Final = -1
 _SIZE = struct.Struct(">I")
 

@@ -1,7 +1,10 @@
 """The clock, as a parameter: no other module reads the operating system's time."""
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+thread_seconds: Final = time.thread_time
+"""The CPU time of the calling thread. It is for measurements only: nothing is decided by it."""
 
 
 class Clock(Protocol):

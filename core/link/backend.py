@@ -12,7 +12,10 @@ order:
 So the appends of sessions and of dispatch are in the group of the same sweep.
 """
 
+from collections.abc import Callable
 from typing import Final, Protocol
+
+from magnetar.core.ports.group_commit import GroupCommit
 
 
 class Backend(Protocol):
@@ -42,3 +45,10 @@ class NoBackend:
 
 
 NO_BACKEND: Final = NoBackend()
+
+
+def steps_of(storage: GroupCommit, backend: Backend) -> tuple[Callable[[], None], ...]:
+    """The calls of a sweep, in their order. They are looked up once: to find a method behind a
+    protocol costs more than most of these calls have to do.
+    """
+    return storage.begin_group, backend.dispatch, backend.store, storage.flush_group

@@ -45,8 +45,8 @@ from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.kernel.errors import PeerLeft, WireError
 from magnetar.core.link import foreign_protocols
 from magnetar.core.link.acceptor import Accepted, Acceptor
-from magnetar.core.link.backend import NO_BACKEND, Backend
-from magnetar.core.link.connection import Connection
+from magnetar.core.link.backend import NO_BACKEND, Backend, steps_of
+from magnetar.core.link.connection import Connection, TouchedConnections
 from magnetar.core.link.foreign_protocols import NO_HTTP, HttpAddress
 from magnetar.core.link.front import Listener
 from magnetar.core.link.keep_alive import Silence
@@ -57,7 +57,7 @@ from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX, Lingering
 from magnetar.core.link.memory.held_writers import HeldWriters
 from magnetar.core.link.memory.inbound import ASKING_BYTES, LARGE_BYTES_TIGHT, InboundMemory
 from magnetar.core.link.memory.outbound import OutboundMemory
-from magnetar.core.link.memory.pace import Pace
+from magnetar.core.link.memory.pace import LongestSweep, Pace
 from magnetar.core.link.memory.pauses import PAUSE_STOP
 from magnetar.core.link.memory.stalls import Stalls
 from magnetar.core.link.partial_frame import EXPECTED_BYTES
@@ -73,7 +73,7 @@ log = logging.getLogger(__name__)
 
 SWEEP_CONNECTIONS_MAX: Final = 64
 SERVED_SECONDS: Final = 0.003
-"""How long connections are served in one sweep; sending what they are answered takes as long."""
+"""How long connections are served in one sweep; sending may take as long."""
 SERVED_UNSEEN: Final = 8
 """Connections that are served without a look at the clock: a millisecond at most, as a rule."""
 CLOSINGS_PER_SWEEP: Final = 10
@@ -101,6 +101,7 @@ class Link:
         self.now = clock.monotonic()
         self._storage: GroupCommit = NO_BACKEND
         self._backend: Backend = NO_BACKEND
+        self._steps = steps_of(NO_BACKEND, NO_BACKEND)
         self.nursery: trio.Nursery
         """For tasks of sessions."""
         self._connections: dict[int, Connection] = {}
@@ -110,7 +111,7 @@ class Link:
         self._servers: dict[int, Callable[[], None]] = {}
         """The same for connections to servers of ours."""
         self._due: list[Callable[[], bool]] = []
-        self._touched: list[Connection] = []
+        self._touched = TouchedConnections()
         self.incoming = InboundMemory(limits.partial_bytes_max, limits.storing_bytes_max)
         self.writers = HeldWriters(self.incoming)
         self.outgoing = OutboundMemory(limits.sending_bytes_max, limits.outbox_high_bytes)
@@ -134,7 +135,7 @@ class Link:
         """When the link last began to wait in trio."""
         self._requests_high = False
         self._bytes_received = self._sweeps = self._closings = 0
-        self._longest_pause = 0.0
+        self._longest = LongestSweep()
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -146,6 +147,7 @@ class Link:
         """Set storage and backend; called once, before `listen`."""
         assert self._backend is NO_BACKEND, "a link has one backend"
         self._storage, self._backend = storage, backend
+        self._steps = steps_of(storage, backend)
 
     def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
         """Make a call in a sweep whenever `fd` is readable, as long as it is open. `due` tells
@@ -222,7 +224,8 @@ class Link:
             refused=self._accepting.refused,
             bytes_received=self._bytes_received,
             sweeps=self._sweeps,
-            longest_pause_seconds=self._longest_pause,
+            longest_pause_seconds=self._longest.seconds,
+            longest_own_seconds=self._longest.own_seconds,
         )
 
     # -- the sweep ----------------------------------------------------------------------------
@@ -278,6 +281,7 @@ class Link:
         if wait_seconds and not ready:
             return False
         self.now = started = self.clock.monotonic()
+        self._longest.begin()
         self._sweeps += 1
         self._sweeping = self._active = True  # a touch within the sweep needs no settle of its own
         size = self._share(len(ready))
@@ -294,8 +298,7 @@ class Link:
         self.settle()
         seconds = self.clock.monotonic() - started
         self._pace.adjust(seconds)
-        if seconds > self._longest_pause:
-            self._longest_pause = seconds
+        self._longest.end(seconds)
         return True
 
     def _serve_all(self, ready: list[tuple[int, int]], size: int) -> int:
@@ -388,21 +391,16 @@ class Link:
         if self._again:
             self._wanted = False
             self._work()
-        while self._touched:
-            batch, self._touched = self._touched, []
-            for connection in batch:
-                connection.flush()
+        if self._touched:
+            self._touched.flush(self.clock)
         self._active = self._settling = False
-        if self._wanted or self.outgoing.may_relieve:
+        if self._wanted or self._touched or self.outgoing.may_relieve:
             self._schedule()
 
     def _work(self) -> None:
-        """The backend's part of a sweep (`backend.py`)."""
-        storage, backend = self._storage, self._backend
-        storage.begin_group()
-        backend.dispatch()
-        backend.store()
-        storage.flush_group()
+        """The backend's part of a sweep."""
+        for step in self._steps:
+            step()
         self.check_writers()
 
     def schedule_settle(self) -> None:
@@ -413,7 +411,7 @@ class Link:
 
     def touched(self, connection: Connection) -> None:
         """`connection` may have something to send (see `Connection.touch`)."""
-        self._touched.append(connection)
+        self._touched.add(connection)
         if not self._active and not self._scheduled:
             self._schedule()
 

@@ -60,5 +60,5 @@ def unsent(fd: int) -> int:
     return int(count)
 
 
-receive = quickest(py_receive, "magnetar.core.link.compiled")
-send = quickest(py_send, "magnetar.core.link.compiled")
+receive: Final = quickest(py_receive, "magnetar.core.link.compiled")
+send: Final = quickest(py_send, "magnetar.core.link.compiled")

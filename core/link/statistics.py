@@ -14,3 +14,6 @@ class LinkStatistics(FrozenStruct, frozen=True):
     bytes_received: int
     sweeps: int
     longest_pause_seconds: float
+    """The longest sweep by the clock: on a busy machine others run meanwhile."""
+    longest_own_seconds: float
+    """The most CPU time of a sweep."""

@@ -46,6 +46,11 @@ def _of_link(link: LinkStatistics) -> list[Family]:
             "The longest sweep of the link over its connections since the start",
             link.longest_pause_seconds,
         ),
+        gauge(
+            "magnetar_loop_pause_own_seconds_max",
+            "The most CPU time of such a sweep: the rest is other work of the machine",
+            link.longest_own_seconds,
+        ),
     ]
 
 

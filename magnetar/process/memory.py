@@ -66,8 +66,8 @@ LOOKS: Final = 4
 """Memory that was free in this many checks in a row is not needed."""
 QUIET_SHARE: Final = 0.1
 """The part of a core below which the server is quiet."""
-NEW_ROUNDS: Final = 250
-"""Collections of new objects only, since the last one of all: each is for 4,000 (`server.py`)."""
+NEW_ROUNDS: Final = 1_000
+"""Collections of new objects only, since the last one of all: each is for 1,000 (`server.py`)."""
 QUIET_BYTES: Final = 2 * 1024 * 1024
 """Less memory than this is not worth a search."""
 STATM: Final = Path("/proc/self/statm")

@@ -63,3 +63,49 @@ def test_names_and_marks():
     assert journal_format.Mark(3, 2048) > mark < journal_format.Mark(4, 512)
     with pytest.raises(ValueError, match="16 bytes"):
         journal_format.decode_mark(b"short")
+
+
+# -- whole groups ----------------------------------------------------------------------------------
+
+GROUPS = (
+    st.lists(st.binary(max_size=400), max_size=6),
+    st.integers(0, 1 << 40),
+    st.booleans(),
+)
+
+
+@given(*GROUPS)
+def test_a_whole_group_is_its_records_and_their_padding(records, position, seals):
+    buffer = memoryview(bytearray(b"x" * 8192))
+    size = journal_format.py_put_group(buffer, records, position, seals)
+    data = b"".join(records)
+    assert buffer[: len(data)] == data
+    assert (position + size) % journal_format.ALIGNMENT_BYTES == 0
+    assert bytes(buffer[size:]) == b"x" * (8192 - size)
+    assert journal_format.word(bytes(buffer), len(data)) == journal_format.PADDING
+    if seals and data:
+        assert journal_format.is_sealed(bytes(buffer[:size]), len(data))
+
+
+@given(*GROUPS)
+def test_whole_groups_alike(records, position, seals):
+    compiled = pytest.importorskip(
+        "magnetar.bookie.format.compiled", reason="built where there is a C compiler"
+    )
+    one, other = (memoryview(bytearray(b"x" * 8192)) for _ in range(2))
+    size = compiled.put_group(one, records, position, seals)
+    assert size == journal_format.py_put_group(other, records, position, seals)
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    "room", [bytearray(500), bytearray(0), bytes(1024), memoryview(bytearray(2048))[::2]]
+)
+def test_the_twin_writes_nothing_beyond_the_buffer(room):
+    compiled = pytest.importorskip(
+        "magnetar.bookie.format.compiled", reason="built where there is a C compiler"
+    )
+    with pytest.raises((ValueError, TypeError)):
+        compiled.put_group(memoryview(room), [b"a" * 20], 512, True)
+    with pytest.raises(TypeError):
+        compiled.put_group(room, [b"a", "b"], 512, True)

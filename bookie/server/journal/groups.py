@@ -136,11 +136,9 @@ class CommitGroups:
         items, size = batches[0]
         if len(batches) > 1 or size > SMALL_BYTES:
             return None
-        records = b"".join([blob for blob, _ in items])
-        group = records + self.padding((records,), self.file.position + size)
-        piece = self.buffer[: len(group)]
-        piece[:] = group
-        return piece
+        records = [blob for blob, _ in items]
+        end = journal_format.put_group(self.buffer, records, self.file.position, self._seals)
+        return self.buffer[:end]
 
     def _overflow(self, blob: bytes, fill: int) -> Generator[memoryview, None, int]:
         """Copy a blob into the buffer, yielding the buffer each time it is full."""

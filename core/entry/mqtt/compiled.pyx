@@ -11,6 +11,11 @@ from libc.string cimport memcmp
 
 from magnetar.core.native.octets cimport bytes_of, cut_out, put_bytes, unwritten
 
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        object (*tp_new)(PyTypeObject *kind, object arguments, void *keywords)
+    PyTypeObject PyTuple_Type
+
 cdef object PublishSegment = None
 cdef object reference = None
 
@@ -42,6 +47,15 @@ cdef _load():
     from magnetar.core.entry.mqtt import segments as module
 
     reference, PublishSegment = module, module.PublishSegment
+
+
+cdef inline object segment(
+    Py_ssize_t number, Py_ssize_t packets, Py_ssize_t begin, Py_ssize_t end, uint8_t first,
+    bytes topic, bint plain,
+):
+    """As a named tuple's own `__new__`, which is Python code."""
+    fields = (number, packets, begin, end, first, topic, plain)
+    return PyTuple_Type.tp_new(<PyTypeObject *>PublishSegment, (fields,), NULL)
 
 
 def segments(bytes data not None, Py_ssize_t start, bint has_properties) -> list:
@@ -83,19 +97,19 @@ def segments(bytes data not None, Py_ssize_t start, bint has_properties) -> list
             last_end = end
         else:
             if index:
-                found.append(tuple.__new__(PublishSegment, (
+                found.append(segment(
                     last_index, index - last_index, last_begin, last_end, last_first,
                     cut_out(at_data, last_topic, last_topic + last_topic_size), last_plain,
-                )))
+                ))
             last_index, last_begin, last_end, last_first = index, begin, end, first
             last_topic, last_topic_size, last_plain = topic_at, topic_end - topic_at, plain
         index += 1
         at = end
     if index:
-        found.append(tuple.__new__(PublishSegment, (  # as a named tuple's own __new__, which is Python code
+        found.append(segment(
             last_index, index - last_index, last_begin, last_end, last_first,
             cut_out(at_data, last_topic, last_topic + last_topic_size), last_plain,
-        )))
+        ))
     return found
 
 

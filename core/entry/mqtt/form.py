@@ -40,8 +40,9 @@ from magnetar.core.kernel.varints import VARINT_BYTES_MAX, varint
 NAME: Final = "mqtt"
 BEGINS: Final[bytes] = b"\x0a\x04mqtt\x10\x00\x18"
 """Producer name, sequence id, and the tag of the publish time: unique to this form."""
+SIZE_BYTES: Final = 4
 _SIZE: Final = Layout(">I")
-_TIME_AT: Final = _SIZE.size + len(BEGINS)
+_TIME_AT: Final = SIZE_BYTES + len(BEGINS)
 _QUICK_BITS: Final = 14
 """Of a time, those in the first two bytes of its varint; the others change every 16 s."""
 _FORMAT: Final = b"\x22\x14\x0a\x0centry.format\x12\x04mqtt"
@@ -65,10 +66,10 @@ def _around_time(late: int, messages: int) -> tuple[bytes, bytes]:
 
 def run_of(sent: bytes) -> PublishRun:
     """The run of an entry of this form."""
-    if len(sent) < _SIZE.size:
+    if len(sent) < SIZE_BYTES:
         raise Corrupted("an entry ends within its metadata")
-    (size,) = _SIZE.unpack_from(sent)
-    return runs.opened(sent[_SIZE.size + size :])
+    size = sent[0] << 24 | sent[1] << 16 | sent[2] << 8 | sent[3]
+    return runs.opened(sent[SIZE_BYTES + size :])
 
 
 # -- what core asks of a form ---------------------------------------------------------------------

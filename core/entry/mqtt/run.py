@@ -29,6 +29,7 @@ TOPIC_BYTES_MAX: Final = 65_535
 PUBLISH: Final = 0x30
 RETAIN: Final = 1
 _HEAD: Final = Layout(">BBH")
+HEAD_BYTES: Final = 4
 _U16: Final = Layout(">H")
 _LENGTH_BYTES_MAX: Final = 4
 
@@ -98,13 +99,13 @@ def head(client_id: bytes, *, has_properties: bool, places: Sequence[int] | None
 
 def opened(data: bytes) -> PublishRun:
     """Parse the header of a run."""
-    if len(data) < _HEAD.size:
+    if len(data) < HEAD_BYTES:
         raise Corrupted("a run of PUBLISH packets ends in its header")
-    layout, flags, size = _HEAD.unpack_from(data)
-    if layout != LAYOUT:
-        raise Corrupted(f"a run of PUBLISH packets has layout {layout}")
-    at = _HEAD.size + size
-    client_id, places = data[_HEAD.size : at], None
+    if data[0] != LAYOUT:
+        raise Corrupted(f"a run of PUBLISH packets has layout {data[0]}")
+    flags = data[1]
+    at = HEAD_BYTES + (data[2] << 8 | data[3])
+    client_id, places = data[HEAD_BYTES:at], None
     if flags & HAS_PLACES:
         count = u16_at(data, at)
         places_at, at = at + 2, at + 2 + 2 * count

@@ -99,6 +99,6 @@ def py_renumbered(data: bytes, begin: int, end: int, ids: Sequence[int]) -> byte
 
 
 HOME: Final = "magnetar.core.entry.mqtt.compiled"
-segments = quickest(py_segments, HOME)
-behind = quickest(py_behind, HOME)
-renumbered = quickest(py_renumbered, HOME)
+segments: Final = quickest(py_segments, HOME)
+behind: Final = quickest(py_behind, HOME)
+renumbered: Final = quickest(py_renumbered, HOME)

@@ -9,22 +9,14 @@ Invariant: each list of counts holds every stored entry once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from magnetar.core.kernel.structs import FrozenStruct
 
-LATENCY_SECONDS: Final[Sequence[float]] = (0.0005, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 1.0)
-SIZE_BYTES: Final[Sequence[float]] = (
-    128,
-    512,
-    1024,
-    2048,
-    4096,
-    16 * 1024,
-    100 * 1024,
-    1024 * 1024,
-)
+LATENCY_SECONDS: Final[tuple[float, ...]] = (0.0005, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 1.0)
+SIZE_BYTES: Final[tuple[float, ...]] = (
+    128.0, 512.0, 1024.0, 2048.0, 4096.0, 16 * 1024.0, 100 * 1024.0, 1024 * 1024.0,
+)  # fmt: skip
 
 
 class LedgerStatistics(FrozenStruct, frozen=True):
@@ -70,9 +62,9 @@ class WriteStatistics:
         return sum(self.sizes)
 
 
-def _bucket(bounds: Sequence[float], value: float) -> int:
+def _bucket(bounds: tuple[float, ...], value: float) -> int:
     """The place of a value. Most are small: that is found sooner from the front than by halves."""
-    for place, bound in enumerate(bounds):
-        if value <= bound:
-            return place
-    return len(bounds)
+    place, end = 0, len(bounds)
+    while place < end and value > bounds[place]:
+        place += 1
+    return place

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
+from typing import Final
 
 from magnetar.core.entry import header
+from magnetar.core.kernel.pieces import size_of
 
-JOIN_ENTRIES_MAX = 64
+JOIN_ENTRIES_MAX: Final = 64
 """A run takes in its successors up to this many entries."""
-FORGET_RUNS = 256
+FORGET_RUNS: Final = 256
 """Evicted runs are cut off a topic's list this many at a time."""
 
 
@@ -95,7 +97,7 @@ class TopicTail:
 
     def add(self, run: Slice) -> None:
         """Append a confirmed run."""
-        size = sum(map(len, run.payloads))
+        size = size_of(run.payloads)
         runs = self._runs
         if len(runs) > self._dropped and self._join(runs[-1], run):
             self._sizes[-1] += size
@@ -161,7 +163,7 @@ class TopicTail:
         self._dropped = 0
 
 
-_GONE = Slice(-1, -1, [], None)
+_GONE: Final = Slice(-1, -1, [], None)
 
 
 def _start(run: Slice) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""The pace: how many bytes are received in one sweep, so that a sweep is short. Pure.
+"""The pace: how many bytes are received in one sweep, so that a sweep is short; and how long the
+longest one was.
 
 Bytes say little about work: half a megabyte may be one batch, or thousands of requests, and other
 peers wait for the end of the sweep. So a slow sweep is followed by one that receives half as much,
@@ -11,6 +12,8 @@ Invariant: `bytes` is between `SWEEP_BYTES_MIN` and `SWEEP_BYTES_MAX`.
 from __future__ import annotations
 
 from typing import Final
+
+from magnetar.core.kernel.clock import thread_seconds
 
 SWEEP_BYTES_MAX: Final = 512 * 1024
 SWEEP_BYTES_MIN: Final = 16 * 1024
@@ -49,3 +52,22 @@ class Pace:
     def _set(self, size: int) -> None:
         self.bytes = size
         self.share_min = max(SHARE_BYTES_MIN * size // SWEEP_BYTES_MAX, SHARE_BYTES_LEAST)
+
+
+class LongestSweep:
+    """The longest sweeps since the start."""
+
+    __slots__ = ("_own_started", "own_seconds", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds = self.own_seconds = 0.0
+        self._own_started = 0.0
+
+    def begin(self) -> None:
+        self._own_started = thread_seconds()
+
+    def end(self, seconds: float) -> None:
+        """A sweep has taken so long by the clock."""
+        if seconds > self.own_seconds:  # else its CPU time is not longer either
+            self.own_seconds = max(self.own_seconds, thread_seconds() - self._own_started)
+            self.seconds = max(self.seconds, seconds)

@@ -1,18 +1,29 @@
-"""Peers that do not read, and what is counted meanwhile."""
+"""Peers that do not read, and what is counted meanwhile; who is flushed now, and who later."""
+
+from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 import trio
 import trio.testing
 
-from magnetar.core.link.connection import PROOF_BYTES
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.link.connection import (
+    PROOF_BYTES,
+    SENDING_SECONDS,
+    SENT_UNSEEN,
+    Connection,
+    TouchedConnections,
+)
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.memory.inbound import ASKING_BYTES
 from magnetar.core.link.memory.outbound import PART_OF_PROVEN, SMALL_BYTES
 from magnetar.core.link.tests.echo import Bench, receive_exactly, running
+from magnetar.core.testing.clock import FixedClock
 
 
 @asynccontextmanager
@@ -158,3 +169,70 @@ async def test_a_large_view_is_sent_alone(monkeypatch: pytest.MonkeyPatch) -> No
         connection.touch()
         assert await receive_exactly(stream, len(entry)) == entry
         assert not connection.outbox
+
+
+# -- who was touched ---------------------------------------------------------------------------
+
+
+class SlowPeer:
+    """Sending to it takes a while, and may touch another one."""
+
+    def __init__(self, sends: Sends, number: int) -> None:
+        self._sends = sends
+        self._number = number
+
+    def flush(self) -> None:
+        sends = self._sends
+        sends.clock.forward(sends.seconds_each)
+        sends.flushed.append(self._number)
+        if self._number in sends.touches:
+            sends.touch(sends.touches.pop(self._number))
+
+
+class Sends:
+    """Peers by number, and the order in which they are flushed."""
+
+    def __init__(self, seconds_each: float) -> None:
+        self.seconds_each = seconds_each
+        self.clock = FixedClock()
+        self.touched = TouchedConnections()
+        self.flushed: list[int] = []
+        self.touches: dict[int, int] = {}
+
+    def touch(self, *numbers: int) -> None:
+        for number in numbers:
+            self.touched.add(cast("Connection", SlowPeer(self, number)))
+
+    def flush(self) -> list[int]:
+        """Who was flushed by one call."""
+        before = len(self.flushed)
+        self.touched.flush(cast("Clock", self.clock))
+        return self.flushed[before:]
+
+
+@pytest.mark.parametrize("seconds_each", [0.0, SENDING_SECONDS / 1000])
+def test_all_are_flushed_in_order_while_sending_is_quick(seconds_each: float) -> None:
+    sends = Sends(seconds_each)
+    sends.touch(*range(100))
+    sends.touches = {99: 100, 100: 101}  # what is sent may make room for more
+    assert sends.flush() == list(range(102))
+    assert not sends.touched
+
+
+def test_those_who_are_left_come_before_those_who_were_touched_since() -> None:
+    sends = Sends(SENDING_SECONDS / 4)
+    sends.touch(*range(40))
+    sends.touches = {0: 100}
+    first = sends.flush()
+    assert first == list(range(2 * SENT_UNSEEN))
+    assert sends.touched
+    sends.touch(200)
+    while sends.touched:
+        assert sends.flush()
+    assert sends.flushed == [*range(40), 100, 200]
+
+
+def test_a_few_are_flushed_without_a_look_at_the_clock() -> None:
+    sends = Sends(10 * SENDING_SECONDS)
+    sends.touch(*range(SENT_UNSEEN))
+    assert sends.flush() == list(range(SENT_UNSEEN))

@@ -296,9 +296,7 @@ async def test_those_who_leave_at_once_are_closed_some_at_a_time(
             await stream.send_all(b"a\n")
             await receive_exactly(stream, 2)
         after_sweeps = [0]
-        monkeypatch.setattr(
-            bench.backend, "dispatch", lambda: after_sweeps.append(len(bench.events))
-        )
+        bench.backend.at_dispatch = lambda: after_sweeps.append(len(bench.events))
         for stream in streams:
             stream.socket.close()
         while len(bench.events) < 5:

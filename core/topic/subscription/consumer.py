@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from magnetar.core.kernel.pieces import size_of
 from magnetar.core.kernel.rates import Outflow, Rates
 from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ledger.log.chain import Position
@@ -275,7 +276,7 @@ class Consumer:
             for offset, bits in partial.items():
                 whole = 1 if part.counts is None else part.counts[offset]
                 messages -= whole - bits.bit_count()
-        size = sum(map(len, part.payloads))
+        size = size_of(part.payloads)
         self.permits -= messages
         self.messages_out += messages
         self.entries_out += len(part.payloads)

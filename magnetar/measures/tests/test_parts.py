@@ -6,7 +6,7 @@ from magnetar.core.link.statistics import LinkStatistics
 from magnetar.measures.parts import families, of_bookie, of_cluster
 from magnetar.wire.http.metrics.exposition import text
 
-LINK = LinkStatistics(3, 5, 1, 1000, 7, 0.004)
+LINK = LinkStatistics(3, 5, 1, 1000, 7, 0.004, 0.003)
 
 
 def store() -> BookieStatistics:
@@ -39,6 +39,7 @@ def test_every_figure_is_there_once_and_prometheus_reads_it() -> None:
     ):
         assert found[name].samples[0].value == getattr(store(), field), name
     assert found["magnetar_loop_pause_seconds_max"].samples[0].value == 0.004
+    assert found["magnetar_loop_pause_own_seconds_max"].samples[0].value == 0.003
     assert found["magnetar_write_cache_bytes"].samples[0].value == store().write_cache_bytes
     sync = {
         (sample.name, sample.labels.get("le")): sample.value

@@ -7,6 +7,8 @@ parsed by the reference's function for one; what is not in order is left to the 
 raises.
 """
 
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.object cimport PyObject, PyObject_GetItem
 from libc.stdint cimport uint8_t
 from libc.string cimport memcmp
 
@@ -93,8 +95,14 @@ cdef inline object as_range(Identifiers *ids, list all_ids):
     return [ids.first] if ids.count == 1 else range(ids.first, ids.first + ids.count)
 
 
+cdef inline object name_of(names, bytes data):
+    """A known name without asking the class of the cache, which makes it if it is not there."""
+    cdef PyObject *found = PyDict_GetItemWithError(names, data)
+    return PyObject_GetItem(names, data) if found is NULL else <object>found
+
+
 def parse_publishes(
-    bytes data not None, Py_ssize_t start, names, Py_ssize_t size_max, bint has_properties
+    bytes data not None, Py_ssize_t start, names not None, Py_ssize_t size_max, bint has_properties
 ) -> tuple:
     cdef const uint8_t *octets = bytes_of(data)
     cdef Py_ssize_t size = len(data), at = start
@@ -154,7 +162,7 @@ def parse_publishes(
                     last_flags, topic, as_range(&ids, all_ids), packets, begin, first_payload_at, at,
                     NO_PROPERTIES,
                 ))
-            topic = names[cut_out(octets, topic_at, topic_end)]
+            topic = name_of(names, cut_out(octets, topic_at, topic_end))
             ids.count = 0
             last_flags, last_topic, last_size = flags, topic_at, topic_end - topic_at
             begin, first_payload_at, packets = at, payload_at, 1

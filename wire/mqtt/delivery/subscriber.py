@@ -417,7 +417,9 @@ class Subscriber(LaggingReader):
             return super().send_segment(feed, position, messages, segment, start, grant)
         if self._resending or self._congested:
             return 0
-        places = messages.places_of(segment)[start : start + max(self.ids.room, 0)]
+        places, room = messages.places_of(segment), self.ids.room
+        if start or room < segment.packets:
+            places = places[start : start + max(room, 0)]
         sent = SentTogether(feed, position, places)
         if self._durable and places:
             number = packet_id_of(feed, messages.first_index + places[0])

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError, InvalidName, Unauthorized
+from magnetar.core.kernel.pieces import size_of
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES, Connect, Version, Will
@@ -73,7 +74,7 @@ class ConnectionOutlet:
 
     def send(self, pieces: Sequence[bytes], packets: int) -> None:
         self._wire.pack(pieces)
-        size = sum(map(len, pieces))
+        size = size_of(pieces)
         self._connection.packed(size)
         self._traffic.publish_bytes_sent += size
         self._traffic.publishes_sent += packets

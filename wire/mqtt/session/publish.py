@@ -58,9 +58,11 @@ if TYPE_CHECKING:
     from magnetar.wire.mqtt.session.client import ConnectedClient
 
 V5: Final = Version.V5
-WRITE, TOPIC = Action.WRITE, ResourceType.TOPIC
+WRITE: Final = Action.WRITE
+TOPIC: Final = ResourceType.TOPIC
 """A lookup of a member by its class costs 75 ns."""
-QOS_1, QOS_2 = 2, 4
+QOS_1: Final = 2
+QOS_2: Final = 4
 """The bits of the QoS in the flags of a PUBLISH."""
 ID_BYTES: Final = 4
 """What an identifier of QoS 2 costs in a record, until it is released."""
@@ -128,7 +130,7 @@ class Publisher:
         if self._client.gone:  # its last record is made: nobody would know what is stored
             return len(packets)
         if len(packets) == 1:
-            (packet,) = packets
+            packet = packets[0]
             if not (packet.flags & ~QOS_1 or packet.properties):
                 return self._publish_plain(event.data, packet)
         if not at and self._client.version == V5:
@@ -167,18 +169,18 @@ class Publisher:
         log = services.logs.for_topic(packet.topic)
         if log is None:
             return 0
-        run = PendingRun(log, packet.end - packet.begin, packet.packets)
-        if packet.ids:
-            run.ones = packet.ids
-            self._unacknowledged += len(packet.ids)
+        begin, end, ids = packet.begin, packet.end, packet.ids
+        run = PendingRun(log, end - begin, packet.packets)
+        if ids:
+            run.ones = ids
+            self._unacknowledged += len(ids)
             if client.version == V5:
                 self._check_receive_maximum()
         self._begin(run)
         done = partial(self._plain_stored, run)
         if self._may_append(log, done):
             now_ms = services.broker.clock.wall_ms()
-            head, packets = self._head_in(log), data[packet.begin : packet.end]
-            entry = b"".join((form.head(run.messages, now_ms), head, packets))
+            entry = form.head(run.messages, now_ms) + self._head_in(log) + data[begin:end]
             self._append(run, entry, run.messages, now_ms, done)
         return 1
 

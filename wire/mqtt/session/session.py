@@ -58,7 +58,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PUBACK, PUBREL, PUBCOMP = PacketType.PUBACK, PacketType.PUBREL, PacketType.PUBCOMP
+PUBACK: Final = PacketType.PUBACK
+PUBREL: Final = PacketType.PUBREL
+PUBCOMP: Final = PacketType.PUBCOMP
 PACKET_BYTES: Final = 512
 """Memory of a packet that waits, besides a run's bytes."""
 FILTERS_TOGETHER: Final = 1_000

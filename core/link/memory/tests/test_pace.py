@@ -1,9 +1,10 @@
-"""Sweeps that take long are followed by smaller ones, and those by larger ones again."""
+"""Sweeps that take long are followed by smaller ones, and those by larger ones; the longest one."""
 
 import random
 
 import pytest
 
+from magnetar.core.link.memory import pace
 from magnetar.core.link.memory.pace import (
     QUICK_SECONDS,
     SHARE_BYTES_LEAST,
@@ -11,6 +12,7 @@ from magnetar.core.link.memory.pace import (
     SLOW_SECONDS,
     SWEEP_BYTES_MAX,
     SWEEP_BYTES_MIN,
+    LongestSweep,
     Pace,
 )
 
@@ -52,3 +54,22 @@ def test_what_takes_as_long_as_it_has_bytes_ends_near_the_bound() -> None:
     for _ in range(20):
         pace.adjust(pace.share(1) / 100 * 40e-6)
     assert pace.share(1) / 100 * 40e-6 <= SLOW_SECONDS
+
+
+def test_time_in_which_others_run_is_not_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = iter([1.0, 1.25, 2.0, 2.125, 3.0])
+    monkeypatch.setattr(pace, "thread_seconds", lambda: next(own))
+    longest = LongestSweep()
+    for seconds in (0.5, 4.0, 0.125):
+        longest.begin()
+        longest.end(seconds)  # the last one cannot be longer: nobody asks
+    assert longest.seconds == 4.0
+    assert longest.own_seconds == 0.25
+
+
+def test_a_sweep_of_this_thread_takes_cpu_time() -> None:
+    longest = LongestSweep()
+    longest.begin()
+    assert sum(range(10_000))
+    longest.end(60.0)
+    assert 0 < longest.own_seconds < 60.0

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from magnetar.core.link.readiness import poller as poller_module
 from magnetar.core.link.readiness.poller import GONE, READ, WRITE, Poller, new_poller
 
 Pair = tuple[socket.socket, socket.socket]
+KINDS = [new_poller]
+if sys.platform == "linux" and new_poller is not poller_module.EpollPoller:
+    KINDS.append(poller_module.EpollPoller)  # the reference of the twin
 
 
-@pytest.fixture
-def poller() -> Iterator[Poller]:
-    made = new_poller()
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__module__.rpartition(".")[2])
+def poller(request: pytest.FixtureRequest) -> Iterator[Poller]:
+    made: Poller = request.param()
     yield made
     made.close()
 

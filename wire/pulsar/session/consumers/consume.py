@@ -11,6 +11,7 @@ import trio
 
 from magnetar.core.broker.attachment import ATTACH_SECONDS
 from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady
+from magnetar.core.kernel.pieces import size_of
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer
 from magnetar.core.topic.topic import Topic
@@ -106,7 +107,7 @@ class AttachedConsumer:
             masks = [partial.get(at) for at in range(len(part.payloads))]
         to = Recipient(self.id, self.partition, self.consumer.epoch)
         self.client.wire.messages(to, part, redeliveries, masks)
-        self.client.connection.packed(sum(map(len, part.payloads)))
+        self.client.connection.packed(size_of(part.payloads))
 
     def activity(self, active: bool) -> None:
         if not self.known:
