@@ -35,6 +35,8 @@ MANY = 300
 SECONDS = 4.0
 WAIT_SECONDS_MAX = 3.0
 """For who behaves, on a machine that the flood keeps busy, too."""
+TURN_SECONDS_MAX = 6.0
+"""Until those who hold the memory are closed: after two seconds, which are looked at each second."""
 LARGE, SMALL = b"z" * MIB, b"z"
 LARGEST = b"z" * (5 * MIB - 300)
 
@@ -196,3 +198,21 @@ def test_who_has_received_large_entries_has_more_beside_those_who_do_not(full) -
     reads_one()
     full.flood(lambda number, turn: b"" if turn else asked, reads=False, count=MANY)
     assert full.slowest < WAIT_SECONDS_MAX
+
+
+def test_who_is_new_has_a_large_entry_beside_those_who_receive_nothing(full) -> None:
+    """Its connection has shown nothing of it yet, as none of theirs has."""
+    asked = framed(Read(2, 0)) * 20
+
+    def reads_one() -> None:
+        begun = time.monotonic()
+        with full.bookie.socket:
+            full.bookie.socket = full.bookie.another_connection()
+        found = full.bookie.ask(Read(2, 1))
+        assert isinstance(found, ReadEntry)
+        assert found.status is Status.OK
+        full.slowest = max(full.slowest, time.monotonic() - begun)
+
+    full.works = reads_one
+    full.flood(lambda number, turn: b"" if turn else asked, reads=False, count=MANY)
+    assert full.slowest < TURN_SECONDS_MAX

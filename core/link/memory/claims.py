@@ -12,11 +12,17 @@ asks for little:
     SMALL      31/32                     of no more than `small_bytes`
     BRIEF      32/32                     small and urgent
 
-A claim for which there is no memory waits in the queue of its class, in order; classes with a
-larger part go first. One that is larger than its part has it when nothing else is held.
+A claim for which there is no memory waits in the queue of its class; classes with a larger part go
+first. One that is larger than its part has it when nothing else is held.
 
-Invariants: whoever is granted a claim releases it, once; no claim is granted before another one of
-its class that came earlier.
+A queue is served in order, but for that of LARGE: there the one that came first and the one that
+came last have their turn, one after the other. Nobody in it has shown that it receives, and each
+that does not keeps its memory until it is closed, after seconds (`stalls.py`). Behind hundreds of
+those, in order, who does receive would wait for all of them; so it waits for the next turn but one,
+as long as they do not come again and again.
+
+Invariants: whoever is granted a claim releases it, once; before a claim are granted, of its class,
+no more than twice as many as came earlier, and one.
 """
 
 from __future__ import annotations
@@ -55,7 +61,16 @@ class Claimant(Protocol):
 class Claims:
     """See the module's docstring."""
 
-    __slots__ = ("_large", "_large_max", "_levels", "_memory", "_queues", "small_bytes", "waiting")
+    __slots__ = (
+        "_large",
+        "_large_max",
+        "_levels",
+        "_memory",
+        "_newest",
+        "_queues",
+        "small_bytes",
+        "waiting",
+    )
 
     def __init__(self, memory: OutboundMemory) -> None:
         self.small_bytes = min(SMALL_BYTES_MAX, memory.limit // SMALL_PART)
@@ -68,6 +83,8 @@ class Claims:
         }
         self._large = self._queues[ReplyClass.LARGE]
         self._large_max = self._levels[ReplyClass.LARGE]
+        self._newest = False
+        """Whether it is the turn of the last of them."""
 
     def is_plentiful(self, size: int) -> bool:
         """Whether any reply of that size has its memory. Asked for each one."""
@@ -108,19 +125,28 @@ class Claims:
     def may_grant(self) -> bool:
         """Whether there is memory for a claim that waits."""
         return bool(self.waiting) and any(
-            self._fits(kind, next(iter(queue.values())))
+            self._fits(kind, queue[self._next_of(queue)])
             for kind, queue in self._queues.items()
             if queue
         )
 
+    def _next_of(self, queue: dict[Claimant, int]) -> Claimant:
+        """Who has its turn."""
+        if self._newest and queue is self._large:
+            return next(reversed(queue))
+        return next(iter(queue))
+
     def grant(self) -> None:
-        """Grant the first claims that wait, as many as there is memory for."""
+        """Grant claims that wait, in turn, as many as there is memory for."""
         for kind, queue in self._queues.items():
             while queue:
-                who, size = next(iter(queue.items()))
+                who = self._next_of(queue)
+                size = queue[who]
                 if not self._fits(kind, size):
                     break
                 del queue[who]
+                if queue is self._large:
+                    self._newest = not self._newest
                 self.waiting -= 1
                 self._memory.add(size)
                 who.granted()

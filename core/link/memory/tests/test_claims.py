@@ -82,6 +82,36 @@ def test_who_comes_anew_waits_behind_others_of_its_class(
     assert waiting.times == 0
 
 
+def test_who_comes_last_has_its_turn_beside_hundreds_who_do_not_receive(
+    memory: OutboundMemory, claims: Claims
+) -> None:
+    held = fill(claims, ReplyClass.LARGE, LARGEST)
+    flood = [Claiming() for _ in range(300)]
+    for each in flood:
+        claims.wait(each, ReplyClass.LARGE, LARGEST)
+    newcomer = Claiming()
+    claims.wait(newcomer, ReplyClass.LARGE, LARGEST)
+    for _ in range(held):  # one after the other is closed
+        claims.release(LARGEST)
+        memory.relieve()
+    assert newcomer.times == 1
+    assert [each.times for each in flood[:2]] == [1, 1], "those that came first have theirs, too"
+
+
+def test_those_who_came_first_are_granted_however_many_come_after_them(
+    memory: OutboundMemory, claims: Claims
+) -> None:
+    fill(claims, ReplyClass.LARGE, LARGEST)
+    earlier = [Claiming() for _ in range(10)]
+    for each in earlier:
+        claims.wait(each, ReplyClass.LARGE, LARGEST)
+    for _ in range(2 * len(earlier)):
+        claims.wait(Claiming(), ReplyClass.LARGE, LARGEST)
+        claims.release(LARGEST)
+        memory.relieve()
+    assert [each.times for each in earlier] == [1] * len(earlier)
+
+
 def test_peers_that_hold_memory_are_looked_at_while_a_claim_waits(
     memory: OutboundMemory, claims: Claims
 ) -> None:
