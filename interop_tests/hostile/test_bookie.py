@@ -36,7 +36,7 @@ SECONDS = 4.0
 WAIT_SECONDS_MAX = 3.0
 """For who behaves, on a machine that the flood keeps busy, too."""
 TURN_SECONDS_MAX = 6.0
-"""Until those who hold the memory are closed: after two seconds, which are looked at each second."""
+"""Until those who hold the memory are closed, after two seconds; that is looked at each second."""
 LARGE, SMALL = b"z" * MIB, b"z"
 LARGEST = b"z" * (5 * MIB - 300)
 
@@ -161,6 +161,7 @@ PIGGYBACK = Read(2, LAST_ENTRY, previous_lac=1, timeout_ms=60_000, piggyback=Tru
 READS = {
     "entries": framed(Read(2, 0)),
     "preferred": framed(Read(2, 0, high_priority=True)),
+    "fences": framed(Read(2, 0, KEY, fence=True, high_priority=True)),
     "batches": framed(BatchRead(3, 0, 7, 2**31 - 1, 2**62)),
     "a batch of one": framed(BatchRead(2, 0, 7, 1, 2**62)),
     "last entries": framed_in_version_3(ReadLac(2)),
