@@ -61,8 +61,13 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     options.set_stats_dump_period_sec(0)
     options.set_stats_persist_period_sec(0)
     options.set_max_bytes_for_level_base(64 * 1024 * 1024)
-    options.set_target_file_size_base(16 * 1024 * 1024)
-    options.set_level_zero_file_num_compaction_trigger(8)
+    # Two ledgers that are written at once make tables that overlap, and each compaction writes
+    # again what it overlaps with: little, if that is small; and seldom, if it waits for many new
+    # ones. The filter of a small table is small, too: one that fills the cache is read again for
+    # each key.
+    options.set_target_file_size_base(4 * 1024 * 1024)
+    options.set_target_file_size_multiplier(2)
+    options.set_level_zero_file_num_compaction_trigger(16)
     options.set_level_zero_slowdown_writes_trigger(40)
     options.set_level_zero_stop_writes_trigger(60)
     return options

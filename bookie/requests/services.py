@@ -10,6 +10,7 @@ from magnetar.bookie.requests.deadlines import Deadlines
 from magnetar.bookie.requests.in_progress import InProgress
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.requests.reads.read_places import ReadPlaces
+from magnetar.bookie.requests.reads.read_turns import ReadTurns
 from magnetar.bookie.requests.request_counters import RequestCounters
 from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.ledgers.served import ServedLedgers
@@ -42,6 +43,7 @@ class BookieServices:
         """Reads of all connections that wait, long polls not counted."""
         now = running.storage.machine.clock.monotonic
         self.places = ReadPlaces(limits, self.reads, now)
+        self.turns = ReadTurns(now)
         self.counters = RequestCounters()
         self.storage = BackPressure(running, self.adds, limits, now)
         """What the link is to serve."""

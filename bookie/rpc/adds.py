@@ -16,11 +16,10 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
-import msgspec
-
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.rpc import rows, version2
 from magnetar.bookie.rpc.messages import Status
+from magnetar.core.kernel.structs import FrozenLeafStruct
 from magnetar.core.native import quickest
 
 RUN_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -33,7 +32,7 @@ _gather = quickest(rows.gather, "magnetar.bookie.rpc.compiled")
 _responses = quickest(rows.responses, "magnetar.bookie.rpc.compiled")
 
 
-class Adds(msgspec.Struct, frozen=True, gc=False):
+class Adds(FrozenLeafStruct, frozen=True, gc=False):
     """A row of adds: the header of each, the key of each, and their entries."""
 
     header: int

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final
 
-import msgspec
-
 from magnetar.bookie.format.entries import LENGTH_BYTES, Run
 from magnetar.bookie.rpc import rows, version2, version3
 from magnetar.bookie.rpc.messages import BookieMessage, ReadEntries, Status
 from magnetar.bookie.rpc.wire import FRAME_BYTES_MAX
 from magnetar.core.kernel.errors import WireError
+from magnetar.core.kernel.structs import FrozenLeafStruct
 from magnetar.core.native import quickest
 
 ENTRY_BYTES_MAX: Final = FRAME_BYTES_MAX - 500
@@ -33,7 +32,7 @@ _frames = quickest(rows.frames, "magnetar.bookie.rpc.compiled")
 _answered = quickest(rows.answered, "magnetar.bookie.rpc.compiled")
 
 
-class AddsAnswered(msgspec.Struct, frozen=True, gc=False):
+class AddsAnswered(FrozenLeafStruct, frozen=True, gc=False):
     """Responses to consecutive adds, which ended alike."""
 
     status: Status
@@ -42,7 +41,7 @@ class AddsAnswered(msgspec.Struct, frozen=True, gc=False):
     count: int
 
 
-class MatchedResponse(msgspec.Struct, frozen=True, gc=False):
+class MatchedResponse(FrozenLeafStruct, frozen=True, gc=False):
     """Any other response; the transaction id is 0 in version 2."""
 
     txn_id: int

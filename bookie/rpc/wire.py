@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final, Protocol
 
-import msgspec
-
 from magnetar.bookie.rpc import adds, version2, version3
 from magnetar.bookie.rpc.adds import Adds
 from magnetar.bookie.rpc.messages import BookieMessage, StartTls, Status
 from magnetar.core.kernel.errors import WireError
+from magnetar.core.kernel.structs import FrozenLeafStruct
 
 FRAME_BYTES_MAX: Final = 5 * 1024 * 1024
 """Apache's default (`nettyMaxFrameSizeBytes`)."""
@@ -34,7 +33,7 @@ class Received(Protocol):
     def whole(self) -> bytes: ...
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class Call(FrozenLeafStruct, frozen=True, gc=False):
     """A request, with what its response repeats: a header of version 2 or 3."""
 
     header: int | version3.Header

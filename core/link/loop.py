@@ -297,7 +297,7 @@ class Link:
         self._sweeping = False
         self.settle()
         seconds = self.clock.monotonic() - started
-        self._pace.adjust(seconds)
+        self._pace.adjust(seconds, filled_by_few=served < min(len(ready), SERVED_UNSEEN + 1))
         self._longest.end(seconds)
         return True
 

@@ -35,6 +35,8 @@ MANY = 300
 SECONDS = 4.0
 WAIT_SECONDS_MAX = 3.0
 """For who behaves, on a machine that the flood keeps busy, too."""
+TURN_SECONDS_MAX = 6.0
+"""Until those who hold the memory are closed, after two seconds; that is looked at each second."""
 LARGE, SMALL = b"z" * MIB, b"z"
 LARGEST = b"z" * (5 * MIB - 300)
 
@@ -159,6 +161,7 @@ PIGGYBACK = Read(2, LAST_ENTRY, previous_lac=1, timeout_ms=60_000, piggyback=Tru
 READS = {
     "entries": framed(Read(2, 0)),
     "preferred": framed(Read(2, 0, high_priority=True)),
+    "fences": framed(Read(2, 0, KEY, fence=True, high_priority=True)),
     "batches": framed(BatchRead(3, 0, 7, 2**31 - 1, 2**62)),
     "a batch of one": framed(BatchRead(2, 0, 7, 1, 2**62)),
     "last entries": framed_in_version_3(ReadLac(2)),
@@ -196,3 +199,21 @@ def test_who_has_received_large_entries_has_more_beside_those_who_do_not(full) -
     reads_one()
     full.flood(lambda number, turn: b"" if turn else asked, reads=False, count=MANY)
     assert full.slowest < WAIT_SECONDS_MAX
+
+
+def test_who_is_new_has_a_large_entry_beside_those_who_receive_nothing(full) -> None:
+    """Its connection has shown nothing of it yet, as none of theirs has."""
+    asked = framed(Read(2, 0)) * 20
+
+    def reads_one() -> None:
+        begun = time.monotonic()
+        with full.bookie.socket:
+            full.bookie.socket = full.bookie.another_connection()
+        found = full.bookie.ask(Read(2, 1))
+        assert isinstance(found, ReadEntry)
+        assert found.status is Status.OK
+        full.slowest = max(full.slowest, time.monotonic() - begun)
+
+    full.works = reads_one
+    full.flood(lambda number, turn: b"" if turn else asked, reads=False, count=MANY)
+    assert full.slowest < TURN_SECONDS_MAX

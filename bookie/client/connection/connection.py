@@ -251,21 +251,20 @@ class BookieConnection:
         self._scope.cancel()
 
     async def _receive(self, connection: NetworkConnection) -> None:
-        wire = ClientWire(self._version)
-
-        def take(data: bytes) -> None:
-            self._received_at = trio.current_time()
-            self._has_answered, self.refused_at = True, None
-            self._pause, self.failed_at = self._settings.retry_seconds_min, None
-            events = wire.feed(data)
-            if events:
-                self._surroundings.begin()
-                for event in events:
-                    self._take(event)
-                self._surroundings.settle()
-
-        await connection.deliver(RECEIVE_BYTES, take)
+        await connection.deliver(RECEIVE_BYTES, partial(self._take_all, ClientWire(self._version)))
         self._refused("it has closed the connection")
+
+    def _take_all(self, wire: ClientWire, data: bytes) -> None:
+        """Take all responses that are whole by now."""
+        self._received_at = trio.current_time()
+        self._has_answered, self.refused_at = True, None
+        self._pause, self.failed_at = self._settings.retry_seconds_min, None
+        events = wire.feed(data)
+        if events:
+            self._surroundings.begin()
+            for event in events:
+                self._take(event)
+            self._surroundings.settle()
 
     def _take(self, event: AddsAnswered | MatchedResponse) -> None:
         if isinstance(event, AddsAnswered):
@@ -291,7 +290,8 @@ class BookieConnection:
             try:
                 while self._unsent:
                     await connection.wait_sendable()
-                    self._unsent = self._unsent[connection.send_at_once(self._unsent) :]
+                    sent = connection.send_at_once(self._unsent)
+                    self._unsent = self._unsent[sent:]
                     if not self._unsent:
                         self.flush()
             except OSError as error:

@@ -1,5 +1,7 @@
 """RocksDB's errors in our words: above all, a damaged block is not an empty one."""
 
+import random
+
 import pytest
 
 from magnetar.bookie.machine.rocksdb import RocksDatabases
@@ -75,3 +77,19 @@ def test_what_cannot_be_opened_is_a_sentence(directory):
     (directory / "CURRENT").write_text("nonsense\n")
     with pytest.raises(StorageFailed, match="the index database cannot be opened"):
         opened(directory)
+
+
+def test_tables_that_were_merged_are_small(directory):
+    """A large one is written again with each that overlaps, and its filter fills the cache."""
+    database, chance = opened(directory), random.Random(7)
+    for start in range(0, 200_000, 50_000):  # as of two ledgers that are written at once
+        batch = database.batch()
+        for number in range(start, start + 50_000):
+            batch.put(b"%d %014d" % (number % 2, number), chance.randbytes(64))
+        database.write(batch)
+        database.flush()
+    database.compact(b"0", b"2")
+    sizes = [table.stat().st_size for table in directory.glob("*.sst")]
+    database.close()
+    assert len(sizes) > 2
+    assert max(sizes) < 5 << 20, sizes

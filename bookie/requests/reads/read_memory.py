@@ -3,9 +3,10 @@
 While there is plenty, nothing is asked: there is room for a whole frame, and that is what is
 reserved while the disk is read. When memory is short, the size of a response is found first, and
 its memory claimed (`core/link/memory/claims.py`): small ones, those of a recovery (which fences
-with its ledger's key) and those of high priority have some that is kept back for them. A batch ends
-early then: it has a part of what is left, so that each further one is smaller, and never less than
-a small response or its first entry.
+with its ledger's key) and those of high priority have some that is kept back for them. Anybody can
+fence, and ask for priority: a connection that has shown that it receives goes before those that
+have not, which share what is left to them. A batch ends early then: it has a part of what is left,
+so that each further one is smaller, and never less than a small response or its first entry.
 
     nothing --ask--> waits --granted--> reserved --release--> nothing
        +------------ask, take_plenty------^
@@ -48,6 +49,10 @@ class ReadMemory:
         self._call: Call | None = None
         """The read that waits or has its memory."""
         self._wanted = self._reserved = 0
+        self._kind = ReplyClass.LARGE
+        """Of the reply that is claimed."""
+        self._has_received = False
+        """Whether its client has received as much as proves something, once."""
 
     @property
     def is_plentiful(self) -> bool:
@@ -82,6 +87,7 @@ class ReadMemory:
             return True
         self.release()
         request = call.request
+        self._has_received = self._has_received or self._connection.reads
         if isinstance(request, BatchRead):
             size = max(size, min(request.bytes_max, self._batch_bytes_max, self._share()))
         kind = self._class(request, size)
@@ -91,7 +97,7 @@ class ReadMemory:
             kind = ReplyClass.READING
             if self._take(call, kind, size):
                 return True
-        self._call, self._wanted = call, size
+        self._call, self._wanted, self._kind = call, size, kind
         self._claims.wait(self, kind, size)
         return False
 
@@ -107,7 +113,7 @@ class ReadMemory:
         if size <= self._claims.small_bytes:
             return ReplyClass.BRIEF if fences else ReplyClass.SMALL
         if fences:
-            return ReplyClass.URGENT
+            return ReplyClass.RECOVERING if self._has_received else ReplyClass.URGENT
         preferred = getattr(some, "high_priority", False)
         return ReplyClass.PREFERRED if preferred else ReplyClass.LARGE
 
@@ -115,12 +121,20 @@ class ReadMemory:
         if not self._claims.take(kind, size):
             return False
         self._call, self._reserved = call, size
+        self._claims.hold(self, kind, size)
         return True
 
     def granted(self) -> None:
         """There is memory."""
         self._reserved = self._wanted
+        self._claims.hold(self, self._kind, self._reserved)
         self._granted()
+
+    @property
+    def holds(self) -> bool:
+        """Whether its client has not received all that it had memory for."""
+        connection = self._connection
+        return bool(self._reserved or connection.outbox_bytes or connection.packed_bytes)
 
     def release(self) -> None:
         """The response is packed, which is counted, or there will be none."""

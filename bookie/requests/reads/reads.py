@@ -1,7 +1,8 @@
 """The reads of one connection, in the order in which they can be answered.
 
-What is in memory is answered at once. For everything else one task of the connection reads the
-disk, and ends when nothing waits. Responses need no order: a client matches them by their ids.
+What is in memory is answered at once, so many in one turn (`read_turns.py`). For everything else
+one task of the connection reads the disk, and ends when nothing waits. Responses need no order: a
+client matches them by their ids.
 
     a fencing read    fences, and is answered when the fence is durable
     a long poll       waits until the LAC has moved on, or its time is over
@@ -20,15 +21,17 @@ may ask for anything, and the bookie is for all of them.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from magnetar.bookie.requests.errors import refusal, status_of
 from magnetar.bookie.requests.notes import Notes
 from magnetar.bookie.requests.reads.long_polls import LongPolls
 from magnetar.bookie.requests.reads.read_memory import ReadMemory
+from magnetar.bookie.requests.reads.read_turns import TURN_READS
 from magnetar.bookie.requests.reads.responses import Responses, size_of
 from magnetar.bookie.requests.response_timeout import ResponseTimeout
 from magnetar.bookie.requests.services import BookieServices
@@ -44,6 +47,11 @@ from magnetar.core.kernel.errors import BrokerError, Fenced, Overloaded, Unautho
 from magnetar.core.link.connection import Connection
 
 log = logging.getLogger(__name__)
+
+BETWEEN_TURNS_MAX: Final = 1000
+"""Reads of a connection that wait for its next turn; with more it has that at once, so that none is
+refused for this.
+"""
 
 
 class Reads:
@@ -70,6 +78,11 @@ class Reads:
         self._timeout = ResponseTimeout(services, self._not_received)
         self._reading = False
         """Whether the task runs."""
+        self._left = 0
+        """The reads that it may answer in this turn."""
+        self._turn_at = -math.inf
+        """When the sweep of the last turn began."""
+        self._has_turn_later = False
 
     # -- coming -------------------------------------------------------------------------------
 
@@ -152,11 +165,31 @@ class Reads:
             self._connection.link.drop(self._connection, "it does not receive its responses")
 
     def go_on(self) -> None:
-        """Answer what is in memory, as far as the client receives it and there is room for it, and
-        read the disk.
+        """Answer what is in memory, if it is this connection's turn, as far as the client receives
+        it and there is room for it, and read the disk.
         """
+        if self._has_turn_later and self._count < BETWEEN_TURNS_MAX:
+            return
+        now = self._connection.link.now
+        if now != self._turn_at or self._has_turn_later:
+            self._turn_at, self._left = now, TURN_READS
+        self._answer()
+
+    def take_turn(self) -> None:
+        """Go on: others have had their turn."""
+        self._has_turn_later = False
+        self._left = TURN_READS
+        self._answer()
+
+    def _answer(self) -> None:
         connection = self._connection
         while (queue := self._queue) and not self._reading and not connection.takes_too_little:
+            if not self._left:
+                if not self._has_turn_later:
+                    self._has_turn_later = True
+                    self._services.turns.later(self, connection.link)
+                return
+            self._left -= 1
             call, may_wait = queue[0]
             try:
                 response = None if may_wait else self._at_once(call)

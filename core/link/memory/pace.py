@@ -4,7 +4,8 @@ longest one was.
 Bytes say little about work: half a megabyte may be one batch, or thousands of requests, and other
 peers wait for the end of the sweep. So a slow sweep is followed by one that receives half as much,
 until sweeps are fast enough, and then by larger ones again (multiplicative decrease, as in TCP's
-congestion control, RFC 5681).
+congestion control, RFC 5681). So is one that a few connections have filled, so that others were
+passed over: with hundreds of those, each waits for all others to have their turn.
 
 Invariant: `bytes` is between `SWEEP_BYTES_MIN` and `SWEEP_BYTES_MAX`.
 """
@@ -42,9 +43,9 @@ class Pace:
         share = self.bytes // connections if connections > 1 else self.bytes
         return share if share > self.share_min else self.share_min
 
-    def adjust(self, seconds: float) -> None:
+    def adjust(self, seconds: float, *, filled_by_few: bool = False) -> None:
         """Adjust the pace after a sweep."""
-        if seconds > SLOW_SECONDS:
+        if seconds > SLOW_SECONDS or filled_by_few:
             self._set(max(self.bytes // 2, SWEEP_BYTES_MIN))
         elif seconds < QUICK_SECONDS and self.bytes < SWEEP_BYTES_MAX:
             self._set(self.bytes * 2)

@@ -13,6 +13,7 @@ import trio.testing
 
 from magnetar.core.link import loop
 from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.memory.pace import SWEEP_BYTES_MAX
 from magnetar.core.link.tests.echo import Bench, receive_exactly, running
 from magnetar.core.testing.clock import FixedClock
 
@@ -172,6 +173,7 @@ async def test_who_is_ready_waits_for_the_next_sweep_while_serving_is_slow(
             assert await receive_exactly(stream, 2) == b"b\n"
         most = max(now - last for last, now in pairwise([0, *served]))
         assert most == (loop.SERVED_UNSEEN if slow else 40)
+        assert (bench.link._pace.bytes < SWEEP_BYTES_MAX) == slow, "less of each, the next time"
 
 
 async def test_who_always_has_more_does_not_keep_others_from_their_turn() -> None:

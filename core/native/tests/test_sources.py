@@ -107,10 +107,37 @@ def test_structs_of_compiled_modules_inherit_their_options() -> None:
     assert answer("it.LinkStatistics.__struct_config__.frozen", MAGNETAR_PURE="0") == "True"
 
 
+def bounds_with_calls(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        for bound in (node.slice.lower, node.slice.upper):
+            calls = [part for part in ast.walk(bound or node) if isinstance(part, ast.Call)]
+            if bound is not None and any(ast.unparse(call.func) not in PURE for call in calls):
+                yield bound
+
+
+PURE = {"len", "min", "max", "bisect_left", "header.read", "_body_size", "wire.feed"}
+"""Functions without an effect; and one whose slice is of bytes."""
+
+
+def test_no_call_with_an_effect_bounds_a_slice() -> None:
+    """mypyc evaluates a bound twice, unless it knows that the slice is of bytes, str, list or
+    tuple: what was left of a request was sent to a bookie twice so.
+    """
+    wrong = [
+        f"{module}:{bound.lineno}"
+        for module in hot_modules(ROOT)
+        for node in nodes(module)
+        for bound in bounds_with_calls(node)
+    ]
+    assert wrong == []
+
+
 AVRO = "spark_connector.values.avro_decoder"
 RARE = {
     *(f"{AVRO}.{name}" for name in ("decoder_of", "_fixed", "_enum", "_record", "_array", "_map")),
     *(f"{AVRO}.{name}" for name in ("_union", "_member", "_decimal", "_millis", "_uuid")),
+    "bookie.client.quorum.writer._record",
+    "bookie.client.quorum.writer.close",
     "bookie.client.writer.close",
     "bookie.server.journal.kernel_writer._prepare",
     "bookie.server.journal.kernel_writer._prepared",

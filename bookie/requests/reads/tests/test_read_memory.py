@@ -25,7 +25,7 @@ class Readers:
         self.granted = []
 
     def reader(self, *, reads=False):
-        connection = SimpleNamespace(link=self, reads=reads)
+        connection = SimpleNamespace(link=self, reads=reads, outbox_bytes=0, packed_bytes=0)
         return ReadMemory(connection, RequestLimits(), lambda: self.granted.append(connection))
 
 
@@ -59,7 +59,7 @@ def test_batches_are_smaller_as_less_is_left_and_never_nothing(readers):
 
 
 def test_a_batch_has_room_for_its_first_entry(readers):
-    readers.outgoing.add(30 * MIB)
+    readers.outgoing.add(28 * MIB)
     memory = readers.reader()
     assert memory.ask(BATCH, 5 * MIB)
     assert memory.has(BATCH, 5 * MIB)
@@ -78,6 +78,18 @@ def test_small_and_urgent_reads_have_memory_that_others_cannot_take(readers):
     assert readers.outgoing.used <= 64 * MIB
 
 
+def test_urgent_reads_of_those_who_receive_have_more(readers):
+    held = []
+    while (memory := readers.reader()).ask(FENCING, 5 * MIB):
+        held.append(memory)
+    assert readers.outgoing.used <= 20 * MIB
+    assert not readers.reader().ask(PREFERRED, 5 * MIB)
+    assert readers.reader().ask(READ, 5 * MIB)
+    while readers.reader(reads=True).ask(FENCING, 5 * MIB):
+        pass
+    assert readers.outgoing.used > 54 * MIB
+
+
 def test_who_waits_is_granted_and_who_leaves_is_forgotten(readers):
     readers.outgoing.add(38 * MIB)
     first, second, third = (readers.reader() for _ in range(3))
@@ -85,7 +97,7 @@ def test_who_waits_is_granted_and_who_leaves_is_forgotten(readers):
         assert not memory.ask(READ, 5 * MIB)
         assert memory.waits(READ)
     second.release()
-    readers.outgoing.remove(10 * MIB)
+    readers.outgoing.remove(16 * MIB)
     readers.outgoing.relieve()
     assert len(readers.granted) == 2
     assert first.has(READ, 5 * MIB)
@@ -93,7 +105,7 @@ def test_who_waits_is_granted_and_who_leaves_is_forgotten(readers):
     assert not first.waits(READ)
     for memory in (first, second, third):
         memory.release()
-    assert readers.outgoing.used == 28 * MIB
+    assert readers.outgoing.used == 22 * MIB
 
 
 def test_another_read_that_goes_first_gives_up_the_place(readers):

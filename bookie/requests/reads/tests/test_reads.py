@@ -318,6 +318,34 @@ async def test_large_entries_that_nobody_receives_hold_up_no_other_read(disk, on
         assert outgoing.used == 0
 
 
+async def test_reads_that_call_themselves_urgent_hold_up_nobody(disk):
+    limits = LinkLimits(sending_bytes_max=8 << 20, outbox_high_bytes=1 << 16, stalled_seconds=60)
+    fencing = Read(1, 0, KEY, fence=True, high_priority=True)
+    async with (
+        serving(disk, link_limits=limits) as served,
+        AsyncExitStack() as s,
+        served.dial() as recovering,
+        served.dial() as other,
+    ):
+        flood = [await s.enter_async_context(served.dial()) for _ in range(20)]
+        await other.ask(add(1, 0, b"z" * 1_000_000))
+        assert (await recovering.ask(fencing)).status is Status.OK
+        for peer in flood:
+            await peer.say(*[fencing] * 8)
+        outgoing = served.link.outgoing
+        while not outgoing.claims.waiting:
+            assert (await recovering.ask(fencing)).status is Status.OK
+        for _ in range(3):
+            assert (await recovering.ask(fencing)).status is Status.OK
+            assert (await other.ask(Read(1, 0))).status is Status.OK
+        assert outgoing.claims.waiting
+        async with trio.open_nursery() as nursery:
+            for peer in flood:
+                nursery.start_soon(hear_all, peer, 8)
+        assert not outgoing.claims.waiting
+        assert outgoing.used == 0
+
+
 async def test_a_batch_that_nobody_receives_is_counted_before_it_is_gathered(disk):
     limits = LinkLimits(sending_bytes_max=8 << 20)
     async with (

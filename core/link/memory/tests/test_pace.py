@@ -37,6 +37,13 @@ def test_half_after_a_slow_one_and_all_again_after_quick_ones() -> None:
     assert pace.share(64) == SHARE_BYTES_MIN
 
 
+def test_less_after_one_that_a_few_have_filled() -> None:
+    pace = Pace()
+    for _ in range(10):
+        pace.adjust(QUICK_SECONDS * 0.9, filled_by_few=True)
+    assert pace.share(64) == SHARE_BYTES_LEAST
+
+
 def test_never_nothing_and_never_more_than_at_first() -> None:
     pace, dice = Pace(), random.Random(7)
     for _ in range(2_000):
