@@ -6,6 +6,7 @@ other form begins, after the size of its metadata, with bytes that are unique to
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from magnetar.core.entry import empty
@@ -25,10 +26,17 @@ FOREIGN: Final[tuple[tuple[bytes, Form], ...]] = (
     (mqtt.BEGINS, mqtt),
 )
 """The other forms by their first bytes."""
-_TOLD_BY: Final = min(len(begins) for begins, _ in FOREIGN)
+_TOLD_BY: Final = 4
+"""So many first bytes tell which form it may be."""
 _TOLD_END: Final = SIZE_BYTES + _TOLD_BY
-"""So many bytes tell which form it may be."""
-_CANDIDATES: Final = {begins[:_TOLD_BY]: (begins, form) for begins, form in FOREIGN}
+
+
+def told_apart(foreign: Iterable[tuple[bytes, Form]]) -> dict[bytes, tuple[bytes, Form]]:
+    """The forms by the bytes that tell."""
+    return {begins[:_TOLD_BY]: (begins, form) for begins, form in foreign}
+
+
+_CANDIDATES: Final = told_apart(FOREIGN)
 
 
 def form_of(sent: bytes) -> Form:

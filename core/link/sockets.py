@@ -30,7 +30,8 @@ def py_receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
     No more than before if the peer has closed. BlockingIOError if nothing has come; another OSError
     if the connection is broken. Bytes pass through `scratch` on their way.
     """
-    return left + scratch[: os.readv(fd, [scratch[:size]])]
+    received = os.readv(fd, [scratch[:size]])
+    return left + scratch[:received]
 
 
 def py_send(fd: int, data: bytes) -> int:

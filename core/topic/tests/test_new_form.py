@@ -24,7 +24,9 @@ from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 @pytest.fixture(autouse=True)
 def _joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "FOREIGN", (*forms.FOREIGN, (note_form.BEGINS, note_form)))
+    foreign = (*forms.FOREIGN, (note_form.BEGINS, note_form))
+    monkeypatch.setattr(forms, "FOREIGN", foreign)
+    monkeypatch.setattr(forms, "_CANDIDATES", forms.told_apart(foreign))
 
 
 async def wrote(topic: PersistentTopic, *notes: bytes) -> None:
