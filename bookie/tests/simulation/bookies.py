@@ -103,7 +103,7 @@ class Incarnation:
         with claim(self.disk, "/bookie") as directories:
             await membership.check(machine.threads, directories)
             async with trio.open_nursery() as nursery:
-                loop = SimulatedLoop(self.host, nursery)
+                loop = SimulatedLoop(self.host, nursery, world.run.clock)
                 self.disk.ended = loop.ended
                 async with open_bookie(
                     machine, directories, membership.ledgers, settings, self._failed, loop

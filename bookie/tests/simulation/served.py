@@ -20,8 +20,10 @@ from magnetar.core.link.memory.outbound import OutboundMemory
 class SimulatedLoop:
     """An `EventLoop` for storage, and the `link` of connections."""
 
-    def __init__(self, host, nursery):
+    def __init__(self, host, nursery, clock):
         self.nursery = nursery
+        self.now = clock.monotonic()
+        self._clock = clock
         limits = LinkLimits()
         self.outgoing = OutboundMemory(limits.sending_bytes_max, limits.outbox_high_bytes)
         self.running = None
@@ -46,6 +48,8 @@ class SimulatedLoop:
             self.settle()
 
     def begin(self):
+        if not self._depth:
+            self.now = self._clock.monotonic()
         self._depth += 1
 
     def settle(self):
