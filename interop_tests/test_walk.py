@@ -18,6 +18,7 @@ BY_THE_CLOCK = {
     "bookie/server/ledgers/states.py",
     "bookie/client/reader.py",
     "bookie/client/store.py",
+    "bookie/format/journal.py",
     "bookie/format/ledger_metadata.py",
     "bookie/server/ledger_ids.py",
     "core/broker/housekeeping.py",
@@ -31,7 +32,8 @@ BY_THE_CLOCK = {
     "wire/pulsar/session/session.py",
 }
 """Files of work that is due now and then: a snapshot of a cursor, the keep-alive, housekeeping; and
-of trio's turns, which are counted.
+of trio's turns, which are counted; and of a group of the journal that is not put together by one
+compiled call, because two sweeps have filled it.
 
 `bench/walk.py` takes several seconds to tell these from the files that the message visits.
 """
