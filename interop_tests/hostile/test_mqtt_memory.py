@@ -262,7 +262,13 @@ GREETED = {
 }
 
 
-@pytest.mark.parametrize("reads", [True, False], ids=["reads", "never reads"])
+@pytest.mark.parametrize(
+    "reads",
+    [
+        pytest.param(True, id="reads", marks=pytest.mark.heavy),
+        pytest.param(False, id="never reads"),
+    ],
+)
 @pytest.mark.parametrize("what", GREETED)
 def test_floods(server, watch, stack, what, reads):
     def ask(number: int, turn: int) -> bytes:

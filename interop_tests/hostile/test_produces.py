@@ -65,7 +65,11 @@ def zstd(data: bytes) -> bytes:
     "bomb",
     [
         pytest.param(lambda: headed(zstd(bytes(1024 * MIB)), 1, attributes=ZSTD), id="zstd"),
-        pytest.param(lambda: headed(gzipped(256 * MIB), 1, attributes=GZIP), id="gzip"),
+        pytest.param(
+            lambda: headed(gzipped(256 * MIB), 1, attributes=GZIP),
+            id="gzip",
+            marks=pytest.mark.heavy,
+        ),
         pytest.param(
             lambda: headed(zstd(record(0, b"") * 5_000_000), 5_000_000, attributes=ZSTD),
             id="records",
