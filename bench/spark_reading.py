@@ -4,6 +4,7 @@ from Apache Kafka, in one session of `local[2]`.
     python -m bench.spark_reading [--rows 5000000] [--size 100] [--rounds 5]
     python -m bench.spark_reading --server both       beside Apache Kafka
     python -m bench.spark_reading --triggers 100      small batches of a stream, too
+    python -m bench.spark_reading --partitions 10000  only plans, of so many partitions
 
 All columns are read, and none is stored (`noop`). Both servers have the same record batches, made
 by librdkafka, in two partitions. CPU is that of Spark with all its workers, and of the server. The
@@ -136,9 +137,40 @@ def triggers(spark: Any, server: Magnetar | Kafka, count: int, folder: Path) -> 
     return statistics.median(took[len(took) // 4 :])
 
 
+def plan(folder: Path, partitions: int, rounds: int) -> None:
+    """Plan a batch of a topic with one message in each of so many partitions, without Spark."""
+    import httpx
+    from confluent_kafka import Producer
+
+    from magnetar.spark_connector import options
+    from magnetar.spark_connector.planning import planner
+
+    server = LendingMagnetar(folder, synced=True)
+    server.prepare()
+    server.start()
+    try:
+        name, given = source(server)
+        path = f"/admin/v2/persistent/public/default/{TOPIC}/partitions"
+        httpx.put(given["service.url"] + path, json=partitions, timeout=WAIT_SECONDS)
+        producer = Producer({"bootstrap.servers": f"127.0.0.1:{server.port(Protocol.KAFKA)}"})
+        for number in range(partitions):
+            producer.produce(TOPIC, b"x", partition=number)
+        assert producer.flush(WAIT_SECONDS) == 0, "not all was stored"
+        for _ in range(rounds):
+            theirs, begun = cpu_seconds(server.pid), time.perf_counter()
+            tasks = planner.batch(options.parse(given), 2)
+            seconds, theirs = time.perf_counter() - begun, cpu_seconds(server.pid) - theirs
+            print(f"{name}: {len(tasks)} tasks in {seconds:.2f} s, server {theirs * 1000:.0f} ms")
+    finally:
+        server.stop()
+
+
 def main(arguments: argparse.Namespace) -> None:
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(dir=arguments.directory)))
+        if arguments.partitions:
+            plan(folder, arguments.partitions, arguments.rounds)
+            return
         servers: list[Magnetar | Kafka] = [LendingMagnetar(folder / "magnetar", synced=True)]
         jars = None
         if arguments.server == "both":
@@ -192,5 +224,6 @@ if __name__ == "__main__":
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--triggers", type=int, default=0)
+    parser.add_argument("--partitions", type=int, default=0)
     parser.add_argument("--directory", type=Path, default=None)
     main(parser.parse_args())
