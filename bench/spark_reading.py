@@ -55,7 +55,12 @@ def source(server: Magnetar | Kafka, topic: str = TOPIC) -> tuple[str, dict[str,
 
 
 def fill(
-    server: Magnetar | Kafka, rows: int, size: int, topic: str = TOPIC, **options: int
+    server: Magnetar | Kafka,
+    rows: int,
+    size: int,
+    topic: str = TOPIC,
+    partitions: int = PARTITIONS,
+    **options: int,
 ) -> None:
     """Make a topic with so many rows."""
     from confluent_kafka import Producer
@@ -63,7 +68,7 @@ def fill(
 
     where = {"bootstrap.servers": f"127.0.0.1:{server.port(Protocol.KAFKA)}"}
     admin = AdminClient(where)
-    for made in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
+    for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         made.result(WAIT_SECONDS)
     options = {"linger.ms": 20, "queue.buffering.max.messages": 100_000, **options}
     producer = Producer({**where, **options})
@@ -71,7 +76,7 @@ def fill(
     for number in range(rows):
         while True:
             try:
-                producer.produce(topic, values[number % 100], partition=number % PARTITIONS)
+                producer.produce(topic, values[number % 100], partition=number % partitions)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -137,51 +142,44 @@ def triggers(spark: Any, server: Magnetar | Kafka, count: int, folder: Path) -> 
     return statistics.median(took[len(took) // 4 :])
 
 
-def plan(folder: Path, partitions: int, rounds: int) -> None:
+def plan(server: Magnetar, partitions: int, rounds: int) -> None:
     """Plan a batch of a topic with one message in each of so many partitions, without Spark."""
-    import httpx
-    from confluent_kafka import Producer
-
     from magnetar.spark_connector import options
     from magnetar.spark_connector.planning import planner
 
-    server = LendingMagnetar(folder, synced=True)
+    fill(server, partitions, 1, partitions=partitions)
+    name, given = source(server)
+    for _ in range(rounds):
+        theirs, begun = cpu_seconds(server.pid), time.perf_counter()
+        tasks = planner.batch(options.parse(given), 2)
+        seconds, theirs = time.perf_counter() - begun, cpu_seconds(server.pid) - theirs
+        print(f"{name}: {len(tasks)} tasks in {seconds:.2f} s, server {theirs * 1000:.0f} ms")
+
+
+def begin(server: Magnetar | Kafka, running: ExitStack) -> None:
+    """Start a server, which ends with the stack."""
+    server.directory.mkdir(exist_ok=True)
     server.prepare()
     server.start()
-    try:
-        name, given = source(server)
-        path = f"/admin/v2/persistent/public/default/{TOPIC}/partitions"
-        httpx.put(given["service.url"] + path, json=partitions, timeout=WAIT_SECONDS)
-        producer = Producer({"bootstrap.servers": f"127.0.0.1:{server.port(Protocol.KAFKA)}"})
-        for number in range(partitions):
-            producer.produce(TOPIC, b"x", partition=number)
-        assert producer.flush(WAIT_SECONDS) == 0, "not all was stored"
-        for _ in range(rounds):
-            theirs, begun = cpu_seconds(server.pid), time.perf_counter()
-            tasks = planner.batch(options.parse(given), 2)
-            seconds, theirs = time.perf_counter() - begun, cpu_seconds(server.pid) - theirs
-            print(f"{name}: {len(tasks)} tasks in {seconds:.2f} s, server {theirs * 1000:.0f} ms")
-    finally:
-        server.stop()
+    running.callback(server.stop)
 
 
 def main(arguments: argparse.Namespace) -> None:
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(dir=arguments.directory)))
+        ours = LendingMagnetar(folder / "magnetar", synced=True)
         if arguments.partitions:
-            plan(folder, arguments.partitions, arguments.rounds)
+            begin(ours, running)
+            plan(ours, arguments.partitions, arguments.rounds)
             return
-        servers: list[Magnetar | Kafka] = [LendingMagnetar(folder / "magnetar", synced=True)]
+        servers: list[Magnetar | Kafka] = [ours]
         jars = None
         if arguments.server == "both":
             (folder / "kafka").mkdir()
             servers.append(Kafka(folder / "kafka", synced=False))
             jars = jvm.fetch("spark-kafka", SPARK_VERSION, "spark-sql-kafka-0-10_2.13")
         for server in servers:
-            server.directory.mkdir(exist_ok=True)
-            server.prepare()
-            server.start()
-            running.callback(server.stop)
+            begin(server, running)
             fill(server, arguments.rows, arguments.size)
         spark = session(jars)
         running.callback(spark.stop)
