@@ -19,10 +19,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from magnetar.core.entry.compaction import UnpackedEntry
 from magnetar.core.entry.record import DetailedRecord, Record
+
+SIZE_BYTES: Final = 4
+"""The size of an entry's metadata, before them."""
 
 
 class Chunk(NamedTuple):

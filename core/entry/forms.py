@@ -11,7 +11,7 @@ from typing import Final
 
 from magnetar.core.entry import empty
 from magnetar.core.entry.empty import EMPTY
-from magnetar.core.entry.form import Form
+from magnetar.core.entry.form import SIZE_BYTES, Form
 from magnetar.core.entry.kafka import form as kafka
 from magnetar.core.entry.mqtt import form as mqtt
 from magnetar.core.entry.pulsar import form as pulsar
@@ -20,7 +20,6 @@ NATIVE: Final[Form] = pulsar
 """The form of an entry that names none, in which subscriptions deliver. Its total methods also
 accept an entry with the broker's header.
 """
-SIZE_BYTES: Final = 4
 FOREIGN: Final[tuple[tuple[bytes, Form], ...]] = (
     (kafka.BEGINS, kafka),
     (mqtt.BEGINS, mqtt),

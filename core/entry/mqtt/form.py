@@ -17,7 +17,7 @@ from functools import lru_cache
 from struct import Struct as Layout
 from typing import Final
 
-from magnetar.core.entry.form import Chunk, TransactionMark
+from magnetar.core.entry.form import SIZE_BYTES, Chunk, TransactionMark
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.entry.mqtt.compaction import UnpackedRun
 from magnetar.core.entry.mqtt.properties import (
@@ -40,7 +40,6 @@ from magnetar.core.kernel.varints import VARINT_BYTES_MAX, varint
 NAME: Final = "mqtt"
 BEGINS: Final[bytes] = b"\x0a\x04mqtt\x10\x00\x18"
 """Producer name, sequence id, and the tag of the publish time: unique to this form."""
-SIZE_BYTES: Final = 4
 _SIZE: Final = Layout(">I")
 _TIME_AT: Final = SIZE_BYTES + len(BEGINS)
 _QUICK_BITS: Final = 14

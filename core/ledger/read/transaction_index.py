@@ -82,9 +82,10 @@ class TransactionIndex:
 
     def stable_entries(self, ledger_id: int, first_entry: int, entries: int) -> int:
         """How many of consecutive entries are decided."""
-        if not self.open:
+        first = self.oldest
+        if first is None:
             return entries
-        position = next(iter(self.open.values())).position
+        position = first.position
         if ledger_id < position[0]:
             return entries
         if ledger_id > position[0]:
