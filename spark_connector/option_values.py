@@ -76,6 +76,10 @@ class OptionValues:
             raise self.wrong(name, " or ".join(values))
         return value
 
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false."""
+        return self.choice(name, ("true", "false") if default else ("false", "true")) == "true"
+
     def number(self, name: str, default: int) -> int:
         text = self.text(name, str(default))
         if not text.isdecimal():

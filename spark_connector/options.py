@@ -91,7 +91,7 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
             raise OptionError(f'"{KNOWN[name]}" is for {kind} only')
     urls = values.urls()
     topics, pattern = _topics(values)
-    pushdown = values.choice("pushdown", ("false", "true")) == "true"
+    pushdown = values.flag("pushdown", default=False)
     slack = values.text("publishtimeslackms")
     if slack and not pushdown:
         raise OptionError('"publishTimeSlackMs" says something only with "pushdown" = "true"')
@@ -104,7 +104,7 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         ending=_bound(values, "ending", LATEST),
         columns=_columns(values.list("columns"), of_values),
         read_committed=values.choice("isolationlevel", ISOLATION_LEVELS) == READ_COMMITTED,
-        fail_on_data_loss=values.choice("failondataloss", ("true", "false")) == "true",
+        fail_on_data_loss=values.flag("failondataloss", default=True),
         max_bytes_per_split=values.size("maxbytespersplit", "64m"),
         min_partitions=values.number("minpartitions", 1),
         max_partitions=values.number("maxpartitions", 0),

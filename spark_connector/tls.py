@@ -71,8 +71,8 @@ def parse(values: OptionValues, urls: Sequence[str]) -> TlsOptions:
         raise OptionError('"tlsKeyFilePath" needs "tlsCertificateFilePath"')
     return TlsOptions(
         trusted=values.text("tlstrustcertsfilepath"),
-        insecure=values.choice("tlsallowinsecureconnection", ("false", "true")) == "true",
-        checks_host=values.choice("tlshostnameverificationenable", ("true", "false")) == "true",
+        insecure=values.flag("tlsallowinsecureconnection", default=False),
+        checks_host=values.flag("tlshostnameverificationenable", default=True),
         certificate=values.text("tlscertificatefilepath"),
         key=values.text("tlskeyfilepath"),
     )

@@ -57,3 +57,13 @@ def test_mistakes_are_named(options: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError) as raised:
         take_all(options)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_flags_have_a_default(default) -> None:
+    names = OptionNames(("x",), {}, ())
+    assert names.given({}).flag("x", default=default) is default
+    assert names.given({"X": "True"}).flag("x", default=default)
+    assert not names.given({"x": "false"}).flag("x", default=default)
+    with pytest.raises(OptionError, match=r'"x" is (true or false|false or true), not "yes"'):
+        names.given({"x": "yes"}).flag("x", default=default)
