@@ -12,9 +12,6 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from magnetar.bookie.reading.options import ReadOptions
-from magnetar.bookie.reading.read_handle import open_ledger
-from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.core.entry import header
 from magnetar.core.entry.form import MarkKind
 from magnetar.core.entry.forms import form_of
@@ -22,8 +19,7 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
 from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning.planner import Planner
-from magnetar.spark_connector.reading.gateway_ledger import GatewayLedger
-from magnetar.spark_connector.reading.range_reader import ANY_ENTRY, StoredLedger
+from magnetar.spark_connector.reading.stored_ledgers import StoredLedger, opener
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 
@@ -137,11 +133,9 @@ class LedgerInspection:
                     raise ServiceError(f"{log}: {error}") from error
 
     def _ledger(self, log: str, ledger_id: int) -> StoredLedger:
-        if self._service_urls:
-            service = ReadingService(self._service_urls, self._timeout_seconds, self._tls)
-            return GatewayLedger(service, log, ledger_id)
-        source = PlannedLedgers(self._facts.ledgers, self._facts.bookies)
-        return open_ledger(ledger_id, source, ReadOptions(), last_confirmed=ANY_ENTRY)
+        urls = self._service_urls
+        service = ReadingService(urls, self._timeout_seconds, self._tls) if urls else None
+        return opener(self._facts, service)(log, ledger_id)
 
 
 def inspection(

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from magnetar.bookie.reading.options import ReadOptions
-from magnetar.bookie.reading.read_handle import ReadHandle, open_ledger
-from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.core.entry import header
 from magnetar.core.entry.columns.columns import Columns
 from magnetar.core.entry.form import Chunk, Form, MarkKind
@@ -32,8 +29,8 @@ from magnetar.core.ledger.read.transaction_index import Aborted, TransactionInde
 from magnetar.spark_connector.errors import RefusedError, ServiceError, lose
 from magnetar.spark_connector.planning.ranges import EntryRange
 from magnetar.spark_connector.reading.columns import AS_STORED, BatchBuilder
-from magnetar.spark_connector.reading.gateway_ledger import GatewayLedger
-from magnetar.spark_connector.service import ReadingService
+from magnetar.spark_connector.reading.stored_ledgers import StoredLedger, opener
+from magnetar.spark_connector.service import LedgerFacts, ReadingService
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.worker import freeze_once
@@ -41,8 +38,6 @@ from magnetar.spark_connector.worker import freeze_once
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ANY_ENTRY: Final = 1 << 62
-"""The plan says what is confirmed: bookies need not be asked."""
 CHUNKS_BYTES_MAX: Final = 64 * 1024 * 1024
 """Of messages in chunks that are held until their last chunk comes."""
 COMPLETE_MAX: Final = 1_000
@@ -52,7 +47,6 @@ CHUNKS_LOOKED_FOR_ENTRIES: Final = 20_000
 """How many entries before a range may have the first chunks of a message in it."""
 
 
-StoredLedger = ReadHandle | GatewayLedger
 Run = tuple[int, list[bytes]]
 """Consecutive entries, behind the id of the first."""
 
@@ -79,11 +73,13 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows of a task."""
     freeze_once()
     builder = BatchBuilder(task.columns, task.values)
-    ledger_of = _ledgers(task)
+    urls = task.service_urls
+    service = ReadingService(urls, task.timeout_seconds, task.tls) if urls else None
+    open_stored = opener(LedgerFacts(task.ledgers, task.bookies), service)
     for one in task.ranges:
         reading = RangeReader(
             one,
-            ledger_of(one),
+            open_stored(one.log, one.stored_in),
             task.aborted.get(one.log, ()),
             fails=task.fail_on_data_loss,
             timeout_seconds=task.timeout_seconds,
@@ -92,15 +88,6 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
             yield builder.build()
     if builder.rows:
         yield builder.build()
-
-
-def _ledgers(task: Task) -> Callable[[EntryRange], StoredLedger]:
-    """What opens the ledger of a range."""
-    if task.service_urls:
-        service = ReadingService(task.service_urls, task.timeout_seconds, task.tls)
-        return lambda one: GatewayLedger(service, one.log, one.ledger_id)
-    source, options = PlannedLedgers(task.ledgers, task.bookies), ReadOptions()
-    return lambda one: open_ledger(one.stored_in, source, options, last_confirmed=ANY_ENTRY)
 
 
 class RangeReader:
