@@ -89,16 +89,20 @@ class Append:
         """The runs as they were appended, once they have been written."""
         starts = [0, *[start for start, _ in self.joined], len(self.payloads)]
         callbacks = [self.done, *[done for _, done in self.joined]]
-        parts = []
-        for (start, stop), done in zip(pairwise(starts), callbacks, strict=True):
-            counts = None if self.counts is None else self.counts[start:stop]
-            part = Append(self.payloads[start:stop], counts, done, self.began)
-            part.entry_id, part.written = self.entry_id + start, self.written
-            part.first_index = self.index_of(part.entry_id)
-            if self.headers is not None:
-                part.headers = self.headers[start:stop]
-            parts.append(part)
-        return parts
+        return [
+            self.part(start, stop, done)
+            for (start, stop), done in zip(pairwise(starts), callbacks, strict=True)
+        ]
+
+    def part(self, start: int, stop: int, done: Appended) -> Append:
+        """Some of its entries, once they have been written."""
+        counts = None if self.counts is None else self.counts[start:stop]
+        part = Append(self.payloads[start:stop], counts, done, self.began)
+        part.entry_id, part.written = self.entry_id + start, self.written
+        part.first_index = self.index_of(part.entry_id)
+        if self.headers is not None:
+            part.headers = self.headers[start:stop]
+        return part
 
     def index_of(self, entry_id: int) -> int:
         """The index of the first message in an entry of this run, once it has been written."""

@@ -7,7 +7,11 @@ import pytest
 from magnetar.core.entry import header
 from magnetar.core.kernel.errors import Fenced, StorageFailed
 from magnetar.core.ledger.log.appends import Append
-from magnetar.core.ledger.log.fenced_appends import EMPTY_LEDGERS_MAX, FencedAppends
+from magnetar.core.ledger.log.fenced_appends import (
+    EMPTY_LEDGERS_MAX,
+    FencedAppends,
+    stretches_of,
+)
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.testing.bench import Bench, Outcome, bench, settled, stored
 from magnetar.core.testing.ledgers import MemoryLedger
@@ -45,7 +49,7 @@ def written(entry_id: int, *sizes: int) -> Append:
     return first
 
 
-def test_runs_are_stored_whole_or_not() -> None:
+def test_a_run_is_split_where_the_ledger_ends() -> None:
     fenced = FencedAppends()
     assert not fenced
     fenced.add(written(4, 1, 2, 3))
@@ -55,9 +59,51 @@ def test_runs_are_stored_whole_or_not() -> None:
     assert [(one.entry_id, len(one.payloads), one.index_of(one.entry_id)) for one in stored] == [
         (4, 1, 104),
         (5, 2, 105),
+        (7, 1, 107),
     ]
-    assert [(one.entry_id, len(one.payloads)) for one in fenced.taken()] == [(7, 3), (10, 1)]
+    assert [(one.entry_id, len(one.payloads)) for one in fenced.taken()] == [(8, 2), (10, 1)]
     assert not fenced
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_run_of_which_a_recovery_has_kept_a_part(slow: Bench, again: bool) -> None:
+    """Its callback is called once, and can tell where each entry is."""
+    ledger = await slow.ledger()
+    run, late = Outcome(), Outcome()
+    ledger.append([b"%d" % i for i in range(5)], [1, 2, 3, 4, 5], run)
+    await settled()
+    ledger.append([b"5"], None, late)
+    recover(slow.ledgers.ledgers[0], 2)
+    await settled()
+    assert not run.times
+    if again:
+        recover(slow.ledgers.ledgers[1], 1)
+        await settled()
+    slow.ledgers.sync()
+    assert (run.times, late.times) == (1, 1)
+    assert isinstance(run.result, tuple)
+    assert run.result == (0, 0)
+    behind = [(1, (1, 0)), (2, (2, 0))] if again else [(3, (1, 0))]
+    assert list(stretches_of(run.result, 5)) == [(2, (0, 0)), *behind]
+    assert await read_all(ledger) == [b"%d" % i for i in range(6)]
+    found = await indexes(ledger)
+    assert found == sorted(set(found))
+    assert found[:2] == [0, 2], "of the last message in each entry"
+    assert ledger.pending_bytes == 0
+
+
+async def test_a_run_whose_rest_fails_has_failed(slow: Bench) -> None:
+    ledger = await slow.ledger()
+    run = Outcome()
+    ledger.append([b"0", b"1"], None, run)
+    await settled()
+    recover(slow.ledgers.ledgers[0], 1)
+    await settled()
+    slow.ledgers.ledgers[1].fail(StorageFailed("disk"))
+    await settled()
+    assert run.times == 1
+    assert isinstance(run.result, StorageFailed)
+    assert ledger.pending_bytes == 0
 
 
 def test_only_a_fence_is_tried_again_and_not_for_ever() -> None:

@@ -19,6 +19,7 @@ import msgspec
 
 from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.fenced_appends import SplitPosition, stretches_of
 from magnetar.core.topic import restrictions
 from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.publishing.sequences import Verdict, counts
@@ -248,7 +249,12 @@ class AttachedProducer:
     def _receipt(self, run: events.Sends, first: Position) -> None:
         client = self.client
         if not client.gone and not self.refused_some:
-            if first[0] >= 0:
+            if isinstance(first, SplitPosition):
+                at = 0
+                for entries, position in stretches_of(first, len(run.sequences)):
+                    client.wire.receipts(self.id, run.sequences[at : at + entries], *position)
+                    at += entries
+            elif first[0] >= 0:
                 client.wire.receipts(self.id, run.sequences, *first)
             else:
                 client.wire.receipts_without_id(self.id, run.sequences)

@@ -2,8 +2,10 @@
 that are sent again where they are to be stored once.
 """
 
+from magnetar.core.kernel.errors import Fenced
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.testing.bench import settled
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.conftest import Player, Stage
@@ -54,6 +56,27 @@ async def test_a_second_time_is_a_success_without_a_position(slow_stage: Stage) 
     ], "in the order they were sent"
     assert results(await client.says(peer.send(7, 2))) == [(receipt, 2, False)]
     assert entries(slow_stage) == 3
+
+
+async def test_a_run_that_a_recovery_has_split_is_receipted_where_it_is(slow_stage: Stage) -> None:
+    client = await slow_stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    assert await client.says(*[peer.send(7, number) for number in range(4)]) == []
+    stores = slow_stage.stores.ledgers
+    written = stores.ledgers[max(stores.ledgers)]
+    written.last_confirmed, written.closed = 1, True
+    written.fail(Fenced("a recovery"))
+    await settled()
+    stores.sync()
+    found = [(each.body.sequence_id, each.body.message_id) for each in await client.receive()]
+    ledger = written.ledger_id
+    assert [(number, at.ledger_id, at.entry_id) for number, at in found] == [
+        (0, ledger, 0),
+        (1, ledger, 1),
+        (2, ledger + 1, 0),
+        (3, ledger + 1, 1),
+    ]
+    assert entries(slow_stage) == 4
 
 
 async def test_a_batch_counts_with_its_last_message(stage: Stage) -> None:
