@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection, RemoteDisconnected
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from itertools import cycle
+from ssl import SSLEOFError
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -104,7 +105,7 @@ class AdminClient:
             connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
             reply = Reply(response.status, response.headers, response.read())
-        except (ConnectionError, HTTPException):
+        except (ConnectionError, SSLEOFError, HTTPException):
             connection.close()
             if kept is None:
                 raise
@@ -117,8 +118,11 @@ class AdminClient:
         return reply
 
     def _hint(self, error: Exception) -> str:
-        """A server that asks for a certificate, and is shown none, hangs up without a word."""
-        if self._shows_none and isinstance(error, RemoteDisconnected):
+        """A server that asks for a certificate, and is shown none, hangs up without a word: before
+        the request is written, while it is, or after.
+        """
+        hung_up = (ConnectionResetError, BrokenPipeError, SSLEOFError)
+        if self._shows_none and isinstance(error, hung_up):
             return ' (does it ask for a certificate? "tlsCertificateFilePath" is the one to show)'
         return ""
 

@@ -3,6 +3,7 @@
 import json
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ import pytest
 from interop_tests.keys import Authority
 from magnetar import Standalone, standalone
 from magnetar.spark_connector import options as source
+from magnetar.spark_connector.admin_client import AdminClient
 from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning import planner
 from magnetar.spark_connector.progress import CursorListener
@@ -128,6 +130,27 @@ def test_we_show_none_where_one_is_asked_for(asking, authority, topic) -> None:
     context = TlsOptions(authority.certificate).context()
     with pytest.raises(RefusedError, match="certificate required"):
         BrokerConnection((host, int(port)), 10, context).ask(MetadataRequest(topics=[]))
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_one_that_hangs_up_may_ask_for_a_certificate(authority, reset) -> None:
+    """However that is seen: it depends on what of the handshake is on its way."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        hangs_up = threading.Thread(target=_hangs_up, args=(listening, reset))
+        hangs_up.start()
+        url = "https://{}:{}".format(*listening.getsockname())
+        client = AdminClient([url], 0.1, TlsOptions(authority.certificate))
+        with pytest.raises(ServiceError, match='"tlsCertificateFilePath" is the one to show'):
+            client.reply("GET", "/", None)
+        hangs_up.join()
+
+
+def _hangs_up(listening: socket.socket, reset: bool) -> None:
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(1 << 16)
+        if reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def test_a_broker_that_is_not_trusted(secure, stranger) -> None:
