@@ -29,7 +29,7 @@ from typing import Final
 from magnetar.bookie.format import records
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.kernel.structs import FrozenLeafStruct, FrozenStruct
+from magnetar.core.kernel.structs import FrozenStruct, mypyc_attr
 from magnetar.core.native import quickest
 
 LENGTH_BYTES: Final = 4
@@ -67,18 +67,32 @@ _pack: Final = quickest(records.pack, "magnetar.bookie.format.compiled")
 _unpack: Final = quickest(records.unpack, "magnetar.bookie.format.compiled")
 
 
-class Run(FrozenLeafStruct, frozen=True, gc=False):
-    """Records of one ledger with consecutive ids."""
+@mypyc_attr(acyclic=True)
+class Run:
+    """Records of one ledger with consecutive ids. It does not change."""
 
-    ledger_id: int
-    first: int
-    blob: bytes
-    offsets: array[int]
-    """The start of each record, and the end of the last. A blob read from a disk may have more
-    bytes behind that end; they mean nothing.
-    """
-    apart: bytes = b""
-    """The payload of the only record if it was not copied: it belongs behind the blob."""
+    __slots__ = ("apart", "blob", "first", "ledger_id", "offsets")
+
+    def __init__(
+        self, ledger_id: int, first: int, blob: bytes, offsets: array[int], apart: bytes = b""
+    ) -> None:
+        self.ledger_id: Final = ledger_id
+        self.first: Final = first
+        self.blob: Final = blob
+        self.offsets: Final = offsets
+        """The start of each record, and the end of the last. A blob read from a disk may have more
+        bytes behind that end; they mean nothing.
+        """
+        self.apart: Final = apart
+        """The payload of the only record if it was not copied: it belongs behind the blob."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self._values() == other._values()
+
+    def _values(self) -> tuple[object, ...]:
+        return self.ledger_id, self.first, self.blob, self.offsets, self.apart
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def last(self) -> int:

@@ -1,6 +1,7 @@
 """The clock, as a parameter: no other module reads the operating system's time."""
 
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 thread_seconds: Final = time.thread_time
@@ -22,8 +23,9 @@ class Clock(Protocol):
 class SystemClock:
     """The operating system's clock."""
 
-    monotonic = staticmethod(time.monotonic)
-    """Not wrapped in a method, because the loop calls it several times a sweep."""
+    def __init__(self) -> None:
+        self.monotonic: Callable[[], float] = time.monotonic
+        """Not wrapped in a method, because the loop calls it several times a sweep."""
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000

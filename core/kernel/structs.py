@@ -6,7 +6,20 @@ that inherits from one of these has them either way. It repeats them for mypy, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr as mypyc_attr
+else:
+
+    def mypyc_attr(**_options: bool) -> Callable[[type], type]:
+        """Tell mypyc something of a class; `acyclic` is what `gc=False` is to a struct. The source
+        needs nothing of it.
+        """
+        return lambda decorated: decorated
 
 
 class FrozenStruct(Struct, frozen=True):

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import trio
 import trio.testing
 
-from magnetar.core.kernel.clock import SystemClock
 from magnetar.wire.kafka.partition.inspectors import Account, Inspectors
 
 
@@ -33,13 +32,16 @@ class Stage:
         await trio.testing.wait_all_tasks_blocked()
 
 
-class Ticking(SystemClock):
+class Ticking:
     """Time is what calls take."""
 
     seconds = 0.0
 
     def monotonic(self) -> float:
         return self.seconds
+
+    def wall_ms(self) -> int:
+        return int(1000 * self.seconds)
 
 
 def holding() -> tuple[Callable[[], None], threading.Event]:
