@@ -56,6 +56,16 @@ def test_what_is_described_is_what_runs() -> None:
     assert answer("not it.__file__.endswith('.py')", MAGNETAR_PURE="0") == compiled
 
 
+def test_runs_of_entries_are_none_of_the_garbage_collectors_concern() -> None:
+    """Tens of thousands of them are in memory."""
+    compiled = answer("sources.described() == 'compiled'", MAGNETAR_PURE="0")
+    tracked = (
+        "__import__('gc').is_tracked(__import__('magnetar.bookie.format.entries',"
+        " fromlist=['run_of']).run_of(bytes(40)))"
+    )
+    assert answer(f"not {tracked}", MAGNETAR_PURE="0") == compiled
+
+
 def test_where_they_can_be_built_they_are() -> None:
     headers = Path(sysconfig.get_path("include"), "Python.h")
     if shutil.which("cc") is None or not headers.exists():
