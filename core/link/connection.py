@@ -31,7 +31,7 @@ JOIN_BYTES_MAX: Final = 128 * 1024
 """Up to this size one joined buffer is cheaper to send than a list of pieces."""
 PIECES_MAX: Final = 512
 """Pieces per vectored send; the kernel takes 1024 at most."""
-SENDING_SECONDS: Final = 0.003
+SENDING_SECONDS: Final = 0.002
 """How long is sent in one turn to connections that were touched."""
 SENT_UNSEEN: Final = 8
 """Connections that are flushed without a look at the clock."""

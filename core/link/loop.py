@@ -72,7 +72,7 @@ from magnetar.core.ports.group_commit import GroupCommit
 log = logging.getLogger(__name__)
 
 SWEEP_CONNECTIONS_MAX: Final = 64
-SERVED_SECONDS: Final = 0.003
+SERVED_SECONDS: Final = 0.002
 """How long connections are served in one sweep; sending may take as long."""
 SERVED_UNSEEN: Final = 8
 """Connections that are served without a look at the clock: a millisecond at most, as a rule."""
