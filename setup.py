@@ -142,6 +142,7 @@ HOT = [
     "wire.mqtt.session.pending_run",
     "wire.mqtt.session.publish",
     "wire.mqtt.session.session",
+    "wire.mqtt.session.unreleased",
     "wire.mqtt.traffic",
     "wire.mqtt.wire",
     "wire.pulsar.parts",

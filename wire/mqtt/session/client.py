@@ -246,7 +246,7 @@ class ConnectedClient:
         return SessionProgress(
             places=tuple(places),
             in_flight=tuple(in_flight),
-            received=tuple(self.publisher.received.all()),
+            received=tuple(self.publisher.unreleased.stored.all()),
             marks=tuple(StoredPlace(log.name.full, *self._mark_in(log), 0) for log in self._marks),
             doubts=tuple(
                 StoredPlace(feed.full_name, *before, 0) for feed, before in subscriber.doubts()
@@ -410,7 +410,7 @@ class ConnectedClient:
         self.leave()
         if self._last is None or not self.publisher.is_drained:
             return None
-        return replace(self._last, received=tuple(self.publisher.received.all()), marks=())
+        return replace(self._last, received=tuple(self.publisher.unreleased.stored.all()), marks=())
 
     def release(self) -> None:
         """Nobody uses it any more: it is part of no reference cycle from now on, so that it is not

@@ -49,7 +49,7 @@ from magnetar.wire.mqtt.errors import AWAY, PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.pending_run import PendingRun
 from magnetar.wire.mqtt.session.received_aliases import ReceivedAliases, without_alias
-from magnetar.wire.mqtt.session.received_ids import ReceivedIds
+from magnetar.wire.mqtt.session.unreleased import Unreleased
 from magnetar.wire.mqtt.storage.retained import RetainedMessage
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ TOPIC: Final = ResourceType.TOPIC
 QOS_1: Final = 2
 QOS_2: Final = 4
 """The bits of the QoS in the flags of a PUBLISH."""
-ID_BYTES: Final = 4
-"""What an identifier of QoS 2 costs in a record, until it is released."""
 PUBACK: Final = 0x4002
 PUBREC: Final = 0x5002
 PUBCOMP: Final = 0x7002
@@ -84,26 +82,19 @@ class Publisher:
         "_pending",
         "_pending_messages",
         "_services",
-        "_storing_ids",
         "_throttle",
         "_unacknowledged",
-        "_unreleased_bytes",
-        "received",
+        "unreleased",
     )
 
     def __init__(self, services: MqttServices, client: ConnectedClient) -> None:
         self._services = services
         self._client = client
-        self.received = ReceivedIds(())
-        """Identifiers of stored messages of QoS 2 that wait for PUBREL."""
-        self._storing_ids: dict[int, None] = {}  # a set takes more memory, and most are empty
-        """Those of messages that are being stored."""
+        self.unreleased = Unreleased(services.unreleased_memory)
         self._unacknowledged = 0
         """Messages of QoS 1 that are being stored."""
         limit = services.options.topic_alias_maximum
         self._aliases = ReceivedAliases(services.alias_memory, limit)
-        self._unreleased_bytes = 0
-        """Of identifiers that wait for PUBREL."""
         self._head = runs.head(
             client.client_id.encode(), has_properties=client.version == Version.V5
         )
@@ -226,7 +217,7 @@ class Publisher:
     def close(self) -> None:
         """The connection is closed: nothing is published any more."""
         self._aliases.close()
-        self._forget_ids(self._unreleased_bytes)
+        self.unreleased.close()
 
     # -- storing ------------------------------------------------------------------------------
 
@@ -322,11 +313,11 @@ class Publisher:
         for packet in packets:
             flags = packet.flags
             if flags & QOS_2:
-                if not self._are_new(packet.ids):
+                if not self.unreleased.are_new(packet.ids):
                     kept += self._without_duplicates(data, packet, run, retained)
                     is_changed = True
                     continue
-                self._storing_ids.update(dict.fromkeys(packet.ids))
+                self.unreleased.begin(packet.ids)
                 run.twos += packet.ids
             elif flags & QOS_1:
                 ones += packet.ids
@@ -335,14 +326,6 @@ class Publisher:
             kept.append(packet)
         run.ones = ones
         return kept if is_changed else packets
-
-    def _are_new(self, ids: Sequence[int]) -> bool:
-        """Whether none of these identifiers of QoS 2 was sent before."""
-        return (
-            self._storing_ids.keys().isdisjoint(ids)
-            and not (self.received.count and any(number in self.received for number in ids))
-            and len(set(ids)) == len(ids)
-        )
 
     def _without_duplicates(
         self, data: bytes, packet: Publish, run: PendingRun, retained: list[Publish]
@@ -357,14 +340,14 @@ class Publisher:
 
     def _is_duplicate(self, number: int) -> bool:
         """Whether a message of QoS 2 was sent before; if it is stored, answer it again."""
-        if number in self._storing_ids:
+        if self.unreleased.is_storing(number):
             return True  # the answer to the first one comes
-        if number in self.received:
+        if self.unreleased.is_stored(number):
             self._client.when_saved(
                 partial(self._client.send, pack_acknowledgements(PUBREC, [number]))
             )
             return True
-        self._storing_ids[number] = None
+        self.unreleased.begin([number])
         return False
 
     def _check_quota(self, run: PendingRun) -> None:
@@ -372,38 +355,16 @@ class Publisher:
         if self._client.version == V5:
             self._check_receive_maximum()
         if run.twos:
-            size = ID_BYTES * len(run.twos)
-            if not self._services.unreleased_memory.take(size):
-                raise PacketError(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
-            run.id_bytes = size
-            self._unreleased_bytes += size
+            self.unreleased.take_memory(run)
 
     def _check_receive_maximum(self) -> None:
-        waiting = self._unacknowledged + len(self._storing_ids) + self.received.count
+        waiting = self._unacknowledged + self.unreleased.count
         if waiting > self._services.options.receive_maximum:
             raise PacketError(ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"{waiting} in flight")
 
-    def _forget_ids(self, size: int) -> None:
-        """Give back the memory of identifiers, in bytes."""
-        size = min(size, self._unreleased_bytes)
-        self._unreleased_bytes -= size
-        self._services.unreleased_memory.give_back(size)
-
     def waits_to_store_in(self, log: MqttLog) -> bool:
-        """Whether a message of QoS 2 is on its way to a log, and not in `received` yet."""
+        """Whether a message of QoS 2 is on its way to a log, and not known to be stored yet."""
         return any(run.log is log and run.twos for run in self._pending or ())
-
-    def resume(self, numbers: Sequence[int]) -> bool:
-        """Messages of QoS 2 that a former connection has sent wait for PUBREL; False if there is no
-        memory for them.
-        """
-        new = [number for number in numbers if number not in self.received]
-        if not self._services.unreleased_memory.take(ID_BYTES * len(new)):
-            return False
-        self._unreleased_bytes += ID_BYTES * len(new)
-        for number in new:
-            self.received.add(number)
-        return True
 
     def _pieces(
         self, data: bytes, kept: Sequence[Publish], packets: Sequence[Publish]
@@ -505,16 +466,13 @@ class Publisher:
         while pending and not pending[0].waits:
             run = pending.popleft()
             self._unacknowledged -= len(run.ones)
-            for number in run.twos:
-                self._storing_ids.pop(number, None)
             if run.error is not None:
                 self._fail(run, run.error)
                 continue
             if run.ones:
                 self._client.send(pack_acknowledgements(PUBACK, run.ones), len(run.ones))
             if run.twos:
-                for number in run.twos:
-                    self.received.add(number)
+                self.unreleased.are_stored(run.twos)
                 if run.log is not None and run.position is not None:
                     self._client.set_mark(run.log, run.position)
                 answer = partial(
@@ -535,7 +493,7 @@ class Publisher:
         of the connection, after which the client sends its messages again.
         """
         client = self._client
-        self._forget_ids(run.id_bytes)
+        self.unreleased.have_failed(run)
         client.connection.complain("publishes refused", str(error))
         if client.version != Version.V5 or isinstance(error, AWAY):
             if run.ones or run.twos:
@@ -550,8 +508,7 @@ class Publisher:
     def released(self, ids: Sequence[int]) -> None:
         """Answer PUBREL."""
         client = self._client
-        known = [number for number in ids if self.received.discard(number)]
-        self._forget_ids(ID_BYTES * len(known))
+        known = self.unreleased.release(ids)
         if known:
             client.when_saved(
                 partial(client.send, pack_acknowledgements(PUBCOMP, known), len(known))

@@ -98,7 +98,7 @@ class Resumption:
         return taken + size <= self._services.options.subscriptions_bytes_max
 
     def _resume_received(self, numbers: Sequence[int]) -> None:
-        if not self._client.publisher.resume(numbers):
+        if not self._client.publisher.unreleased.resume(numbers):
             raise ConnectRefused(ReasonCode.QUOTA_EXCEEDED, "no memory for unreleased messages")
 
     async def _logs(self) -> dict[str, MqttLog]:

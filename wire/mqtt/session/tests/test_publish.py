@@ -17,7 +17,8 @@ from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.session.client import ConnectedClient
-from magnetar.wire.mqtt.session.publish import ID_BYTES, without_alias
+from magnetar.wire.mqtt.session.publish import without_alias
+from magnetar.wire.mqtt.session.unreleased import ID_BYTES
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
 
