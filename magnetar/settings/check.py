@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.operator_error import OperatorError
 from magnetar.settings.mount_points import TLS_KINDS, MountListener, mount_listeners
 from magnetar.settings.registry import SETTINGS, Settings
 from magnetar.settings.server import OPTIONAL_PORTS, PORT_MAX, PORTS, TLS_PORTS
+from magnetar.wire.mqtt.mapping.rule_check import check_filter, target_of
 from magnetar.wire.mqtt.mapping.rules import MappingRule, Rules
 
 PARTS = ("magnetar", "core", "bookie", "wire", "hypercorn")
@@ -88,11 +89,13 @@ def _check_mqtt(settings: Settings, origins: Mapping[str, str]) -> None:
     except InvalidName as error:
         origin = origins.get("mqtt.namespace", "")
         raise OperatorError(f"{origin}: mqtt.namespace: {error}") from None
-    try:
-        Rules(namespace, [MappingRule(filter, topic) for filter, topic in mqtt.rules.items()])
-    except InvalidName as error:
-        origin = origins.get("mqtt.rules", "")
-        raise OperatorError(f"{origin}: mqtt.rules: {error}") from None
+    for filter, topic in mqtt.rules.items():
+        try:
+            check_filter(filter)
+            target_of(MappingRule(filter, topic), Rules(namespace))
+        except Invalid as error:
+            origin = origins.get("mqtt.rules", "")
+            raise OperatorError(f"{origin}: mqtt.rules: {filter!r}: {error}") from None
     for page in mqtt.websocket_origins:
         if page != "*" and not page.startswith(("http://", "https://")):
             origin = origins.get("mqtt.websocket_origins", "")

@@ -38,18 +38,28 @@ def is_sys(topic: str) -> bool:
 
 def is_name(topic: str) -> bool:
     """Whether the text is a valid topic name."""
+    return is_name_of_any_depth(topic) and not is_deep(topic)
+
+
+def is_name_of_any_depth(topic: str) -> bool:
+    """Whether it would be one for the specification, which has no limit of levels."""
     return bool(topic) and "#" not in topic and "+" not in topic and _is_short(topic)
 
 
+def is_deep(topic: str) -> bool:
+    """Whether the text has too many levels."""
+    return topic.count("/") >= LEVELS_MAX
+
+
 def _is_short(text: str) -> bool:
-    return text.count("/") < LEVELS_MAX and len(text.encode()) <= TOPIC_BYTES_MAX
+    return len(text.encode()) <= TOPIC_BYTES_MAX
 
 
 def is_filter(text: str) -> bool:
     """Whether the text is a valid filter, not a shared one: a wildcard is a whole level, and `#`
     the last one [MQTT-4.7.1-1, -2].
     """
-    if not text or not _is_short(text):
+    if not text or not _is_short(text) or is_deep(text):
         return False
     levels = text.split("/")
     for place, level in enumerate(levels):

@@ -37,7 +37,20 @@ from magnetar.settings import load
         ),
         (
             "[mqtt.rules]\n'orders/#/x' = 'orders'",
-            "m.toml: mqtt.rules: 'orders/#/x' is no topic filter",
+            "m.toml: mqtt.rules: 'orders/#/x': 'orders/#/x' is no topic filter",
+        ),
+        (
+            "[mqtt.rules]\n'orders/#' = 'x{each}'",
+            "m.toml: mqtt.rules: 'orders/#': {each} stands alone: it names each topic as MoP does",
+        ),
+        (
+            "[mqtt.rules]\n'$SYS/#' = 'orders'",
+            "m.toml: mqtt.rules: '$SYS/#': topics below $SYS are not stored",
+        ),
+        (
+            "[mqtt.rules]\n'orders/#' = 'orders-partition-1'",
+            "m.toml: mqtt.rules: 'orders/#': orders-partition-1 is one partition: name the "
+            "partitioned topic",
         ),
         (
             "[mqtt]\nwebsocket_origins = ['app.example.org']",

@@ -123,6 +123,8 @@ class RulesBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules as tools send them; an unknown field would be a rule that is not followed."""
 
     rules: list[RuleBody] | None = None
+    configured: bool = False
+    """Means nothing: what was read can be sent back."""
     version: int | None = None
 
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Sequence
 
-from magnetar.core.kernel.errors import Invalid, InvalidName, NamespaceNotFound
+from magnetar.core.kernel.errors import Invalid, NamespaceNotFound
 from magnetar.core.ports.client_administration import RuleDetails, RulesDetails
-from magnetar.wire.mqtt import topics
-from magnetar.wire.mqtt.mapping.names import is_explicit
-from magnetar.wire.mqtt.mapping.rules import EACH, MappingRule
+from magnetar.wire.mqtt.mapping.rule_check import check
+from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.services import MqttServices
-from magnetar.wire.mqtt.topics import SYS, is_sys
-
-RULES_MAX: Final = 1_000
-"""Every new topic of a publisher is compared with each of them."""
 
 
 class MqttRuleAdministration:
@@ -42,50 +35,10 @@ class MqttRuleAdministration:
 
     async def _check(self, mapping: Sequence[MappingRule]) -> None:
         """Raise `Invalid`, with the field, for rules that could not be followed."""
-        if len(mapping) > RULES_MAX:
-            raise Invalid(f"rules: there may be at most {RULES_MAX}")
-        filters: set[str] = set()
-        for number, rule in enumerate(mapping):
-            if rule.filter in filters:
-                raise Invalid(f"rules[{number}].filter: {rule.filter!r} is there twice")
-            filters.add(rule.filter)
-            with _about(f"rules[{number}].filter"):
-                topics.check_filter(rule.filter)
-                _check_filter(rule.filter)
-            with _about(f"rules[{number}].topic"):
-                await self._check_topic(rule)
-
-    async def _check_topic(self, rule: MappingRule) -> None:
-        topic = rule.topic
-        if EACH in topic and topic != EACH:
-            raise InvalidName(f"{EACH} stands alone: it names each topic as MoP does")
-        if "\0" in topic:
-            raise InvalidName(f"{topic!r} has U+0000")
-        name, _default = self._logs.rules.others([rule]).targets
-        if name is None:
-            return
-        if name.partitioned:
-            raise InvalidName(f"{topic} is one partition: name the partitioned topic")
-        if name.system:
-            raise InvalidName(f"{topic} is reserved for the server")
-        try:
-            await self._catalog.policies(name.namespace)
-        except NamespaceNotFound as error:
-            raise Invalid(str(error)) from None
-
-
-@contextmanager
-def _about(field: str) -> Iterator[None]:
-    """Name the field of which an error is."""
-    try:
-        yield
-    except Invalid as error:
-        raise type(error)(f"{field}: {error}") from None
-
-
-def _check_filter(filter: str) -> None:
-    """Raise `InvalidName` for a filter that matches nothing that a rule decides."""
-    if is_sys(filter):
-        raise InvalidName(f"topics below {SYS} are not stored")
-    if is_explicit(filter):
-        raise InvalidName(f"{filter!r} names its topic itself, so no rule applies")
+        for number, name in enumerate(check(mapping, self._logs.rules)):
+            if name is None:
+                continue
+            try:
+                await self._catalog.policies(name.namespace)
+            except NamespaceNotFound as error:
+                raise Invalid(f"rules[{number}].topic: {error}") from None

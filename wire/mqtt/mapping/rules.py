@@ -29,7 +29,14 @@ from msgspec import Struct
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import SYSTEM_NAMESPACE, NamespaceName, TopicName
 from magnetar.wire.mqtt.mapping import names
-from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, SYS, is_filter, is_sys
+from magnetar.wire.mqtt.topics import (
+    CACHED_BYTES_MAX,
+    LEVELS_MAX,
+    SYS,
+    is_deep,
+    is_filter,
+    is_sys,
+)
 
 EACH: Final = "{each}"
 """The topic of a rule that maps each MQTT topic to one of its own."""
@@ -112,6 +119,8 @@ class Rules:
     def _found(self, topic: str) -> TopicName:
         if is_sys(topic):
             raise InvalidName(f"{topic!r}: topics below {SYS} are the server's own")
+        if is_deep(topic):
+            raise InvalidName(f"a topic has at most {LEVELS_MAX} levels")
         if not names.is_explicit(topic):
             for rule, target in zip(self.rules, self._targets, strict=True):
                 if covers(rule.filter, topic):

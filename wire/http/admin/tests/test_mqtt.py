@@ -140,11 +140,13 @@ async def test_rules(both: Both) -> None:
     await both.publish(b"x", topic="orders/1")
     assert [one.payload for one in await reader.receive()] == [b"x"]
     assert (await both.visitor.topic("public/default/orders")).messages_in == 1
+    await both.visitor.does("PUT", RULES, await both.visitor.get(RULES))
+    assert await both.visitor.get(RULES) == {"rules": rules, "configured": False, "version": 2}
     await both.visitor.fails(409, "PUT", RULES, {"rules": [], "version": 0})
-    await both.visitor.does("PUT", RULES, {"rules": [], "version": 1})
+    await both.visitor.does("PUT", RULES, {"rules": [], "version": 2})
     await both.visitor.fails(409, "DELETE", f"{RULES}?version=1")
     await both.visitor.does("DELETE", RULES)
-    assert await both.visitor.get(RULES) == {"rules": [], "configured": True, "version": 3}
+    assert await both.visitor.get(RULES) == {"rules": [], "configured": True, "version": 4}
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 
 from magnetar.core.kernel.errors import BadVersion, Invalid, InvalidName
 from magnetar.core.ports.client_administration import RuleDetails, RulesDetails
-from magnetar.wire.mqtt.administration.rules import RULES_MAX, MqttRuleAdministration
+from magnetar.wire.mqtt.administration.rules import MqttRuleAdministration
 from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.mapping.rule_check import RULES_MAX
 from magnetar.wire.mqtt.mapping.rules import MappingRule
 
 A, B = RuleDetails("a/#", "a"), RuleDetails("b/#", "{each}")
