@@ -63,6 +63,11 @@ class MemoryLedger:
             trio.lowlevel.current_trio_token().run_sync_soon(self.sync)
         return first
 
+    @property
+    def waits(self) -> bool:
+        """Whether something that was appended is not stored."""
+        return bool(self._waiting)
+
     def sync(self) -> None:
         """Store everything appended so far."""
         while self._waiting:

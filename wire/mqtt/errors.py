@@ -53,6 +53,9 @@ REASONS: Final[Mapping[type[errors.BrokerError], ReasonCode]] = {
 """The reason codes of acknowledgements for errors of the broker: the codes that PUBACK, PUBREC,
 SUBACK and UNSUBACK have in common (3.4.2.1, 3.9.3), and TOPIC_NAME_INVALID for topics."""
 
+FORBIDDEN: Final = (ReasonCode.NOT_AUTHORIZED, ReasonCode.TOPIC_NAME_INVALID)
+"""The reasons not to accept a PUBLISH that will be the same when it is sent again."""
+
 AWAY: Final = (errors.NotReady, errors.NotOwned, errors.Fenced)
 """Errors of a topic that is being unloaded or moved, or whose server stops. A PUBLISH that gets one
 is not acknowledged, since a client of 5.0 takes a message with a failed PUBACK for done: it sends

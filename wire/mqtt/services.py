@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import quote_plus
 
@@ -41,7 +42,11 @@ from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.mapping.rules import Rules
 from magnetar.wire.mqtt.options import MqttOptions
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
-from magnetar.wire.mqtt.storage.retained import RetainedMessage, RetainedMessages
+from magnetar.wire.mqtt.storage.retained import (
+    RetainedMessage,
+    RetainedMessages,
+    RetainedWrite,
+)
 from magnetar.wire.mqtt.storage.stored_rules import StoredRules
 from magnetar.wire.mqtt.topics import SHARE
 from magnetar.wire.mqtt.traffic import Traffic
@@ -119,7 +124,15 @@ class MqttServices:
         await self.sessions.open(self.groups.replayed)
         await self.groups.open()
         await self.rule_changes.open()
+        await self._warn_of_missing_namespaces()
         self.new_logs.watch(self.broker)
+
+    async def _warn_of_missing_namespaces(self) -> None:
+        for namespace in {name.namespace for name in self.logs.rules.funnels}:
+            try:
+                await self.broker.catalog.policies(namespace)
+            except BrokerError as error:
+                log.warning("publishes by the rules for %s are refused: %s", namespace, error)
 
     async def run(self) -> None:
         """Run the background work until cancelled."""
@@ -248,20 +261,28 @@ class MqttServices:
         assert topic is not None
         topic.check_producer()
         now_ms = self.broker.clock.wall_ms()
+        stored = Completion[Position]()
+        done = stored.done
         if will.retain:  # before others receive it, who may know from it that it is retained
             await self.retained.prepare()
             kept = Completion[Position]()
             message = RetainedMessage(
                 client_id, will.topic, will.payload, will.qos, will.properties
             )
-            self.retained.put(message, now_ms, kept.done)
+            write = self.retained.put(message, now_ms, kept.done)
+            done = partial(self._will_logged, write, stored)
             await kept.result()
         first = runs.PUBLISH | will.qos << 1 | will.retain
         packet = runs.packet(first, will.topic.encode(), will.properties, will.payload)
         head = runs.head(log.publisher(client_id), has_properties=True)
-        stored = Completion[Position]()
-        topic.publish([form.head(1, now_ms) + head + packet], [1], stored.done)
+        topic.publish([form.head(1, now_ms) + head + packet], [1], done)
         await stored.result()
+
+    def _will_logged(
+        self, write: RetainedWrite, stored: Completion[Position], result: Position | BrokerError
+    ) -> None:
+        self.retained.logged(write)
+        stored.done(result)
 
     async def received_since(self, client_id: str, mark: StoredPlace) -> Sequence[int]:
         """Packet identifiers of a client's messages of QoS 2 in a log, from a mark on: those of

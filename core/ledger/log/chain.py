@@ -71,6 +71,8 @@ class Chain:
     def __init__(self) -> None:
         self.segments: list[Segment] = []
         self.confirmed: Position = START
+        self.opened_behind: Position = START
+        """The last entry when the log was opened: of a former owner, or of a former process."""
         self.start: Position = START
         """Entries before it are deleted, even if storage still holds them."""
         self.rewritten = 0

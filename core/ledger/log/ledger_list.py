@@ -99,7 +99,7 @@ class LedgerList:
             return None
         versioned = Versioned(stored, self._record.version)
         found = await recovery.find(self._storage, self._name, versioned)
-        self.chain.confirmed = found.confirmed
+        self.chain.confirmed = self.chain.opened_behind = found.confirmed
         begins_at, start = ledger_list_record.beginning_of(found.properties)
         self._publish(
             ListRecord(

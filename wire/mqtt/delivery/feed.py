@@ -120,6 +120,7 @@ class Feed:
         self._matcher = matcher
         self._topic_of = topic_of
         self._spawn = spawn
+        self._former: Position | None = None
         self.at: Position = START
         """The entry to offer next."""
         self._loading = False
@@ -131,6 +132,8 @@ class Feed:
     def attach(self, topic: PersistentTopic) -> None:
         """The topic is loaded: read on."""
         self._topic, self._ledger = topic, topic.ledger
+        if self._former is None:
+            self._former = topic.ledger.chain.opened_behind
         if self._subscribers:
             topic.watch(self.advance)
             self.advance()
@@ -158,6 +161,18 @@ class Feed:
         """The position of the next entry; the place of a subscriber that has got all."""
         ledger = self._log()
         return ledger.chain.after(ledger.chain.confirmed)
+
+    @property
+    def begun(self) -> Position:
+        """All messages before it are of a former process, or of another server's time."""
+        if self._former is None:
+            return self.at
+        return min(self.at, (self._former[0], self._former[1] + 1))
+
+    @property
+    def last(self) -> Position:
+        """The position of the last entry, which need not exist any more."""
+        return self._log().chain.confirmed
 
     @property
     def beginning(self) -> Position:

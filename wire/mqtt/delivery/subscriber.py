@@ -32,7 +32,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
 
@@ -85,6 +85,17 @@ class Outlet(Protocol):
     def dropped(self, packets: int) -> None:
         """Messages are not sent."""
         ...
+
+
+class Cut(NamedTuple):
+    """A SUBSCRIBE, and what came before it (`storage/retained.py`)."""
+
+    begun: int
+    """Writes of retained messages that had begun."""
+    logged: int
+    """Messages with RETAIN that were in their logs."""
+    read: Sequence[tuple[Feed, Position]]
+    """The logs that the client read already, and their last entries."""
 
 
 class Subscriber(LaggingReader):
@@ -140,7 +151,7 @@ class Subscriber(LaggingReader):
         """The number of packets with messages, and of PUBREL that were sent again."""
         self.groups: list[SharingGroup] = []
         """The groups of its shared subscriptions."""
-        self.replays: dict[str, TopicSubscription] = {}
+        self.replays: dict[str, tuple[TopicSubscription, Cut]] = {}
         """Subscriptions whose retained messages are due, the first of which is being served."""
         self.gone = False
         """Its connection is closed: nothing more is sent."""
@@ -311,23 +322,32 @@ class Subscriber(LaggingReader):
         """Send PUBREL for each."""
         self._outlet.send([b"".join([PUBREL + u16(number) for number in numbers])], len(numbers))
 
-    async def send_retained(
+    async def has_room_for_retained(
+        self, message: KeyedMessage, subscription: TopicSubscription
+    ) -> None:
+        """Wait until a retained message may be sent, or the connection is closed."""
+        qos = min(message.packet.qos, subscription.qos)
+        while not (self.gone or self._has_room_for(qos)):
+            self.flush()
+            await self.goes_on()
+
+    async def goes_on(self) -> None:
+        """Wait until there is room for more than before, perhaps: the client has acknowledged
+        something, leaves a log, or is gone.
+        """
+        if self._room is None:
+            self._room = trio.lowlevel.ParkingLot()
+        await self._room.park()
+
+    def send_retained(
         self, source: MessageSource, message: KeyedMessage, subscription: TopicSubscription
     ) -> None:
-        """Send a retained message to a new subscription, as soon as there is room; `flush`
-        follows.
-        """
-        packet = message.packet
-        qos = min(packet.qos, subscription.qos)
+        """Send a retained message to a new subscription, if there is room; `flush` follows."""
+        qos = min(message.packet.qos, subscription.qos)
+        if not self._has_room_for(qos):
+            return  # the connection is closed
         identifiers = (subscription.identifier,) if subscription.identifier else ()
         grant = Grant(subscription.qos, True, identifiers)  # RETAIN is 1
-        while not self._has_room_for(qos):
-            if self.gone:
-                return
-            self.flush()
-            if self._room is None:
-                self._room = trio.lowlevel.ParkingLot()
-            await self._room.park()
         number = 0
         if qos:
             number = self.ids.begin(Sent(source, MessagePlace(message.position, 0)), qos)
@@ -367,6 +387,10 @@ class Subscriber(LaggingReader):
         """Its connection is closed."""
         self.gone = True
         self.when_saved = at_once
+        self._wake_replays()
+
+    def leave(self, feed: Feed) -> None:
+        super().leave(feed)
         self._wake_replays()
 
     def _wake_replays(self) -> None:

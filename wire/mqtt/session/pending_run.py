@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from magnetar.core.kernel.errors import BrokerError
     from magnetar.core.ledger.log.chain import Position
     from magnetar.wire.mqtt.delivery.logs import MqttLog
+    from magnetar.wire.mqtt.storage.retained import RetainedWrite
 
 
 class PendingRun:
@@ -17,10 +18,12 @@ class PendingRun:
     __slots__ = (
         "error",
         "id_bytes",
+        "is_logged",
         "log",
         "messages",
         "ones",
         "position",
+        "retained",
         "size",
         "twos",
         "waits",
@@ -41,4 +44,8 @@ class PendingRun:
         """What they have taken of the memory for unreleased ones; none if it was refused."""
         self.waits = 1
         """How many writes it waits for: its retained messages, and the entry."""
+        self.retained: Sequence[RetainedWrite] = ()
+        """Its retained messages, while its entry is not stored."""
+        self.is_logged = False
+        """Whether its entry is stored, or has failed."""
         self.error: BrokerError | None = None

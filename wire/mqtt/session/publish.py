@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -45,7 +45,7 @@ from magnetar.wire.mqtt.codec.acknowledgements import pack_acknowledgements
 from magnetar.wire.mqtt.codec.packets import PacketType, Version
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.codec.publishes import RETAIN, Publish, Publishes, count_of, one_by_one
-from magnetar.wire.mqtt.errors import AWAY, PacketError, reason_of
+from magnetar.wire.mqtt.errors import AWAY, FORBIDDEN, PacketError, reason_of
 from magnetar.wire.mqtt.reason_codes import ReasonCode
 from magnetar.wire.mqtt.session.pending_run import PendingRun
 from magnetar.wire.mqtt.session.received_aliases import ReceivedAliases, without_alias
@@ -242,7 +242,7 @@ class Publisher:
         self._append(run, b"".join(pieces), count, now_ms, done)
         for packet in retained:
             if run.error is None:
-                self._retain(packet, data, now_ms, partial(self._retained, run))
+                self._retain(run, packet, data, now_ms)
             else:
                 self._retained(run, run.error)
 
@@ -388,16 +388,19 @@ class Publisher:
                 pieces.append(data[one.begin : one.end])
         return pieces
 
-    def _retain(
-        self, packet: Publish, data: bytes, now_ms: int, done: Callable[[Any], None]
-    ) -> None:
+    def _retain(self, run: PendingRun, packet: Publish, data: bytes, now_ms: int) -> None:
         properties = b""
         if packet.properties:
             properties = without_alias(data[packet.begin : packet.end])
         payload = data[packet.payload_at : packet.end]
         topic, client_id = packet.topic, self._client.client_id
         message = RetainedMessage(client_id, topic, payload, packet.qos, properties)
-        self._services.retained.put(message, now_ms, done)
+        done = partial(self._retained, run)
+        write = self._services.retained.put(message, now_ms, done)
+        if run.is_logged:
+            self._services.retained.logged(write)
+        else:
+            run.retained = (*run.retained, write)
 
     def _retained(self, run: PendingRun, result: Position | BrokerError) -> None:
         """One retained message of a run is stored, or has failed."""
@@ -430,6 +433,9 @@ class Publisher:
     def _stored(self, run: PendingRun, result: Position | BrokerError | None) -> None:
         """The entry of a run is stored or has failed; None if there is none."""
         run.waits -= 1
+        run.is_logged = True
+        for write in run.retained:
+            self._services.retained.logged(write)
         if isinstance(result, BrokerError):
             run.error = result
         else:
@@ -490,16 +496,21 @@ class Publisher:
 
     def _fail(self, run: PendingRun, error: BrokerError) -> None:
         """Refuse a run: with reasons in 5.0; before that, and while its topic is away, by the end
-        of the connection, after which the client sends its messages again.
+        of the connection, after which the client sends its messages again. It may not send them
+        forever: before 5.0 what nobody may publish is acknowledged, and dropped [MQTT-3.3.5-2].
         """
         client = self._client
         self.unreleased.have_failed(run)
         client.connection.complain("publishes refused", str(error))
+        reason = reason_of(error)
+        if client.version != Version.V5 and reason in FORBIDDEN:
+            client.send(pack_acknowledgements(PUBACK, run.ones), len(run.ones))
+            client.send(pack_acknowledgements(PUBREC, run.twos), len(run.twos))
+            return
         if client.version != Version.V5 or isinstance(error, AWAY):
             if run.ones or run.twos:
                 client.end(str(error), ReasonCode.SERVER_BUSY)
             return
-        reason = reason_of(error)
         for kind, ids in ((PacketType.PUBACK, run.ones), (PacketType.PUBREC, run.twos)):
             for number in ids:
                 encoded = partial(encode.acknowledgement, client.version, kind, number, reason)

@@ -153,7 +153,7 @@ class Resumption:
             else:
                 feed.join(client.subscriber)
         lagging = {feed: place for feed, place in places.items() if feed in read}
-        doubts = {feed: feed.at for feed in lagging}
+        doubts = {feed: feed.begun for feed in lagging}
         if not found.crashed:
             stored = {one.log: (one.ledger_id, one.entry_id) for one in found.doubts}
             doubts = {one: stored[one.full_name] for one in lagging if one.full_name in stored}

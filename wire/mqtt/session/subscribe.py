@@ -33,6 +33,7 @@ from magnetar.wire.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
     from magnetar.wire.mqtt.delivery.logs import MqttLog
+    from magnetar.wire.mqtt.delivery.subscriber import Cut
     from magnetar.wire.mqtt.services import MqttServices
     from magnetar.wire.mqtt.session.client import ConnectedClient
 
@@ -43,6 +44,7 @@ class _Granted(NamedTuple):
     subscription: TopicSubscription
     is_new: bool
     handling: RetainHandling
+    cut: Cut
 
 
 FILTER_BYTES: Final = 300
@@ -133,7 +135,7 @@ def _replay(services: MqttServices, client: ConnectedClient, granted: Sequence[_
             one.is_new and one.handling is RetainHandling.IF_NEW
         )
         if wanted:
-            services.retained.replay(client.subscriber, one.subscription)
+            services.retained.replay(client.subscriber, one.subscription, one.cut)
             services.sys_topics.replay(client.subscriber, one.subscription)
 
 
@@ -180,13 +182,14 @@ async def _subscribe(
         if shared and client.lasts and filter not in client.subscriber.subscriptions.by_filter:
             services.groups.give_up(client.client_id, filter)
         return None
+    cut = services.retained.cut(client.subscriber, logs)
     is_new = client.subscriber.subscriptions.add(subscription)
     if shared:
         services.groups.enter(client.client_id, client.subscriber, subscription, logs)
     else:
         services.matcher.add(client.subscriber, subscription)
         client.join(filter, logs)
-    return _Granted(subscription, is_new, options.retain_handling)
+    return _Granted(subscription, is_new, options.retain_handling, cut)
 
 
 async def _open_logs(

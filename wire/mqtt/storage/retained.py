@@ -20,10 +20,18 @@ The topics are always in memory, and have a budget of their own; a new one beyon
 
 A replay sends all matches to one new subscription, as fast as its client acknowledges and receives
 (mosquitto #3096: there, only as many arrive as its queue has room for). It holds names of the tree
-it walks through, and no messages; a client has one at a time.
+it walks through, and no messages; a client has one at a time. A SUBSCRIBE divides all messages:
+
+    stored in their log before it    replayed, behind those that the client is still to get from the
+                                     log, since it had subscribed before
+    stored in their log after it     sent as they come, and not replayed
+
+The two writes of a message end in any order. So each is noted until its message is in the log, and
+the last `NOTED_MAX` after that: in a replay that takes longer, one may come twice.
 
 Invariants: the tree has the last stored message of each topic, in the order of their storage; bytes
-in memory do not exceed the budget by more than one message.
+in memory do not exceed the budget by more than one message; after a newer message of its topic none
+is replayed.
 """
 
 from __future__ import annotations
@@ -43,9 +51,11 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted, QuotaExceeded
 from magnetar.core.kernel.varints import number_at, varint, varint_end
 from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.mqtt.delivery.feed import Feed
+from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
 from magnetar.wire.mqtt.delivery.stored_messages import KeyedMessage, Messages
-from magnetar.wire.mqtt.delivery.subscriber import Subscriber
+from magnetar.wire.mqtt.delivery.subscriber import Cut, Subscriber
 from magnetar.wire.mqtt.matching.name_tree import NameTree
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 
@@ -55,6 +65,9 @@ MESSAGES_PER_TURN: Final = 100
 SWEEP_SECONDS: Final = 60.0
 DELETED_AT_ONCE: Final = 50
 """Deletions that are on their way to storage."""
+NOTED_MAX: Final = 4_096
+FEED_SECONDS: Final = 0.02
+"""How often a replay looks whether a log that is being loaded is read up to where it has to be."""
 _READ: Final = b"\0"
 """The message is read from storage."""
 
@@ -69,6 +82,18 @@ class RetainedMessage(NamedTuple):
     qos: int
     properties: bytes
     """Encoded, without their length and a topic alias."""
+
+
+class RetainedWrite:
+    """A message that is being stored, and is on its way to the log of its topic."""
+
+    __slots__ = ("logged", "position")
+
+    def __init__(self) -> None:
+        self.position: Position | None = None
+        """In the retained topic, once it is stored there."""
+        self.logged = 0
+        """Once it is in its log: the how manieth."""
 
 
 class RetainedMessages:
@@ -90,6 +115,11 @@ class RetainedMessages:
         """Writes, which end in their order."""
         self._writing: Counter[str] = Counter()
         """The same by topic."""
+        self._unlogged: set[Position] = set()
+        """Stored messages that are not in the logs of their topics yet."""
+        self._logged = 0
+        """Messages that are, and the last of them with their numbers."""
+        self._noted: dict[Position, int] = {}
         self._waiting = trio.lowlevel.ParkingLot()
         """Replays that wait for writes which have begun before them."""
         self._may_expire = False
@@ -120,11 +150,14 @@ class RetainedMessages:
 
     def put(
         self, message: RetainedMessage, now_ms: int, done: Callable[[Position | BrokerError], None]
-    ) -> None:
-        """Store a message; an empty payload removes the topic's. Plain call, after `prepare`."""
+    ) -> RetainedWrite:
+        """Store a message; an empty payload removes the topic's. Plain call, after `prepare`. Once
+        it is in the log of its topic, or will not be, `logged` follows.
+        """
+        write = RetainedWrite()
         if message.payload and self.is_full_for(message.topic):
             done(QuotaExceeded("no memory for the names of more retained messages"))
-            return
+            return write
         topic, client_id = message.topic.encode(), message.client_id.encode()
         first = runs.PUBLISH | message.qos << 1 | runs.RETAIN
         head = runs.head(client_id, has_properties=True)
@@ -138,12 +171,31 @@ class RetainedMessages:
                 del self._writing[message.topic]
             self._waiting.unpark_all()
             if not isinstance(result, BrokerError):
+                write.position = result
+                if write.logged:
+                    self._note(result, write.logged)
+                else:
+                    self._unlogged.add(result)
                 self._apply(KeyedMessage(result, now_ms, client_id, publish))
             done(result)
 
         self._begun += 1
         self._writing[message.topic] += 1
         self._stored.append(head + packet, now_ms, stored)
+        return write
+
+    def logged(self, write: RetainedWrite) -> None:
+        """The message is in the log of its topic, from where clients get it, or never will be."""
+        self._logged += 1
+        write.logged = self._logged
+        if write.position is not None:
+            self._unlogged.remove(write.position)
+            self._note(write.position, write.logged)
+
+    def _note(self, position: Position, logged: int) -> None:
+        self._noted[position] = logged
+        if len(self._noted) > NOTED_MAX:
+            del self._noted[next(iter(self._noted))]
 
     def is_full_for(self, topic: str) -> bool:
         """Whether `put` refuses a message of this topic that is not empty."""
@@ -222,7 +274,8 @@ class RetainedMessages:
         waits: list[Completion[Position]] = []
         for topic in present:
             waits.append(Completion())
-            self.put(RetainedMessage("", topic, b"", 0, b""), now_ms, waits[-1].done)
+            nothing = RetainedMessage("", topic, b"", 0, b"")
+            self.logged(self.put(nothing, now_ms, waits[-1].done))
         for wait in waits:
             await wait.result()
         return len(present)
@@ -242,14 +295,17 @@ class RetainedMessages:
         found = None if value is None else await self._message(topic, value)
         return None if found is None or self._is_over(_deadline(found)) else found
 
-    def replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
-        """Send the retained messages that a subscription matches, also those that are being stored:
-        who subscribes does not get them from their log.
-        """
+    def cut(self, subscriber: Subscriber, logs: Sequence[MqttLog]) -> Cut:
+        """Note what has come before a SUBSCRIBE, which is about to read these logs."""
+        read = [(log.feed, log.feed.last) for log in logs if log.feed.is_read_by(subscriber)]
+        return Cut(self._begun, self._logged, read)
+
+    def replay(self, subscriber: Subscriber, subscription: TopicSubscription, cut: Cut) -> None:
+        """Send the retained messages that a subscription matches, and that came before the cut."""
         if not self._tree.count and self._ended == self._begun:
             return
         is_idle = not subscriber.replays
-        subscriber.replays[subscription.filter] = subscription
+        subscriber.replays[subscription.filter] = subscription, cut
         if is_idle:
             self._broker.spawn(self._replay_all, subscriber)
 
@@ -257,36 +313,53 @@ class RetainedMessages:
         """One after the other; who subscribes again before its turn has come gets them once."""
         replays = subscriber.replays
         while replays and not subscriber.gone:
-            filter, subscription = next(iter(replays.items()))
-            await self._replay(subscriber, subscription)
-            if replays[filter] is subscription:
+            filter, due = next(iter(replays.items()))
+            await self._replay(subscriber, *due)
+            if replays[filter] is due:
                 del replays[filter]
         replays.clear()
 
-    async def _replay(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
-        own, begun = subscriber.client_id, self._begun
-        while self._ended < begun:
+    async def _replay(
+        self, subscriber: Subscriber, subscription: TopicSubscription, cut: Cut
+    ) -> None:
+        while self._ended < cut.begun:
             await self._waiting.park()
+        for feed, last in cut.read:
+            await _has_read(subscriber, feed, last)
         for count, found in enumerate(self._tree.match(subscription.filter)):
             if subscriber.gone or subscription.filter not in subscriber.subscriptions.by_filter:
                 return
             if found is None:
                 await trio.lowlevel.checkpoint()
                 continue
-            try:
-                message = await self._message(*found)
-            except BrokerError as error:
-                log.error("the retained message of %r cannot be read: %s", found[0], error)
+            message = await self._due_message(*found)
+            if message is None:
                 continue
-            if message is None or self._is_over(_deadline(message)):
+            if subscription.no_local and message.client_id == subscriber.client_id:
                 continue
-            if subscription.no_local and message.client_id == own:
-                continue
-            await subscriber.send_retained(self, message, subscription)
+            await subscriber.has_room_for_retained(message, subscription)
+            if self._is_last_before(cut, *found):
+                subscriber.send_retained(self, message, subscription)
             if count % MESSAGES_PER_TURN == 0:
                 subscriber.flush()
                 await trio.lowlevel.checkpoint()
         subscriber.flush()
+
+    async def _due_message(self, name: str, value: bytes) -> KeyedMessage | None:
+        """The message of a tree's value; None if it cannot be sent."""
+        try:
+            message = await self._message(name, value)
+        except BrokerError as error:
+            log.error("the retained message of %r cannot be read: %s", name, error)
+            return None
+        return None if message is None or self._is_over(_deadline(message)) else message
+
+    def _is_last_before(self, cut: Cut, name: str, value: bytes) -> bool:
+        """Whether a message came before a cut, and no other of its topic after it."""
+        if name in self._writing or self._tree.get(name) != value:
+            return False  # a newer one comes from the log
+        position, _ = _position_at(value, 1)
+        return position not in self._unlogged and self._noted.get(position, 0) <= cut.logged
 
     async def _message(self, name: str, value: bytes) -> KeyedMessage | None:
         """The message of a tree's value; None if it has been replaced meanwhile."""
@@ -313,6 +386,17 @@ class RetainedMessages:
         if message is None:
             return Messages(b"", 0, ())
         return Messages(message.client_id, message.published_ms, (message.packet,))
+
+
+async def _has_read(subscriber: Subscriber, feed: Feed, last: Position) -> None:
+    """Wait until a subscriber has got an entry, and all before it, unless it stops reading."""
+    while not subscriber.gone and feed.is_read_by(subscriber):
+        if subscriber.place_in(feed).position > last:
+            return
+        if subscriber.is_lagging(feed):
+            await subscriber.goes_on()
+        else:
+            await trio.sleep(FEED_SECONDS)
 
 
 def _deadline(message: KeyedMessage) -> int | None:

@@ -19,6 +19,7 @@ from magnetar.wire.mqtt.delivery.logs import MqttLog
 from magnetar.wire.mqtt.session.client import ConnectedClient
 from magnetar.wire.mqtt.session.publish import without_alias
 from magnetar.wire.mqtt.session.unreleased import ID_BYTES
+from magnetar.wire.mqtt.storage.retained import RetainedWrite
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, acknowledge, publish, subscribe
 
@@ -302,8 +303,12 @@ async def test_a_message_that_cannot_be_retained_is_not_stored(
     writer = await stage.connected("w", version=V5)
     await writer.says(publish("t", b"1", qos=1, number=1, retain=True, version=V5))
     with monkeypatch.context() as patch:
-        error = StorageFailed("the disk is gone")
-        patch.setattr(stage.services.retained, "put", lambda _message, _now, done: done(error))
+
+        def put(_message: object, _now: int, done: Callable[[BrokerError], None]) -> RetainedWrite:
+            done(StorageFailed("the disk is gone"))
+            return RetainedWrite()
+
+        patch.setattr(stage.services.retained, "put", put)
         writer.feed(publish("t", b"2", qos=2, number=2, retain=True, version=V5))
         writer.feed(publish("t", b"3", qos=1, number=3, version=V5))
         answers = await writer.receive()

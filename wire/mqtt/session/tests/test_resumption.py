@@ -110,6 +110,24 @@ async def test_messages_before_a_crash_have_dup_in_later_connections_too() -> No
         ]  # fmt: skip
 
 
+async def test_messages_that_come_after_a_crash_were_never_sent() -> None:
+    """[MQTT-4.3.2-2], [MQTT-3.3.2-5]: they come without DUP, and not once they have expired."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        await stage.subscribed("d", ("t", 1), clean=False, version=V5, properties=EXPIRY)
+        writer = await stage.connected("w")
+        await writer.says(publish("t", b"0", qos=1, number=1))
+    async with serving(stores) as stage:
+        writer = await stage.connected("w", version=V5)
+        soon = b"\x02\0\0\0\1"
+        await writer.says(publish("t", b"1", qos=1, number=1, version=V5))
+        await writer.says(publish("t", b"2", qos=1, number=2, version=V5, properties=soon))
+        stores.clock.forward(4)
+        options = {"clean": False, "version": V5, "properties": EXPIRY}
+        _, (_, *found) = await stage.connects("d", **options)
+        assert [(one.payload, one.dup) for one in found] == [(b"0", True), (b"1", False)]
+
+
 async def test_a_session_that_lasts_no_longer_is_resumed_after_a_crash_as_it_was() -> None:
     """[MQTT-3.3.1-1], [MQTT-4.4.0-1]: the last connection of a session, without an expiry."""
     stores = Stores()

@@ -165,13 +165,25 @@ async def test_an_exchange_goes_on_after_the_message_has_expired(stage: Stage) -
 
 @pytest.mark.parametrize("is_permitted", [True, False])
 @pytest.mark.parametrize("qos", [1, 2])
-async def test_what_3_1_1_cannot_refuse(stage: Stage, qos: int, is_permitted: bool) -> None:
-    """[MQTT-3.3.5-2 of 3.1.1]: a message is acknowledged, or its connection ends."""
+@pytest.mark.parametrize("name", [NO_SUCH_NAMESPACE, "$SYS/x", "/".join("a" * 129)])
+async def test_what_3_1_1_cannot_refuse(
+    stage: Stage, name: str, qos: int, is_permitted: bool
+) -> None:
+    """[MQTT-3.3.5-2 of 3.1.1]: it is acknowledged, and dropped: its client would send it forever if
+    its connection ended.
+    """
+    watcher = await stage.subscribed("watcher", ("#", 0))
     client = await stage.connected("c")
-    topic = "t" if is_permitted else NO_SUCH_NAMESPACE
+    topic = "t" if is_permitted else name
     answers = await client.says(publish(topic, b"x", qos=qos, number=1))
-    assert [one.kind for one in answers] == [["PUBACK", "PUBREC"][qos - 1]] * is_permitted
-    assert (client.line.ending is None) == is_permitted
+    assert [one.kind for one in answers] == [["PUBACK", "PUBREC"][qos - 1]]
+    if qos == 2:
+        (pubcomp,) = await client.says(acknowledge("PUBREL", 1))
+        assert (pubcomp.kind, pubcomp.number) == ("PUBCOMP", 1)
+    assert client.line.ending is None
+    (answer,) = await client.says(publish("t", b"y", qos=1, number=2))
+    assert answer.kind == "PUBACK"
+    assert await payloads(watcher) == ([b"x", b"y"] if is_permitted else [b"y"])
 
 
 @pytest.mark.parametrize("qos", [1, 2])

@@ -82,6 +82,58 @@ async def test_own_messages_and_no_local(stage: Stage) -> None:
     assert len(await client.says(subscribe(("t", 0), version=V5))) == 2
 
 
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("stored", [None, 0, -1])
+async def test_one_that_is_being_stored_comes_once(qos: int, stored: int | None) -> None:
+    """From its log, or as a retained one, whichever of its two writes has ended before."""
+    stores = Stores()
+    async with serving(stores) as stage:
+        await retain(stage, ("t", b"older"))
+        writer = await stage.connected("w")
+        reader = await stage.connected("r")
+        stores.ledgers.sync_at_once = False
+        writer.feed(publish("t", b"newer", qos=qos, number=1, retain=True))
+        await settled()
+        if stored is not None:
+            ledgers = [one for one in stores.ledgers.ledgers.values() if one.waits]
+            assert len(ledgers) == (1 if qos == 2 else 2)
+            ledgers[stored].sync()
+        found = await reader.says(subscribe(("t", 0), number=1))
+        for _ in range(4):
+            stores.ledgers.sync()
+            found += await reader.receive()
+    received = [(one.payload, one.retain) for one in found if one.kind == "PUBLISH"]
+    assert received in ([(b"newer", True)], [(b"newer", False)])
+
+
+async def test_they_come_behind_what_a_session_is_still_to_get(stage: Stage) -> None:
+    await (await stage.subscribed("r", ("t", 1), clean=False)).leaves()
+    await retain(stage, *(("t", b"%d" % number) for number in range(30)), qos=1)
+    window = b"\x21\0\4\x11\0\0\1\0"  # Receive Maximum, Session Expiry Interval
+    options = {"clean": False, "version": V5, "properties": window}
+    reader, (_, *found) = await stage.connects("r", **options)
+    found += await reader.says(subscribe(("t", 1), version=V5))
+    received: list[tuple[bytes, bool]] = []
+    while pending := [one for one in found if one.kind == "PUBLISH"]:
+        received += [(one.payload, one.retain) for one in pending]
+        found = await reader.acknowledges(*pending)
+    assert received == [*((b"%d" % number, False) for number in range(30)), (b"29", True)]
+
+
+async def test_none_is_sent_after_a_newer_one_of_its_topic(stage: Stage) -> None:
+    await retain(stage, *((f"a/{n}", b"old") for n in range(5)), qos=1)
+    reader = await stage.connected("r", version=V5, properties=b"\x21\0\1")
+    found = await reader.says(subscribe(("a/#", 1), version=V5))
+    await retain(stage, *((f"a/{n}", b"new") for n in range(5)), qos=1)
+    received: dict[str, list[bytes]] = {}
+    while pending := [one for one in found if one.kind == "PUBLISH"]:
+        for one in pending:
+            received.setdefault(one.topic, []).append(one.payload)
+        found = await reader.acknowledges(*pending)
+    assert all(payloads in ([b"old", b"new"], [b"new"]) for payloads in received.values())
+    assert len(received) == 5
+
+
 async def test_one_in_flight_is_sent_again(stage: Stage) -> None:
     await retain(stage, ("t", b"x"), qos=1)
     reader = await stage.connected("r", clean=False)
