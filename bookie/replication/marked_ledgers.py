@@ -40,6 +40,8 @@ class LockedLedger:
         self.ledger_id = ledger_id
         self.version = 0
         """Of its mark, as it was read under the lock."""
+        self.missing: tuple[str, ...] = ()
+        """The bookies that the mark names."""
         self.is_held = True
         self._scope = trio.CancelScope()
 
@@ -137,7 +139,7 @@ class MarkedLedgers:
                 await self.release(ledger)
         if marked is None:
             return None
-        ledger.version = marked[1]
+        ledger.missing, ledger.version = marked[0].missing, marked[1]
         return ledger
 
     async def lock_now(self, ledger_id: int) -> LockedLedger | None:

@@ -77,9 +77,8 @@ def _decommission(bookie_id: str, metadata_uri: str, as_json: bool) -> None:
     from magnetar.core.kernel.clock import SystemClock
 
     async def wait(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> int:
-        at_once = RecoverySettings().ledgers_at_once
         async with replication_tools(store, cluster) as (client, marks):
-            audits = Audits(client, marks, SystemClock(), ReplicationCounters(), at_once)
+            audits = Audits(client, marks, SystemClock(), ReplicationCounters(), RecoverySettings())
             auditor = await RecoveryControl(store, cluster).auditor()
             with progress(1, "ledgers that are replicated", output=False) as bar:
                 left = LedgersLeft(bar, bookie_id, auditor).tell

@@ -45,6 +45,10 @@ def recovery_options() -> list[click.Parameter]:
                      default=604_800.0, show_default=True, metavar="SECONDS",
                      help="How often entries of all ledgers are read to see that they are there; 0 "
                      "for never."),
+        click.Option(["--ledger-verification-percentage"], type=whole_number(0, 100), default=0,
+                     show_default=True, metavar="N",
+                     help="How many of the entries between the first and the last ones such a "
+                     "check reads of each bookie, in percent."),
     ]  # fmt: skip
 
 
@@ -58,6 +62,7 @@ def recovery_settings(options: dict[str, Any]) -> "RecoverySettings":
         failed_ledger_pause_seconds=options.pop("failed_ledger_pause"),
         bytes_per_second_max=options.pop("replication_rate_by_bytes"),
         check_all_ledgers_seconds=options.pop("check_all_ledgers_interval"),
+        verification_percentage=options.pop("ledger_verification_percentage"),
     )
 
 

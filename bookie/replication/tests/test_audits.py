@@ -6,6 +6,7 @@ import trio
 from magnetar.bookie.client.quorum.tests.test_recovery import made, put
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.replication.audits import Audits, for_each
+from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.bookie.replication.tests.recovering import client_of, lose, marks_of
 from magnetar.bookie.replication.tests.test_fragment_replicator import closed
@@ -16,7 +17,9 @@ from magnetar.core.ports.metadata_store import ABSENT
 
 
 def audits_of(cluster, client):
-    return Audits(client, marks_of(cluster), SystemClock(), ReplicationCounters(), 4)
+    return Audits(
+        client, marks_of(cluster), SystemClock(), ReplicationCounters(), RecoverySettings()
+    )
 
 
 async def missing(cluster, ledger_id):
