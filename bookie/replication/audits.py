@@ -51,7 +51,8 @@ class Audits:
         settings: RecoverySettings,
     ) -> None:
         self._client = client
-        self._checker = LedgerChecker(client, settings.verification_percentage)
+        # An auditor that is started anew before each check must not read the same entries again.
+        self._checker = LedgerChecker(client, settings.verification_percentage, clock.wall_ms())
         self._marks = marks
         self._clock = clock
         self._counters = counters
@@ -64,6 +65,7 @@ class Audits:
 
     async def check_all_ledgers(self) -> None:
         """Mark also those of which bookies that run lack entries."""
+        self._checker.next_turn()
         await self._of_all(self._check)
         await self._marks.set_checked(self._clock.wall_ms())
 

@@ -61,12 +61,18 @@ class BadFragment(Struct, frozen=True):
 class LedgerChecker:
     """See the module's docstring."""
 
-    def __init__(self, client: ClusterClient, percentage: int = 0) -> None:
-        """`percentage` of the entries between the first and the last ones are read too."""
+    def __init__(self, client: ClusterClient, percentage: int = 0, turn: int = 0) -> None:
+        """`percentage` of the entries between the first and the last ones are read too; any number
+        as the first `turn` says which.
+        """
         self._client = client
         self._step = -(-100 // percentage) if percentage else 0
-        self._turn = 0
+        self._turn = turn
         self._room = trio.Semaphore(FRAGMENTS_AT_ONCE)
+
+    def next_turn(self) -> None:
+        """Read other entries from now on: a check of all ledgers begins."""
+        self._turn += 1
 
     def runs(self, bookie_id: str) -> bool:
         """Whether a bookie is registered, as one that takes writes or not."""
@@ -77,7 +83,6 @@ class LedgerChecker:
         self, view: LedgerView, ledger: LedgerMetadata, suspects: Collection[str] = ()
     ) -> list[BadFragment]:
         """The fragments that lack replicas. Of `suspects` that run all entries are read."""
-        self._turn += 1
         confirmed = await self._confirmed(view, ledger)
         return [
             bad

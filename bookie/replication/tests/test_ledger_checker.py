@@ -70,13 +70,16 @@ async def test_entries_in_the_middle_are_read_as_far_as_that_is_asked_for(cluste
         assert (found.positions, found.lacking) == ([2], {}), "who samples does not know all"
 
 
-async def test_each_check_reads_other_entries(cluster):
+async def test_each_turn_reads_other_entries(cluster):
     async with cluster.client() as store, client_of(cluster) as client:
         view, ledger = await sparse(cluster, store, 4)
-        checker = LedgerChecker(client, 25)
-        found = [bool(await checker.check(view, ledger)) for _ in range(8)]
-        assert sum(found) == 2
-        assert found[:4] == found[4:]
+        checker, found = LedgerChecker(client, 25), []
+        for _ in range(8):
+            found += [bool(await checker.check(view, ledger)) for _ in "ab"]
+            checker.next_turn()
+        assert sum(found) == 4
+        assert found[::2] == found[1::2], "ledgers of one turn are read alike"
+        assert found[:8] == found[8:]
 
 
 async def test_all_entries_of_a_suspect_are_read(cluster):
