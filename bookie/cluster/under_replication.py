@@ -2,7 +2,7 @@
 
     underreplication/LAYOUT                                the form of what follows
     underreplication/ledgers/HHHH/HHHH/HHHH/HHHH/urLN      a ledger: what it lacks, ctime
-    underreplication/locks/urLN                            leased by the worker that repairs it
+    underreplication/locks/urLN                            leased by who repairs it: bookieId
     underreplication/disable                               is there while all that is suspended
     underreplication/lostBookieRecoveryDelay               seconds, in decimal
     underreplication/checkallledgersctime                  when all ledgers were checked last
@@ -36,6 +36,7 @@ LEVELS: Final = 4
 LAYOUT: Final = b'type: "BASIC"\nversion: 1\n'
 _NODE: Final = re.compile(r"urL(\d{10,19})")
 _REPLICA: Final = re.compile(r'replica:\s*"([^"]*)"')
+_HOLDER: Final = re.compile(r'bookieId:\s*"([^"]*)"')
 _CREATED: Final = re.compile(r"ctime:\s*(-?\d+)")
 _LAYOUT: Final = re.compile(r'\s*type:\s*"BASIC"\s*version:\s*1\s*')
 
@@ -86,6 +87,14 @@ class UnderReplication:
     def lock_of(self, ledger_id: int) -> str:
         """Who has this lease repairs the ledger."""
         return f"{self.locks}/{name_of(ledger_id)}"
+
+    async def lock_holder(self, ledger_id: int) -> str | None:
+        """Who repairs a ledger, as that calls itself; None if nobody does."""
+        found = await self.store.get(self.lock_of(ledger_id))
+        if found is None:
+            return None
+        name = _HOLDER.search(found.value.decode(errors="replace"))
+        return name[1] if name is not None else "a client without a name"
 
     async def mark(self, ledger_id: int, missing: Collection[str], now_ms: int) -> bool:
         """Note that bookies lack what they should have of a ledger; whether that was not known.

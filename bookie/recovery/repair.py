@@ -26,15 +26,15 @@ from msgspec import Struct
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.journal import HEADER_BYTES
-from magnetar.bookie.format.journal_scan import Read, check_empty, scan
 from magnetar.bookie.recovery.salvage import Salvaged, records_in
 from magnetar.bookie.server.directories import INDEXES, Directories, read_last_mark, write_last_mark
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.journal import files, inventory
+from magnetar.bookie.server.journal.reader import JournalReader
 from magnetar.bookie.server.small_files import write_whole
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.ports.disk import Directory, ReadFile
+from magnetar.core.ports.disk import Directory
 
 TAIL_BYTES: Final = 4096
 """Zeros behind the records, as at the end of any journal."""
@@ -56,7 +56,7 @@ def examine(directories: Directories) -> BookieFinding:
     troubles: list[str] = []
     broken: list[int] = []
     ids = files.journals(journal)
-    first = journal_format.Mark(ids[0] if ids else 0, journal_format.HEADER_BYTES)
+    first = journal_format.Mark(ids[0] if ids else 0, HEADER_BYTES)
     try:
         mark = read_last_mark(directories)
         if mark is None and log_ids(directories.logs):
@@ -72,7 +72,7 @@ def examine(directories: Directories) -> BookieFinding:
     if missing := inventory.missing(journal, mark.journal_id):
         troubles.append(missing)
     for journal_id in ids:
-        offset = mark.offset if journal_id == mark.journal_id else journal_format.HEADER_BYTES
+        offset = mark.offset if journal_id == mark.journal_id else HEADER_BYTES
         if trouble := _trouble(journal, journal_format.file_name(journal_id), offset):
             troubles.append(trouble)
             broken.append(journal_id)
@@ -80,26 +80,13 @@ def examine(directories: Directories) -> BookieFinding:
 
 
 def _trouble(directory: Directory, name: str, offset: int) -> str:
-    path = f"{directory.path}/{name}"
-    file = directory.open(name)
     try:
-        size = file.size()
-        if size < offset:
-            return f"{path} is cut short: it has {size} bytes, and lastMark says {offset}"
-        if not journal_format.read_header(file.pread(journal_format.HEADER_BYTES, 0)):
-            check_empty(_reading(file))
-            return f"{path} is empty, and lastMark says {offset}" if offset > HEADER_BYTES else ""
-        for _ in scan(_reading(file), max(offset, HEADER_BYTES), proving=True):
-            pass
-    except ValueError as error:
-        return f"{path}: {error}"
-    finally:
-        file.close()
+        with JournalReader(directory, name) as journal:
+            for _ in journal.records(offset, proving=True):
+                pass
+    except Corrupted as error:
+        return str(error)
     return ""
-
-
-def _reading(file: ReadFile) -> Read:
-    return lambda offset, size: file.pread(size, offset)
 
 
 def accept(directories: Directories, found: BookieFinding, master_key: bytes, now_ms: int) -> int:
@@ -113,7 +100,7 @@ def accept(directories: Directories, found: BookieFinding, master_key: bytes, no
         ids = [now_ms]
         write_whole(journal, journal_format.file_name(now_ms), _journal([], master_key))
     note_wear(directories, "the journal was repaired: the index {} is made to agree")
-    write_last_mark(directories, journal_format.Mark(ids[0], journal_format.HEADER_BYTES))
+    write_last_mark(directories, journal_format.Mark(ids[0], HEADER_BYTES))
     entries = 0
     for journal_id in found.broken:
         name = journal_format.file_name(journal_id)
@@ -156,14 +143,10 @@ def _same_bytes(directory: Directory, name: str, other: str) -> bool:
 
 
 def _salvaged(directory: Directory, name: str) -> Iterator[Run]:
-    file = directory.open(name)
-    try:
-        end = file.size()
-        for found in records_in(_reading(file), 0, journal_format.HEADER_BYTES, end):
+    with JournalReader(directory, name) as journal:
+        for found in records_in(journal.read, 0, HEADER_BYTES, journal.size):
             if isinstance(found, Salvaged):
                 yield found.run
-    finally:
-        file.close()
 
 
 def _journal(runs: list[Run], master_key: bytes) -> bytes:

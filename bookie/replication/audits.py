@@ -1,8 +1,9 @@
 """Audits: all ledgers of a cluster are looked at, and those that lack replicas are marked.
 
 An audit of bookies reads the metadata of all ledgers, and marks those that have a bookie which does
-not run. A check of all ledgers also asks the bookies that run for their first and last entries
-(`AuditorBookieCheckTask.java`, `AuditorCheckAllLedgersTask.java` of BookKeeper 4.18).
+not run. A check of all ledgers also asks the bookies that run for their first and last entries, and
+perhaps for some between (`AuditorBookieCheckTask.java`, `AuditorCheckAllLedgersTask.java` of
+BookKeeper 4.18).
 
 A mark says that something is to be looked at, and whoever repairs the ledger looks for himself. So
 too many do no harm; but a ledger that is left out may be lost with the next bookie. Hence a list of
@@ -23,6 +24,7 @@ from magnetar.bookie.client.quorum.store import ClusterClient
 from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.replication.ledger_checker import LedgerChecker
+from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import (
@@ -46,14 +48,15 @@ class Audits:
         marks: UnderReplication,
         clock: Clock,
         counters: ReplicationCounters,
-        ledgers_at_once: int,
+        settings: RecoverySettings,
     ) -> None:
         self._client = client
-        self._checker = LedgerChecker(client)
+        # An auditor that is started anew before each check must not read the same entries again.
+        self._checker = LedgerChecker(client, settings.verification_percentage, clock.wall_ms())
         self._marks = marks
         self._clock = clock
         self._counters = counters
-        self._at_once = ledgers_at_once
+        self._at_once = settings.ledgers_at_once
 
     async def audit_bookies(self) -> None:
         """Mark the ledgers of all bookies that do not run."""
@@ -62,6 +65,7 @@ class Audits:
 
     async def check_all_ledgers(self) -> None:
         """Mark also those of which bookies that run lack entries."""
+        self._checker.next_turn()
         await self._of_all(self._check)
         await self._marks.set_checked(self._clock.wall_ms())
 

@@ -52,7 +52,7 @@ async def open_auto_recovery(
         metadata, cluster, machine, quorum or QuorumSettings()
     ) as client:
         clock = machine.clock
-        audits = Audits(client, marks, clock, counters, settings.ledgers_at_once)
+        audits = Audits(client, marks, clock, counters, settings)
         auditor = Auditor(client, marks, audits, clock, settings)
         election = AuditorElection(metadata, cluster, bookie_id)
         worker = ReplicationWorker(

@@ -2,12 +2,13 @@
 `bookkeeper shell recover` does (`BookKeeperAdmin.recoverBookieData` of BookKeeper 4.18).
 
 The bookies need not be gone: what they have is read from wherever it is. Each ledger is repaired
-under its lock, as by a worker, which Apache's does not do.
+under its lock, as by a worker, which Apache's does not do. Whoever repairs many ledgers can leave
+those that somebody else repairs to the end, and wait for them then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -38,6 +39,10 @@ class RecoveredLedger(Struct, frozen=True):
     """Those that were copied."""
     closed: bool
     """Whether the ledger was taken from its writer, or from a recovery that did not end."""
+
+
+class LockedElsewhere(Struct, frozen=True):
+    """Nothing was done about a ledger: somebody else repairs it."""
 
 
 class BookieRecovery:
@@ -74,8 +79,16 @@ class BookieRecovery:
             )  # fmt: skip
         return found
 
-    async def recover(self, ledger_id: int, *, skip_open: bool = False) -> RecoveredLedger | None:
-        """Replace the bookies in a ledger; None if it does not name them, or is left alone."""
+    async def recover(
+        self,
+        ledger_id: int,
+        *,
+        skip_open: bool = False,
+        waits_for: Callable[[str], None] | None = None,
+    ) -> RecoveredLedger | LockedElsewhere | None:
+        """Replace the bookies in a ledger; None if it does not name them, or is left alone. Who
+        gives no `waits_for` does not wait for somebody else who repairs it.
+        """
         try:
             ledger = await self._client.ledgers.read(ledger_id)
         except LedgerNotFound:
@@ -87,7 +100,12 @@ class BookieRecovery:
             return None
         last = ledger.segment[-1].ensembleMember
         closes = ledger.state != ledger_metadata.CLOSED and not self._lost.isdisjoint(last)
-        lock = await self._locks.lock(ledger_id)
+        if waits_for is not None:
+            lock = await self._locks.lock(ledger_id, waits_for)
+        elif (found := await self._locks.lock_now(ledger_id)) is not None:
+            lock = found
+        else:
+            return LockedElsewhere()
         with lock.held():
             try:
                 copied = await self._repair.replace(ledger_id, self._lost)

@@ -50,12 +50,13 @@ class FragmentBatches:
         fragment: LedgerFragment,
         bookies: Mapping[int, str],
         settings: RecoverySettings,
+        entries: Sequence[int] | None,
     ) -> None:
         self.bytes_max = settings.batch_bytes
         self.single = False
         """Whether a batch could not be read: by bookies before 4.17, or behind damage."""
         self.waiting: list[int] = []
-        self._ids = fragment.entries(view.striping, bookies)
+        self._ids = fragment.entries(view.striping, bookies) if entries is None else iter(entries)
         self._count = BATCH_ENTRIES_MIN
         self._count_max = settings.batch_entries_max
         self._fill()
@@ -108,16 +109,23 @@ class FragmentReplicator:
         self._counters = counters
 
     async def replicate(
-        self, view: LedgerView, fragment: LedgerFragment, bookies: Mapping[int, str]
+        self,
+        view: LedgerView,
+        fragment: LedgerFragment,
+        bookies: Mapping[int, str],
+        entries: Sequence[int] | None = None,
     ) -> None:
-        """Copy to each position what it stores; an error if anything cannot be read or stored."""
+        """Copy to each position what it stores, or only these entries of that; an error if anything
+        cannot be read or stored.
+        """
         assert fragment.closed
         reader = QuorumReader(
             view, self._client.services, self._client.settings, lambda: fragment.last, _nothing_new
         )
-        read = _read_together if view.striping.write == view.striping.ensemble else _read_striped
+        together = entries is None and view.striping.write == view.striping.ensemble
+        read = _read_together if together else _read_striped
         rate = self._settings.bytes_per_second_max
-        batches = FragmentBatches(view, fragment, bookies, self._settings)
+        batches = FragmentBatches(view, fragment, bookies, self._settings, entries)
         while batches.waiting:
             begun = trio.current_time()
             runs = await read(reader, batches)

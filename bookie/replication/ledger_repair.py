@@ -3,6 +3,8 @@
     1  its metadata are read, and its fragments checked
     2  each closed fragment that lacks replicas is copied to other bookies, which the placement
        chooses as for a writer; to a bookie that runs and lacks entries only if there is no other
+       A bookie that runs and lacks single entries (`ledger_checker.py`) gets those, and stays:
+       to store an entry again is nothing else than to store it, for ours and Apache's
     3  when all is durable there, the metadata name them, if they still name the bookies before
     4  if anything was copied, the ledger is read and checked again
 
@@ -55,15 +57,19 @@ class LedgerRepair:
         self._client = client
         self._replicator = FragmentReplicator(client, settings, counters)
         self._counters = counters
+        self._verifies = settings.verification_percentage > 0
 
-    async def repair(self, ledger_id: int) -> LedgerCondition:
-        """Restore what a ledger lacks, as far as that is possible now."""
-        view, bad = await self._look(ledger_id)
+    async def repair(self, ledger_id: int, suspects: Collection[str] = ()) -> LedgerCondition:
+        """Restore what a ledger lacks, as far as that is possible now. `suspects` are bookies that
+        its mark names, of which audits have read more than their first and last entries.
+        """
+        suspects = suspects if self._verifies else ()
+        view, bad = await self._look(ledger_id, suspects)
         closed = [each for each in bad if each.fragment.closed]
         copied = [await self._try(view, each) for each in closed]
         if any(copied):
             self._counters.ledgers_replicated += 1
-            view, bad = await self._look(ledger_id)
+            view, bad = await self._look(ledger_id, suspects)
         if not bad:
             return await self._whole(view)
         last = bad[-1]
@@ -96,10 +102,12 @@ class LedgerRepair:
         placement = self._client.services.placement
         return bool(placement.substitutes(bad.fragment.ensemble, absent, view.striping))
 
-    async def _look(self, ledger_id: int) -> tuple[LedgerView, list[BadFragment]]:
+    async def _look(
+        self, ledger_id: int, suspects: Collection[str] = ()
+    ) -> tuple[LedgerView, list[BadFragment]]:
         ledger = await self._client.ledgers.read(ledger_id)
         view = _view(ledger_id, ledger)
-        return view, await self.checker.check(view, ledger)
+        return view, await self.checker.check(view, ledger, suspects)
 
     async def _recover(self, view: LedgerView) -> LedgerMetadata:
         client = self._client
@@ -109,7 +117,10 @@ class LedgerRepair:
     async def _try(self, view: LedgerView, bad: BadFragment) -> bool:
         """Whether a fragment was restored. What one fragment lacks is no reason to leave others."""
         try:
-            await self.restore(view, bad)
+            patched = await self._patch(view, bad)
+            if patched != set(bad.positions):
+                rest = [position for position in bad.positions if position not in patched]
+                await self.restore(view, BadFragment(bad.fragment, rest, bad.absent))
         except LedgerNotFound:
             raise
         except BrokerError as error:
@@ -121,6 +132,25 @@ class LedgerRepair:
         return True
 
     # -- one fragment -------------------------------------------------------------------------
+
+    async def _patch(self, view: LedgerView, bad: BadFragment) -> set[int]:
+        """Have bookies store the single entries that they lack; the positions of those that do."""
+        patched = set()
+        for position, entries in bad.lacking.items():
+            bookie = bad.fragment.ensemble[position]
+            lacks = f"ledger {view.ledger_id}: {bookie} lacks {len(entries)} entries"
+            if bookie not in self._client.bookies.writable:
+                continue
+            try:
+                await self._replicator.replicate(view, bad.fragment, {position: bookie}, entries)
+            except LedgerNotFound:
+                raise
+            except BrokerError as error:
+                log.warning("%s, and does not get them: %s", lacks, error)
+                continue
+            patched.add(position)
+            log.warning("%s, such as %d, and gets them", lacks, entries[0])
+        return patched
 
     async def restore(
         self, view: LedgerView, bad: BadFragment, excluded: Collection[str] = ()

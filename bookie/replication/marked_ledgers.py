@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Final, Protocol
 
 import trio
@@ -41,6 +40,8 @@ class LockedLedger:
         self.ledger_id = ledger_id
         self.version = 0
         """Of its mark, as it was read under the lock."""
+        self.missing: tuple[str, ...] = ()
+        """The bookies that the mark names."""
         self.is_held = True
         self._scope = trio.CancelScope()
 
@@ -76,9 +77,23 @@ class MarkedLedgers:
         """Wait for a marked ledger that nobody repairs, and lock it."""
         return await self._until_found(self._find)
 
-    async def lock(self, ledger_id: int) -> LockedLedger:
-        """Wait until nobody repairs a ledger, whether it is marked or not, and lock it."""
-        return await self._until_found(partial(self._try, ledger_id))
+    async def lock(self, ledger_id: int, waits_for: Callable[[str], None]) -> LockedLedger:
+        """Wait until nobody repairs a ledger, whether it is marked or not, and lock it. `waits_for`
+        hears once who repairs it, if somebody does.
+        """
+        told = False
+
+        async def find() -> LockedLedger | None:
+            nonlocal told
+            ledger = await self.lock_now(ledger_id)
+            if ledger is None and not told:
+                holder = await self.marks.lock_holder(ledger_id)
+                if holder is not None:  # else it is through meanwhile, which is a change
+                    told = True
+                    waits_for(holder)
+            return ledger
+
+        return await self._until_found(find)
 
     async def _until_found(self, find: Find) -> LockedLedger:
         with Changes(self.marks.store, self.marks.root) as changes:
@@ -113,7 +128,7 @@ class MarkedLedgers:
         ledger_id = id_of(name)
         if ledger_id is None:
             return None
-        ledger = await self._try(ledger_id)
+        ledger = await self.lock_now(ledger_id)
         if ledger is None:
             return None
         marked = None
@@ -124,10 +139,11 @@ class MarkedLedgers:
                 await self.release(ledger)
         if marked is None:
             return None
-        ledger.version = marked[1]
+        ledger.missing, ledger.version = marked[0].missing, marked[1]
         return ledger
 
-    async def _try(self, ledger_id: int) -> LockedLedger | None:
+    async def lock_now(self, ledger_id: int) -> LockedLedger | None:
+        """Lock a ledger, unless somebody repairs it."""
         ledger = LockedLedger(ledger_id)
         try:
             await self.marks.store.lease(self.marks.lock_of(ledger_id), self._value, ledger.lose)

@@ -75,7 +75,7 @@ class ReplicationWorker:
     async def _replicate(self, ledger: LockedLedger) -> LedgerCondition:
         with ledger.held():
             try:
-                outcome = await self._repair.repair(ledger.ledger_id)
+                outcome = await self._repair.repair(ledger.ledger_id, ledger.missing)
             except LedgerNotFound:
                 log.info("ledger %d is not repaired: it was deleted", ledger.ledger_id)
                 outcome = LedgerCondition.WHOLE

@@ -18,6 +18,9 @@ class RecoverySettings(Struct, frozen=True):
     that holds for all auditors; this is what the first one writes there."""
     check_all_ledgers_seconds: float = 7 * DAY_SECONDS
     """`auditorPeriodicCheckInterval`; 0 for never."""
+    verification_percentage: int = 0
+    """`auditorLedgerVerificationPercentage`: how many of the entries between the first and the last
+    ones such a check reads of each bookie."""
     check_bookies_seconds: float = DAY_SECONDS
     """`auditorPeriodicBookieCheckInterval`; 0 for once only."""
     open_ledger_grace_seconds: float = 30.0

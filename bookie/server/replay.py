@@ -11,28 +11,23 @@ entry, there is a row of its ledger, also of one that was deleted before.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Run, has_crc32c
-from magnetar.bookie.format.journal_scan import RottenError, check_empty, left_over, scan
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half
 from magnetar.bookie.server.directories import read_last_mark
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.journal import files, inventory
+from magnetar.bookie.server.journal.reader import JournalReader, RottenCorrupted
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, write_out
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.ports.disk import Directory, ReadFile
+from magnetar.core.ports.disk import Directory
 
 log = logging.getLogger(__name__)
-
-
-class RottenCorrupted(Corrupted):
-    """A journal is damaged before its end."""
 
 
 NO_ROW: Final = LedgerRow(b"", fenced=False)
@@ -88,44 +83,19 @@ def replay(
 
 
 def _read(directory: Directory, name: str, offset: int, target: _Target, proving: bool) -> None:
-    path = f"{directory.path}/{name}"
-    file = directory.open(name)
-    try:
-        size = file.size()
-        if size < offset:
-            raise Corrupted(f"{path} is cut short: it has {size} bytes, and lastMark says {offset}")
-        if not journal_format.read_header(file.pread(journal_format.HEADER_BYTES, 0)):
-            check_empty(lambda start, size: file.pread(size, start))
-            if offset > journal_format.HEADER_BYTES:
-                raise RottenCorrupted(f"{path} is empty, and lastMark says {offset}")
-            return
-        for item in _items(path, file, max(offset, journal_format.HEADER_BYTES), proving):
+    with JournalReader(directory, name) as journal:
+        for item in journal.records(offset, proving=proving):
             if isinstance(item, Run):
                 target.entries(item)
             else:
                 target.note(item)
-    except RottenError as error:
-        raise RottenCorrupted(f"{path}: {error}; it is damaged before its end") from error
-    except ValueError as error:
-        raise Corrupted(f"{path}: {error}") from error
-    finally:
-        file.close()
-
-
-def _items(
-    path: str, file: ReadFile, offset: int, proving: bool
-) -> Iterator[Run | journal_format.Note]:
-    def read(start: int, size: int) -> bytes:
-        return file.pread(size, start)
-
-    end = yield from scan(read, offset, proving=proving)
-    if left_over(read, end):
-        log.warning(
-            "%s: read up to %d, and not what stands behind that. A crash in the middle of writing "
-            "leaves it so; after anything else the disk has lost something",
-            path,
-            end,
-        )
+        if journal.has_left_over():
+            log.warning(
+                "%s: read up to %d, and not what stands behind that. A crash in the middle of "
+                "writing leaves it so; after anything else the disk has lost something",
+                journal.path,
+                journal.end,
+            )
 
 
 class _Target:

@@ -88,19 +88,19 @@ class ApacheBookie:
         shell = "org.apache.bookkeeper.bookie.BookieShell"
         return self._run(shell, "-conf", str(self._configuration), *command, succeeds=succeeds)
 
-    def bkctl(self, *command: str, succeeds: bool = True) -> str:
+    def bkctl(self, *command: str, succeeds: bool = True, seconds: float = 90) -> str:
         """What Apache's newer command line says (`BkCtl.java`)."""
-        program = str(HERE / "BkCtl.java")
-        return self._run(program, str(self._configuration), *command, succeeds=succeeds)
+        words = (str(HERE / "BkCtl.java"), str(self._configuration), *command)
+        return self._run(*words, succeeds=succeeds, seconds=seconds)
 
     def client(self, *command: str, succeeds: bool = True) -> str:
         """What the stock client says (`StockClient.java`)."""
         return self._run(str(HERE / "StockClient.java"), self._uri, *command, succeeds=succeeds)
 
-    def _run(self, *words: str, succeeds: bool) -> str:
+    def _run(self, *words: str, succeeds: bool, seconds: float = 90) -> str:
         done = subprocess.run(
             self._java("-Xmx128m", *words), stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=90, check=False,
+            text=True, timeout=seconds, check=False,
         )  # fmt: skip
         said = done.stdout + done.stderr
         assert (done.returncode == 0) is succeeds, said

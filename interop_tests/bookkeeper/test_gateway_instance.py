@@ -14,6 +14,8 @@ from magnetar.storage.instance import INSTANCE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(240)]
 END_SECONDS = 60
+ANOTHER = "topics here are stored in the BookKeeper cluster"
+NONE_OF_THEM = "has none of the ledgers that topics here name"
 ONE = ("--ensemble-size", "1", "--write-quorum", "1", "--ack-quorum", "1")
 
 
@@ -33,10 +35,10 @@ def publish(gateway: Gateway, topic: str) -> None:
     client.close()
 
 
-def refused(folder: Path, zookeeper: ZooKeeper, *more: str) -> None:
+def refused(folder: Path, zookeeper: ZooKeeper, *more: str, says: str = ANOTHER) -> None:
     with Gateway(folder, zookeeper, *ONE, *more) as gateway:
         assert gateway.process.wait(END_SECONDS) == 2, gateway.log()
-        assert "topics here are stored in the BookKeeper cluster" in gateway.log()
+        assert says in gateway.log()
         assert "Traceback" not in gateway.log()
 
 
@@ -61,9 +63,11 @@ def test_another_cluster_and_a_formatted_one_are_refused(
                 gateway.process.terminate()
                 assert gateway.process.wait(END_SECONDS) == 0
             refused(tmp_path / f"{name}-other", own_zookeeper, "--bookkeeper", other)
-        command(uri, "bookie", "format-cluster", "--force")
+        instance = command(uri, "bookie", "format-cluster", "--force")["instance"]
         refused(tmp_path / "formatted", own_zookeeper)
         client.delete(INSTANCE)
+        refused(tmp_path / "unknown", own_zookeeper, says=NONE_OF_THEM)
+        client.create(INSTANCE, instance.encode())
     (tmp_path / "fresh").mkdir()
     with (
         Bookie(tmp_path / "fresh", *flags),

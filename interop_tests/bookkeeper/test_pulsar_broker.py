@@ -12,11 +12,13 @@ from typing import Any, Self
 
 import pulsar
 import pytest
+from kazoo.client import KazooClient
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import Gateway
 from interop_tests.bookkeeper.members import wait_until
 from interop_tests.bookkeeper.pulsar_broker import PulsarBroker
+from interop_tests.bookkeeper.recovery import command
 from interop_tests.bookkeeper.test_cluster_garbage import EAGER
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -49,6 +51,19 @@ def bookies(zookeeper, broker, tmp_path_factory) -> Iterator[list[Bookie]]:
             made.append(stack.enter_context(bookie))
         broker.start()
         yield made
+
+
+@pytest.fixture(scope="module")
+def other_cluster(zookeeper) -> str:
+    """The URI of one that the broker has nothing in."""
+    client = KazooClient(zookeeper.address)
+    client.start()
+    client.create("/other")
+    client.stop()
+    client.close()
+    uri = f"zk+hierarchical://{zookeeper.address}/other/ledgers"
+    command(uri, "bookie", "init-cluster")
+    return uri
 
 
 class Publisher:
@@ -209,7 +224,7 @@ def test_schemas_compacted_topics_and_cursors_are_kept_too(broker, bookies, conn
 
 
 def test_a_gateway_takes_topics_over_and_gives_them_back(
-    zookeeper, broker, bookies, connect, topic, tmp_path
+    zookeeper, other_cluster, broker, bookies, connect, topic, tmp_path
 ) -> None:
     """Both keep topics, subscriptions and their positions in the same places and formats."""
     client = connect(broker.url)
@@ -225,6 +240,9 @@ def test_a_gateway_takes_topics_over_and_gives_them_back(
     client.close()
     broker.stop()
     expected = [*range(0, 700, 2), *range(700, count)]
+    with Gateway(tmp_path / "wrong", zookeeper, "--bookkeeper", other_cluster) as gateway:
+        assert gateway.process.wait(60) == 2, gateway.log()
+        assert "has none of the ledgers that topics here name" in gateway.log()
     with Gateway(tmp_path / "gateway", zookeeper) as gateway:
         gateway.serve()
         client = connect(f"pulsar://{gateway.url('pulsar')}")

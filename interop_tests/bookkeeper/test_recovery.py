@@ -4,6 +4,7 @@ import signal
 from contextlib import ExitStack
 
 import pytest
+import trio
 
 from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
 from interop_tests.bookkeeper.members import Cluster, ask, texts
@@ -16,6 +17,9 @@ from interop_tests.bookkeeper.recovery import (
     wait_for,
 )
 from interop_tests.driver import SceneError
+from magnetar.bookie.client.connection.question import ask_once
+from magnetar.bookie.machine.network import SystemNetwork
+from magnetar.bookie.rpc.messages import Read
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -254,3 +258,46 @@ def test_one_that_was_frozen_midway_does_no_harm_later(cluster, bookies, tmp_pat
     for bookie in kept:
         bookies.pop(bookie).kill()
     assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(3000)
+
+
+@pytest.mark.parametrize("kind", ["ours", "apache's"])
+def test_an_entry_that_rots_in_the_middle_is_stored_again(cluster, tmp_path, kind) -> None:
+    """The bookie that has it stays: it gets the one entry from the others."""
+    with ExitStack() as stack:
+        for name in "ab":
+            stack.enter_context(cluster.bookie(tmp_path / name))
+        if kind == "ours":
+            rotten = stack.enter_context(cluster.bookie(tmp_path / "c"))
+            bookie_id, logs = rotten.address, "data/bookie/ledgers/current"
+        else:
+            rotten = stack.enter_context(running_bookie(cluster.uri, tmp_path / "c"))
+            bookie_id, logs = rotten.bookie_id, "**/current"
+        ledger = cluster.play("ledgers.write", count=50, ensemble=3, quorum=3, ack=3)
+        cluster.play("ledgers.close", ledger=ledger)
+        (before,) = members(cluster.uri, int(ledger))
+        rotten.stop()
+        spoil(tmp_path / "c", f"{logs}/*.log", b"entry 25")
+        rotten.start()
+        assert not is_intact(cluster, int(ledger), 25, bookie_id)
+        checks = ("--check-all-ledgers-interval", "1", "--ledger-verification-percentage", "50")
+        with Recovery(cluster.uri, tmp_path / "recovery", *checks) as recovery:
+            wait_for(lambda: is_intact(cluster, int(ledger), 25, bookie_id), recovery.log)
+            wait_for(lambda: is_repaired(cluster.uri, int(ledger), "nobody"), recovery.log)
+        assert members(cluster.uri, int(ledger)) == [before]
+
+
+def spoil(folder, pattern: str, payload: bytes) -> None:
+    """Flip a bit of an entry in an entry log."""
+    found = [each for each in folder.glob(pattern) if payload in each.read_bytes()]
+    (log,) = found
+    data = bytearray(log.read_bytes())
+    data[data.index(payload)] ^= 1
+    log.write_bytes(data)
+
+
+def is_intact(cluster, ledger_id: int, entry_id: int, bookie_id: str) -> bool:
+    """Whether a bookie gives an entry as it was written."""
+    host, _, port = bookie_id.rpartition(":")
+    question = Read(ledger_id, entry_id)
+    answer = trio.run(ask_once, SystemNetwork(), host, int(port), question)
+    return getattr(answer, "entry", b"").endswith(b"entry %d" % entry_id)

@@ -1,13 +1,16 @@
 """Tools that retire, replace and test bookies, and Apache's shell beside them."""
 
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
+from interop_tests.bookkeeper.cluster import MAGNETAR
 from interop_tests.bookkeeper.members import THREE, Cluster, ask, texts
 from interop_tests.bookkeeper.recovery import Recovery, command, members, wait_for
+from magnetar.core.ports.metadata_store import ABSENT
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -67,6 +70,34 @@ def test_a_bookie_is_emptied_by_hand_while_it_runs(cluster, bookies) -> None:
     assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(50)
     found = cluster.play("ledgers.read", ledger=still_open, recover=True)
     assert found["entries"] == texts(5)
+
+
+def test_a_ledger_that_somebody_else_repairs_comes_last(cluster, bookies, tmp_path) -> None:
+    uri = cluster.uri
+    ledgers = [cluster.play("ledgers.write", count=5, ensemble=3, quorum=2, ack=2) for _ in "abc"]
+    for ledger in ledgers:
+        cluster.play("ledgers.close", ledger=ledger)
+    ensembles = [set(members(uri, int(ledger))[0]) for ledger in ledgers]
+    one = min(set.intersection(*ensembles))  # three of them lack at most three of four
+    lock = f"/ledgers/underreplication/locks/urL{int(ledgers[0]):010d}"
+    with Recovery(uri, tmp_path / "recovery"):  # makes the folders that both kinds know
+        wait_for(lambda: command(uri, "bookie", "who-is-auditor")["auditor"], str)
+    cluster.ask(lambda store: store.put(lock, b'bookieId: "10.0.0.9:3181"\n', ABSENT))
+    said = tmp_path / "said"
+    words = [MAGNETAR, "bookie", "recover", one, "--metadata-uri", uri]
+    with said.open("w") as file, subprocess.Popen(words, stderr=file) as process:
+        try:
+            wait_for(lambda: "this waits" in said.read_text(), said.read_text)
+            waiting = f"ledger {ledgers[0]} is being repaired by 10.0.0.9:3181"
+            assert said.read_text().count(waiting) == 1
+            assert one in members(uri, int(ledgers[0]))[0]
+            assert all(one not in members(uri, int(each))[0] for each in ledgers[1:])
+            cluster.ask(lambda store: store.delete(lock, 0))
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+    assert "3 ledgers were repaired" in said.read_text()
+    assert one not in members(uri, int(ledgers[0]))[0]
 
 
 def test_a_bookie_is_tested_and_told_to_collect(cluster, bookies) -> None:

@@ -1,15 +1,18 @@
-"""`magnetar bookie decommission`, `recover`, `autorecovery`, `who-is-auditor`, `trigger-audit`,
-`lost-bookie-recovery-delay`: what Apache's shell has by such names, in the same metadata.
+"""`magnetar bookie decommission` and `recover`: bookies are replaced in ledgers, by a recovery that
+runs or by the command itself, as by Apache's `decommissionbookie` and `recover`.
+
+`recover` prints a line for each fragment, or ledger; what could not be repaired is named. In the
+end it is said how many there were, or that nobody knows such bookies. A ledger that somebody else
+repairs comes after all others, and if it must be waited for, it is said once who has it.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from magnetar.cli.bookie_cluster import forget
-from magnetar.cli.cluster_metadata import cluster_client, in_cluster, uri_option
+from magnetar.cli.cluster_metadata import in_cluster, replication_tools, uri_option
 from magnetar.cli.flags import whole_number
 from magnetar.cli.printing import (
     FOUND_DAMAGE,
@@ -29,33 +32,18 @@ if TYPE_CHECKING:
     from magnetar.bookie.client.quorum.store import ClusterClient
     from magnetar.bookie.cluster.cluster import BookKeeperCluster
     from magnetar.bookie.cluster.under_replication import UnderReplication
-    from magnetar.bookie.replication.bookie_recovery import PlannedFragment, RecoveredLedger
+    from magnetar.bookie.replication.bookie_recovery import (
+        BookieRecovery,
+        LockedElsewhere,
+        PlannedFragment,
+        RecoveredLedger,
+    )
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
-    from magnetar.core.ports.bookie_administration import ReplicationDetails
 
 NAME = "magnetar-cli:0"
-"""In the locks of ledgers that a command repairs."""
-
-
+"""In the locks of ledgers that the command repairs."""
 LOOKS_A_LINE = 10
 """Of a command that waits and looks once a second."""
-
-
-class Tools(NamedTuple):
-    """What a command repairs ledgers with."""
-
-    client: "ClusterClient"
-    marks: "UnderReplication"
-
-
-@asynccontextmanager
-async def _tools(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> AsyncIterator[Tools]:
-    from magnetar.bookie.cluster.under_replication import UnderReplication
-
-    marks = UnderReplication(store, cluster)
-    await marks.prepare()
-    async with cluster_client(store, cluster) as (client, _):
-        yield Tools(client, marks)
 
 
 class LedgersLeft:
@@ -89,9 +77,8 @@ def _decommission(bookie_id: str, metadata_uri: str, as_json: bool) -> None:
     from magnetar.core.kernel.clock import SystemClock
 
     async def wait(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> int:
-        at_once = RecoverySettings().ledgers_at_once
-        async with _tools(store, cluster) as (client, marks):
-            audits = Audits(client, marks, SystemClock(), ReplicationCounters(), at_once)
+        async with replication_tools(store, cluster) as (client, marks):
+            audits = Audits(client, marks, SystemClock(), ReplicationCounters(), RecoverySettings())
             auditor = await RecoveryControl(store, cluster).auditor()
             with progress(1, "ledgers that are replicated", output=False) as bar:
                 left = LedgersLeft(bar, bookie_id, auditor).tell
@@ -106,6 +93,74 @@ def _decommission(bookie_id: str, metadata_uri: str, as_json: bool) -> None:
         click.echo(f"no ledger needs the bookie {bookie_id} any more; {found} did")
 
 
+class Replacement:
+    """Repairs ledgers one by one, and tells of each."""
+
+    def __init__(self, recovery: "BookieRecovery", *, skip_open: bool, as_json: bool) -> None:
+        self._recovery = recovery
+        self._skip_open = skip_open
+        self._as_json = as_json
+        self.done = 0
+        """Ledgers that were repaired, or would be."""
+        self.failures = 0
+
+    async def plan(self, ids: Sequence[int]) -> None:
+        """Tell what would be done about each."""
+        from magnetar.core.kernel.errors import BrokerError
+
+        with progress(len(ids), "looking at ledgers") as bar:
+            for ledger_id in ids:
+                try:
+                    fragments = await self._recovery.plan(ledger_id)
+                    self.done += bool(fragments)
+                    for fragment in fragments:
+                        _say_plan(fragment, self._as_json)
+                except BrokerError as error:
+                    self._fail(ledger_id, error)
+                bar.update(1)
+
+    async def run(self, ids: Sequence[int]) -> None:
+        """Repair all of them; those that somebody else repairs are the last."""
+        with progress(len(ids), "recovering ledgers") as bar:
+            last = []
+            for ledger_id in ids:
+                if await self._is_through(ledger_id, waits=False):
+                    bar.update(1)
+                else:
+                    last.append(ledger_id)
+            for ledger_id in last:
+                await self._is_through(ledger_id, waits=True)
+                bar.update(1)
+
+    async def _is_through(self, ledger_id: int, *, waits: bool) -> bool:
+        from magnetar.bookie.replication.bookie_recovery import LockedElsewhere, RecoveredLedger
+        from magnetar.core.kernel.errors import BrokerError
+
+        try:
+            found = await self._recover(ledger_id, waits)
+        except BrokerError as error:
+            self._fail(ledger_id, error)
+            return True
+        if isinstance(found, RecoveredLedger):
+            self.done += 1
+            _say_done(ledger_id, found, self._as_json)
+        return not isinstance(found, LockedElsewhere)
+
+    async def _recover(
+        self, ledger_id: int, waits: bool
+    ) -> "RecoveredLedger | LockedElsewhere | None":
+        def say(holder: str) -> None:
+            remark(f"ledger {ledger_id} is being repaired by {holder}: this waits until it is not")
+
+        return await self._recovery.recover(
+            ledger_id, skip_open=self._skip_open, waits_for=say if waits else None
+        )
+
+    def _fail(self, ledger_id: int, error: Exception) -> None:
+        self.failures += 1
+        remark(f"ledger {ledger_id}: {error}")
+
+
 def _recover(
     bookies: tuple[str, ...],
     metadata_uri: str,
@@ -114,9 +169,28 @@ def _recover(
     skip_open: bool,
     as_json: bool,
 ) -> None:
-    """Each fragment, or ledger, is a line; what could not be repaired is named. In the end it is
-    said how many there were, or that nobody knows such bookies.
-    """
+    async def recover(
+        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
+    ) -> tuple[Replacement, list[str]]:
+        async with replication_tools(store, cluster) as (client, marks):
+            recovery = _recovery(client, marks, bookies)
+            replacement = Replacement(recovery, skip_open=skip_open, as_json=as_json)
+            ids = [ledger] if ledger is not None else await client.ledgers.ids()
+            await (replacement.plan if dry_run else replacement.run)(ids)
+        found = replacement.done or replacement.failures
+        return replacement, [] if found else await _unknown(store, cluster, bookies)
+
+    replacement, unknown = in_cluster(metadata_uri, recover)
+    if unknown:
+        raise OperatorError(f"no ledger names {', '.join(unknown)}, and there is no such bookie")
+    remark(f"{replacement.done} ledgers {'would be' if dry_run else 'were'} repaired")
+    if replacement.failures:
+        click.get_current_context().exit(FOUND_DAMAGE)
+
+
+def _recovery(
+    client: "ClusterClient", marks: "UnderReplication", bookies: tuple[str, ...]
+) -> "BookieRecovery":
     import random  # noqa: TID251  # this composes the ledger client
 
     from magnetar.bookie.replication.bookie_recovery import BookieRecovery
@@ -124,41 +198,9 @@ def _recover(
     from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
     from magnetar.bookie.replication.settings import RecoverySettings
     from magnetar.bookie.replication.statistics import ReplicationCounters
-    from magnetar.core.kernel.errors import BrokerError
 
-    async def recover(
-        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
-    ) -> tuple[int, int, list[str]]:
-        done = failures = 0
-        async with _tools(store, cluster) as (client, marks):
-            repair = LedgerRepair(client, RecoverySettings(), ReplicationCounters())
-            locks = MarkedLedgers(marks, NAME, random.Random())
-            recovery = BookieRecovery(client, repair, locks, bookies)
-            ids = [ledger] if ledger is not None else await client.ledgers.ids()
-            with progress(len(ids), "recovering ledgers") as bar:
-                for one in ids:
-                    try:
-                        if dry_run:
-                            fragments = await recovery.plan(one)
-                            done += bool(fragments)
-                            for fragment in fragments:
-                                _say_plan(fragment, as_json)
-                        elif found := await recovery.recover(one, skip_open=skip_open):
-                            done += 1
-                            _say_done(one, found, as_json)
-                    except BrokerError as error:
-                        failures += 1
-                        remark(f"ledger {one}: {error}")
-                    bar.update(1)
-        unknown = [] if done or failures else await _unknown(store, cluster, bookies)
-        return done, failures, unknown
-
-    done, failures, unknown = in_cluster(metadata_uri, recover)
-    if unknown:
-        raise OperatorError(f"no ledger names {', '.join(unknown)}, and there is no such bookie")
-    remark(f"{done} ledgers {'would be' if dry_run else 'were'} repaired")
-    if failures:
-        click.get_current_context().exit(FOUND_DAMAGE)
+    repair = LedgerRepair(client, RecoverySettings(), ReplicationCounters())
+    return BookieRecovery(client, repair, MarkedLedgers(marks, NAME, random.Random()), bookies)
 
 
 async def _unknown(
@@ -200,133 +242,34 @@ def _say_done(ledger_id: int, found: "RecoveredLedger", as_json: bool) -> None:
         report(f"ledger {ledger_id}: {closed}{found.fragments} fragments copied")
 
 
-def _autorecovery(metadata_uri: str, enable: bool, disable: bool, as_json: bool) -> None:
-    """Print the state, after changing it if that is asked for; it may be so already."""
-    from magnetar.bookie.cluster.overview import ClusterOverview
-
-    if enable and disable:
-        raise OperatorError("give --enable or --disable, and not both")
-
-    async def change(
-        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
-    ) -> "tuple[ReplicationDetails, int | None]":
-        overview = ClusterOverview(store, cluster)
-        if enable or disable:
-            await overview.recovery.switch(enabled=enable)
-        return await overview.replication(), await overview.recovery.delay()
-
-    found, seconds = in_cluster(metadata_uri, change)
-    if as_json:
-        print_json(
-            {
-                "enabled": found.enabled,
-                "auditor": found.auditor,
-                "under_replicated": found.under_replicated,
-                "lost_bookie_recovery_delay": seconds,
-            }
-        )
-        return
-    click.echo(f"autorecovery is {'enabled' if found.enabled else 'disabled'}")
-    click.echo(f"auditor: {found.auditor or 'nobody'}")
-    click.echo(f"lost bookie recovery delay: {'not set' if seconds is None else f'{seconds} s'}")
-    waiting = "there are" if found.under_replicated else "there are no"
-    click.echo(f"{waiting} ledgers that wait for repair")
-
-
-def _who_is_auditor(metadata_uri: str, as_json: bool) -> None:
-    from magnetar.bookie.cluster.overview import ClusterOverview
-
-    async def ask(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> str | None:
-        return (await ClusterOverview(store, cluster).replication()).auditor
-
-    found = in_cluster(metadata_uri, ask)
-    if as_json:
-        print_json({"auditor": found})
-    else:
-        click.echo(found or "nobody is the auditor")
-
-
-def _trigger_audit(metadata_uri: str, as_json: bool) -> None:
-    from magnetar.bookie.cluster.recovery_control import RecoveryControl
-
-    async def trigger(store: "ZooKeeperMetadata", cluster: "BookKeeperCluster") -> str:
-        return await RecoveryControl(store, cluster).trigger_audit()
-
-    found = in_cluster(metadata_uri, trigger)
-    if as_json:
-        print_json({"auditor": found})
-    else:
-        click.echo(f"asked {found} for an audit")
-
-
-def _delay(seconds: int | None, metadata_uri: str, as_json: bool) -> None:
-    from magnetar.bookie.cluster.under_replication import UnderReplication
-
-    async def change(
-        store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
-    ) -> tuple[int, int] | None:
-        marks = UnderReplication(store, cluster)
-        if seconds is not None:
-            await marks.prepare()
-            await marks.set_delay(seconds)
-        return await marks.delay()
-
-    found = in_cluster(metadata_uri, change)
-    if found is None:
-        raise OperatorError("no delay is set; the first auditor will set one")
-    if as_json:
-        print_json({"lost_bookie_recovery_delay": found[0]})
-    else:
-        click.echo(f"{found[0]} s")
-
-
 def commands() -> list[click.Command]:
-    def command(name: str, callback: Any, text: str, *params: click.Parameter) -> click.Command:
-        shared = [uri_option(), json_option()]
-        return click.Command(name, callback=callback, params=[*params, *shared], help=text)
-
     return [
-        command(
+        click.Command(
             "decommission",
-            _decommission,
-            "Retire a stopped bookie: have its ledgers replicated elsewhere, wait until none needs "
-            "it, and make the cluster forget its cookie. A recovery must be running.",
-            click.Argument(["bookie_id"], metavar="BOOKIE"),
+            callback=_decommission,
+            params=[
+                click.Argument(["bookie_id"], metavar="BOOKIE"), uri_option(), json_option(),
+            ],
+            help="Retire a stopped bookie: have its ledgers replicated elsewhere, wait until none "
+            "needs it, and make the cluster forget its cookie. A recovery must be running.",
         ),
-        command(
+        click.Command(
             "recover",
-            _recover,
-            "Copy what bookies have, or had, to others, in all ledgers, and without them. Open "
-            "ledgers that they are taking entries of are closed, and their writers refused. The "
-            "exit code is 1 if a ledger could not be repaired.",
-            click.Argument(["bookies"], nargs=-1, required=True, metavar="BOOKIE..."),
-            click.Option(["--ledger"], type=whole_number(0), metavar="N",
-                         help="Only in one ledger."),
-            click.Option(["--dry-run"], is_flag=True,
-                         help="Print what would be copied where, and change nothing."),
-            click.Option(["--skip-open-ledgers", "skip_open"], is_flag=True,
-                         help="Leave open ledgers to their writers."),
-        ),
-        command(
-            "autorecovery",
-            _autorecovery,
-            "Print whether lost bookies are looked for, and by whom; switch that on or off.",
-            click.Option(["--enable"], is_flag=True,
-                         help="Let auditors and replication workers go on."),
-            click.Option(["--disable"], is_flag=True,
-                         help="Suspend them, as for maintenance."),
-        ),
-        command("who-is-auditor", _who_is_auditor, "Print who looks for lost bookies."),
-        command(
-            "trigger-audit",
-            _trigger_audit,
-            "Have the auditor look at all bookies now, also with a delay.",
-        ),
-        command(
-            "lost-bookie-recovery-delay",
-            _delay,
-            "Print how long one bookie may be away before its ledgers are repaired, or set that.",
-            click.Argument(["seconds"], type=whole_number(0), required=False,
-                           metavar="[SECONDS]"),
+            callback=_recover,
+            params=[
+                click.Argument(["bookies"], nargs=-1, required=True, metavar="BOOKIE..."),
+                click.Option(["--ledger"], type=whole_number(0), metavar="N",
+                             help="Only in one ledger."),
+                click.Option(["--dry-run"], is_flag=True,
+                             help="Print what would be copied where, and change nothing."),
+                click.Option(["--skip-open-ledgers", "skip_open"], is_flag=True,
+                             help="Leave open ledgers to their writers."),
+                uri_option(),
+                json_option(),
+            ],
+            help="Copy what bookies have, or had, to others, in all ledgers, and without them. "
+            "Open ledgers that they are taking entries of are closed, and their writers refused. "
+            "Ledgers that a recovery repairs come last, and are waited for. The exit code is 1 if "
+            "a ledger could not be repaired.",
         ),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from magnetar.cli.printing import print_warnings, sentences
 if TYPE_CHECKING:
     from magnetar.bookie.client.quorum.store import ClientMachine, ClusterClient
     from magnetar.bookie.cluster.cluster import BookKeeperCluster
+    from magnetar.bookie.cluster.under_replication import UnderReplication
     from magnetar.core.metadata.zookeeper.addresses import ZooKeeperAddress
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
 
@@ -92,3 +93,16 @@ async def cluster_client(
             failure = error
     if failure is not None:
         raise failure
+
+
+@asynccontextmanager
+async def replication_tools(
+    store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
+) -> AsyncIterator[tuple["ClusterClient", "UnderReplication"]]:
+    """A client of the bookies, and the marks and locks of the ledgers that it repairs."""
+    from magnetar.bookie.cluster.under_replication import UnderReplication
+
+    marks = UnderReplication(store, cluster)
+    await marks.prepare()
+    async with cluster_client(store, cluster) as (client, _):
+        yield client, marks

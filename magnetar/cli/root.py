@@ -2,13 +2,19 @@
 
 import click
 
-from magnetar.cli import bookie_checks, bookie_cluster, bookie_files, bookie_format, bookie_recovery
+from magnetar.cli import (
+    bookie_checks,
+    bookie_cluster,
+    bookie_files,
+    bookie_format,
+    bookie_recovery,
+)
 from magnetar.cli.bookie import bookie
 from magnetar.cli.config import config
 from magnetar.cli.gateway import gateway
 from magnetar.cli.ledger import ledger
 from magnetar.cli.metadata import metadata
-from magnetar.cli.recovery import recovery
+from magnetar.cli.recovery import recovery, switches
 from magnetar.cli.standalone import standalone
 
 
@@ -68,6 +74,7 @@ for _command in (
     bookie_format.command(),
     *bookie_checks.commands(),
     *bookie_recovery.commands(),
+    *switches(),
 ):
     bookie.add_command(_command)
 root.add_command(bookie)

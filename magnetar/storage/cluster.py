@@ -48,6 +48,7 @@ from magnetar.settings import Settings
 from magnetar.storage.gateway_place import GatewayPlace
 from magnetar.storage.instance import keep_to
 from magnetar.storage.opened import OpenedStorage
+from magnetar.storage.topic_ledgers import TopicLedgers
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +129,8 @@ async def joined(
             name = f"{platform.node()}, process {os.getpid()}, {random.getrandbits(64):016x}"
             place = GatewayPlace(metadata, name, fail, reconnects=options.reconnects)
             await place.take(SESSIONS_WAITED * metadata.session_seconds)
-            await keep_to(metadata, cluster)
+            topics = TopicLedgers(metadata, ClusterLedgers(ledgers, cluster))
+            await keep_to(metadata, cluster, topics)
         nursery = await opened.enter_async_context(trio.open_nursery())
         nursery.start_soon(place.keep)
         yield JoinedCluster(metadata, ledgers, cluster, options)

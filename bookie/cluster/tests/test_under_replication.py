@@ -109,3 +109,11 @@ async def test_when_all_ledgers_were_checked(marks) -> None:
     await overwrite(marks.store, "/ledgers/underreplication/checkallledgersctime", b"\xff")
     with pytest.raises(Corrupted):
         await marks.checked_ms()
+
+
+async def test_who_has_a_lock_is_told_as_far_as_it_says(marks) -> None:
+    assert await marks.lock_holder(7) is None
+    await marks.store.put(marks.lock_of(7), b'bookieId: "10.0.0.5:3181"\n', ABSENT)
+    assert await marks.lock_holder(7) == "10.0.0.5:3181"
+    await overwrite(marks.store, marks.lock_of(7), b"")
+    assert await marks.lock_holder(7) == "a client without a name"

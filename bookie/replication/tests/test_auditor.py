@@ -44,7 +44,7 @@ class Audited:
         client = ClusterClient(ClientServices(None, None, None, 0), bookies, ledgers, None)
         self.counters = ReplicationCounters()
         clock = LoopClock()
-        audits = Audits(client, self.marks, clock, self.counters, 4)
+        audits = Audits(client, self.marks, clock, self.counters, RecoverySettings())
         self.auditor = Auditor(client, self.marks, audits, clock, settings)
         await nursery.start(bookies.run)
 

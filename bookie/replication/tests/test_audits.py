@@ -6,17 +6,24 @@ import trio
 from magnetar.bookie.client.quorum.tests.test_recovery import made, put
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.replication.audits import Audits, for_each
+from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.bookie.replication.tests.recovering import client_of, lose, marks_of
 from magnetar.bookie.replication.tests.test_fragment_replicator import closed
-from magnetar.bookie.replication.tests.test_ledger_checker import client_knows
+from magnetar.bookie.replication.tests.test_ledger_checker import client_knows, sparse
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Corrupted, NotAllowed, StorageFailed
 from magnetar.core.ports.metadata_store import ABSENT
 
 
-def audits_of(cluster, client):
-    return Audits(client, marks_of(cluster), SystemClock(), ReplicationCounters(), 4)
+def audits_of(cluster, client, **settings):
+    return Audits(
+        client,
+        marks_of(cluster),
+        SystemClock(),
+        ReplicationCounters(),
+        RecoverySettings(**settings),
+    )
 
 
 async def missing(cluster, ledger_id):
@@ -36,6 +43,20 @@ async def test_ledgers_of_lost_bookies_are_marked(cluster):
         await client_knows(client, 3)
         await audits_of(cluster, client).audit_bookies()
         assert [await missing(cluster, i) for i in range(3)] == [(ids[0],), None, (ids[0],)]
+
+
+async def test_some_checks_read_all_entries(cluster):
+    """Also where there are as many ledgers as checks that it takes."""
+    for ledger_id in (0, 1, 2):
+        await cluster.ledgers.create(
+            ledger_id, ledger_metadata.fresh((cluster.bookies[0].bookie_id,), (1, 1), {}, 1, 1)
+        )
+    async with cluster.client() as store, client_of(cluster) as client:
+        await sparse(cluster, store, 4)
+        audits = audits_of(cluster, client, verification_percentage=25)
+        for _ in range(4):
+            await audits.check_all_ledgers()
+        assert await missing(cluster, 7) == (cluster.bookies[2].bookie_id,)
 
 
 async def test_a_list_that_may_not_be_whole_is_no_list(cluster):

@@ -1,13 +1,18 @@
 """Bookies that are replaced by hand."""
 
 import random
+from functools import partial
 
 import pytest
 import trio
 import trio.lowlevel
 
 from magnetar.bookie.format import ledger_metadata
-from magnetar.bookie.replication.bookie_recovery import BookieRecovery, RecoveredLedger
+from magnetar.bookie.replication.bookie_recovery import (
+    BookieRecovery,
+    LockedElsewhere,
+    RecoveredLedger,
+)
 from magnetar.bookie.replication.ledger_repair import LedgerRepair
 from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
 from magnetar.bookie.replication.statistics import ReplicationCounters
@@ -61,11 +66,15 @@ async def test_a_ledger_that_a_worker_has_is_waited_for(cluster):
         lock = marks_of(cluster).lock_of(ledger_id)
         await cluster.metadata.put(lock, b'bookieId: "worker:1"\n', ABSENT)
         recovery = recovery_of(cluster, client, one)
+        assert await recovery.recover(ledger_id) == LockedElsewhere(), "who does not wait"
+        holders = []
+        wait = partial(recovery.recover, ledger_id, waits_for=holders.append)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(recovery.recover, ledger_id)
+            nursery.start_soon(wait)
             for _ in range(20):
                 await trio.lowlevel.checkpoint()
             assert one in (await members(cluster, ledger_id))[0]
+            assert holders == ["worker:1"]
             await remove(cluster.metadata, lock)
         assert one not in (await members(cluster, ledger_id))[0]
 

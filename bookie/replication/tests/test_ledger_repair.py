@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from magnetar.bookie.client.quorum.tests.bookies import local_cluster
 from magnetar.bookie.client.quorum.tests.test_recovery import made, put
@@ -13,7 +14,7 @@ from magnetar.bookie.replication.ledger_repair import LedgerCondition, LedgerRep
 from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.bookie.replication.tests.recovering import HASTY, client_of, lose, members
 from magnetar.bookie.replication.tests.test_fragment_replicator import closed
-from magnetar.bookie.replication.tests.test_ledger_checker import client_knows
+from magnetar.bookie.replication.tests.test_ledger_checker import client_knows, sparse
 from magnetar.core.kernel.errors import LedgerNotFound, StorageFailed
 from magnetar.core.ports.tests.contract_ledger_store import append
 
@@ -39,6 +40,39 @@ async def test_a_bookie_that_runs_and_lacks_entries_gets_them_if_there_is_no_oth
         async with client_of(cluster) as client:
             assert await repair_of(client).repair(7) is LedgerCondition.WHOLE
         assert await members(cluster, 7) == before
+
+
+def verifying(client):
+    return LedgerRepair(client, replace(HASTY, verification_percentage=1), ReplicationCounters())
+
+
+async def test_a_bookie_gets_the_single_entries_that_it_lacks_and_stays(cluster):
+    async with cluster.client() as store, client_of(cluster) as client:
+        view, ledger = await sparse(cluster, store, 4, 6)
+        before = await members(cluster, 7)
+        suspects = {cluster.bookies[2].bookie_id}
+        assert await repair_of(client).repair(7, suspects) is LedgerCondition.WHOLE
+        assert await verifying(client).checker.check(view, ledger, suspects), "not without that"
+        repair = verifying(client)
+        assert await repair.repair(7, suspects) is LedgerCondition.WHOLE
+        assert await members(cluster, 7) == before
+        assert await repair.checker.check(view, ledger, suspects) == []
+
+
+async def test_a_bookie_that_cannot_get_them_is_replaced(cluster, monkeypatch):
+    async with cluster.client() as store, client_of(cluster) as client:
+        await sparse(cluster, store, 4)
+        lacking = cluster.bookies[2].bookie_id
+        copies = FragmentReplicator.replicate
+
+        async def refused(self, view, fragment, bookies, entries=None):
+            if entries is not None:
+                raise StorageFailed("read-only since")
+            await copies(self, view, fragment, bookies)
+
+        monkeypatch.setattr(FragmentReplicator, "replicate", refused)
+        assert await verifying(client).repair(7, {lacking}) is LedgerCondition.WHOLE
+        assert lacking not in (await members(cluster, 7))[0]
 
 
 async def test_an_ensemble_that_another_client_changes_meanwhile_is_looked_at_again(cluster):

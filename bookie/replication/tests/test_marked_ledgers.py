@@ -121,6 +121,25 @@ async def test_a_lost_lock_ends_what_is_done_under_it(autojump_clock, marked):
     await marked.release(ledger)
 
 
+async def test_whoever_has_a_lock_is_told_once(autojump_clock, marked, nursery):
+    lock = marked.marks.lock_of(7)
+    await marked.marks.store.put(lock, b'bookieId: "worker:2"\n', ABSENT)
+    assert await marked.lock_now(7) is None
+    holders, taken = [], []
+
+    async def take():
+        taken.append(await marked.lock(7, holders.append))
+
+    nursery.start_soon(take)
+    await trio.testing.wait_all_tasks_blocked()
+    await marked.marks.mark(8, ["a"], 1)  # a change, and the lock is where it was
+    await trio.sleep(1)
+    assert (holders, taken) == (["worker:2"], [])
+    await remove(marked.marks.store, lock)
+    await trio.sleep(1)
+    assert (holders, [each.ledger_id for each in taken]) == (["worker:2"], [7])
+
+
 async def test_a_lock_is_released_in_spite_of_errors(autojump_clock, marked):
     await marked.marks.mark(7, ["a"], 1)
     ledger = await marked.take()

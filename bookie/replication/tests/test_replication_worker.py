@@ -30,7 +30,7 @@ class ScriptedRepair:
         self.at = []
         self.meanwhile = None
 
-    async def repair(self, ledger_id):
+    async def repair(self, ledger_id, suspects):
         await trio.lowlevel.checkpoint()
         self.at.append((ledger_id, trio.current_time()))
         if self.meanwhile is not None:

@@ -25,7 +25,7 @@ def a_repair_drops_its_last_copy():
 
 @mutant
 def a_worker_unmarks_what_it_has_not_copied():
-    async def repair(self, ledger_id):
+    async def repair(self, ledger_id, suspects):
         return LedgerCondition.WHOLE
 
     return LedgerRepair, "repair", repair

@@ -73,6 +73,6 @@ async def _replace(client, bookie_id):
         with trio.move_on_after(3.0):
             for ledger_id in await cluster_client.ledgers.ids():
                 try:
-                    await recovery.recover(ledger_id)
+                    await recovery.recover(ledger_id, waits_for=lambda _: None)
                 except BrokerError as error:
                     client.note(f"cannot replace {bookie_id} in {ledger_id}: {error}")
