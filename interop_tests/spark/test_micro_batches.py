@@ -278,8 +278,9 @@ def test_a_refusal_ends_the_query(lending, topic) -> None:
         Query(lending, topic=name).planned()
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_drain_does_not_end_while_nobody_answers(lending, send, topic) -> None:
-    query = Query(lending, topic=topic, startingOffsets="earliest", pollTimeoutMs="500")
+    query = Query(lending, topic=topic, startingOffsets="earliest")
     send(topic, "a")
     query.batches.stop_where_it_ends_now()
     lending.stop()
@@ -305,8 +306,9 @@ def test_a_checkpoint_of_something_else(lending, send, topic) -> None:
         query.planned()
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_server_that_is_away_is_asked_again(lending, send, topic) -> None:
-    query = Query(lending, topic=topic, startingOffsets="earliest", pollTimeoutMs="3000")
+    query = Query(lending, topic=topic, startingOffsets="earliest")
     send(topic, "a")
     lending.stop()
     assert query.batch() is None
