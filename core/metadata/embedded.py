@@ -119,6 +119,12 @@ class EmbeddedMetadata:
             found.update(self._rows(schema.VALUES, (some,)))
         return found
 
+    def values_between(self, first: str, last: str) -> list[tuple[str, bytes]]:
+        """All from one path to another, which are read, too. Plain call: the caller knows that
+        they are few.
+        """
+        return self._rows(schema.VALUES_BETWEEN, (first, last))
+
     async def children(self, path: str) -> list[str]:
         """Read with one statement, which sees one state of the tree, however long it takes."""
         start = path.rstrip("/") + "/"
