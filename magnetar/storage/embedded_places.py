@@ -31,7 +31,7 @@ class EmbeddedPlaces:
 
     async def metadata(self, ledger_ids: Sequence[int]) -> Mapping[int, bytes]:
         found: dict[int, bytes] = {}
-        wanted = sorted(ledger_ids)
+        wanted = sorted(set(ledger_ids))
         async for begin in Cooperative(range(0, len(wanted), RUN_MAX)):
             some = wanted[begin : begin + RUN_MAX]
             if are_together(some):
@@ -44,12 +44,14 @@ class EmbeddedPlaces:
 
     def _read_between(self, wanted: Sequence[int], found: dict[int, bytes]) -> None:
         first, last = wanted[0], wanted[-1]
-        rows = self._metadata.values_between(path_of(first), path_of(last))
-        if len(rows) == last - first + 1:  # each id has its row, and no path need be compared
-            found.update((each, rows[each - first][1]) for each in wanted)
-            return
-        values = dict(rows)
-        found.update((each, values[path]) for each in wanted if (path := path_of(each)) in values)
+        ends = path_of(first), path_of(last)
+        if last - first + 1 == len(wanted):
+            values = self._metadata.values_between(*ends)
+            if len(values) == len(wanted):  # each has one, so that no path need be compared
+                found.update(zip(wanted, values, strict=True))
+                return
+        by_path = dict(self._metadata.between(*ends))
+        found.update((each, by_path[path]) for each in wanted if (path := path_of(each)) in by_path)
 
     def bookies(self) -> Mapping[str, str]:
         return self._bookies

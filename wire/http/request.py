@@ -215,7 +215,8 @@ def _check(value: Any, depth_left: int) -> None:
         if not depth_left:
             raise Invalid(f"the body is nested more than {DEPTH_MAX} deep")
         for inner in value.values() if isinstance(value, dict) else value:
-            if type(inner) is not str:  # of which there may be thousands
+            kind = type(inner)  # there may be thousands of texts and numbers
+            if kind is not str and not (kind is int and -(1 << 63) <= inner < 1 << 63):
                 _check(inner, depth_left - 1)
 
 
