@@ -108,7 +108,15 @@ class ReadingService:
         self, offsets: Mapping[str, int], times: Mapping[str, int]
     ) -> dict[str, EntryPlace]:
         """The entries of messages, by their offsets or times."""
-        body = {"offsets": offsets, "times": times}
+        return self._positions({"offsets": offsets, "times": times})
+
+    def indexed(self, places: Mapping[str, Place]) -> dict[str, Place]:
+        """The same places, with the offsets of their first messages."""
+        entries = {log: (place.ledger_id, place.entry_id) for log, place in places.items()}
+        found = self._positions({"entries": entries})
+        return {log: Place(at.ledger_id, at.entry_id, at.index) for log, at in found.items()}
+
+    def _positions(self, body: Mapping[str, object]) -> dict[str, EntryPlace]:
         found: _Positions = self._server.ask("POST", f"{READING}/positions", body, _Positions)
         return dict(found.positions)
 

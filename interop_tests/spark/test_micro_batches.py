@@ -22,6 +22,7 @@ from magnetar.spark_connector.errors import (
     ServiceError,
 )
 from magnetar.spark_connector.reading.range_reader import batches
+from magnetar.spark_connector.service import ReadingService
 from magnetar.spark_connector.stream import FRESH, MicroBatches
 
 Offset = dict[str, Any]
@@ -205,6 +206,22 @@ def test_bytes_are_limited(lending, send, topic) -> None:
         sizes.append(len(rows))
     assert sum(sizes) == 100
     assert max(sizes) <= 20
+
+
+def test_limits_count_from_an_entry(lending, send, topic) -> None:
+    """A start without an offset; entries are batches here."""
+    send(topic, *numbers(100), batch=10)
+    (entry,) = ReadingService([lending.http_url], 30).positions({topic: 30}, {}).values()
+    where = f'{{"{topic}": "{entry.ledger_id}:{entry.entry_id}"}}'
+    for limit in ({"maxRowsPerTrigger": "20"}, {"maxBytesPerTrigger": "300"}):
+        query = Query(lending, topic=topic, startingOffsets=where, **limit)
+        sizes = []
+        found: list[bytes] = []
+        while (rows := query.batch()) is not None:
+            sizes.append(len(rows))
+            found += rows
+        assert found == encoded(numbers(30, 100))
+        assert max(sizes) <= 20
 
 
 def test_topics_that_match_come_and_go(lending, send, topic) -> None:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import Invalid, NotFound
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.index_lookup import IndexLookup, first_index_at
 from magnetar.core.ledger.read.reading_plan import EntryPlace
@@ -37,6 +38,8 @@ class PositionsBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The message that is looked for in each topic, or partition."""
     times: dict[str, int] = {}
     """The same: the first one that is not older than that, in ms."""
+    entries: dict[str, tuple[int, int]] = {}
+    """The first entry that is not before that ledger and entry."""
 
 
 class LedgersBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,7 +49,7 @@ class LedgersBody(Struct, frozen=True, forbid_unknown_fields=True):
 async def positions(request: AdminRequest) -> Json:
     """The entry of one message of each topic; the end where no message is so late."""
     body = await request.value(PositionsBody) or PositionsBody()
-    check_number(len(body.offsets) + len(body.times), "topics")
+    check_number(len(body.offsets) + len(body.times) + len(body.entries), "topics")
     found: dict[str, EntryPlace] = {}
     async for text, offset in Cooperative(body.offsets.items(), TOPICS_PER_REST):
         log = await log_of(request.broker, TopicName.parse(text))
@@ -60,14 +63,23 @@ async def positions(request: AdminRequest) -> Json:
         message = await log.times.first_since(since_ms)
         offset = log.confirmed_index if message is None else message.index
         found[text] = await _place_of(log, offset)
+    async for text, (ledger_id, entry_id) in Cooperative(body.entries.items(), TOPICS_PER_REST):
+        log = await log_of(request.broker, TopicName.parse(text))
+        found[text] = await _entry_at(log, log.chain.normal((ledger_id, entry_id)))
     return {"positions": found}
 
 
 async def _place_of(log: ManagedLedger, offset: int) -> EntryPlace:
+    if offset >= log.confirmed_index:
+        return await _entry_at(log, log.chain.after(log.chain.confirmed))
+    return await _entry_at(log, await IndexLookup(log).find(offset))
+
+
+async def _entry_at(log: ManagedLedger, position: Position) -> EntryPlace:
+    """An entry that exists, or the end of the log."""
     chain, end = log.chain, log.confirmed_index
-    if offset >= end:
-        return EntryPlace(*chain.after(chain.confirmed), end, end)
-    position = await IndexLookup(log).find(offset)
+    if not chain.has(position):
+        return EntryPlace(*position, end, end)
     following = chain.after(position)
     next_index = await first_index_at(log, following) if chain.has(following) else end
     return EntryPlace(*position, await first_index_at(log, position), next_index)
