@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import logging
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from struct import Struct as Layout
 from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPlan
+from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, PlanRow, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient
 from magnetar.spark_connector.errors import ServiceError
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 
 log = logging.getLogger(__name__)
 
-LEDGERS_AT_ONCE: Final = 1_000
+LEDGERS_AT_ONCE: Final = 5_000
 CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
+PLANS_VERSION: Final = 2
+"""Plans are rows, without names."""
 _ENTRY: Final = Layout(">qI").unpack_from
 _ENTRY_BYTES: Final = 12
 
@@ -32,9 +34,25 @@ class TopicPlans(Struct, frozen=True):
     """What is known of topics."""
 
     topics: Mapping[str, ReadingPlan]
-    partitions: Mapping[str, int]
-    """Of partitioned topics, their number."""
     missing: Sequence[str]
+
+
+class _Topics(Struct, frozen=True):
+    """The rows of topics and their partitions; an older server answers with `topics`."""
+
+    partitions: Mapping[str, int]
+    missing: Sequence[str]
+    logs: Mapping[str, Sequence[PlanRow | None]] = {}
+    topics: Mapping[str, ReadingPlan] = {}
+
+    def plans(self) -> Iterator[tuple[str, ReadingPlan]]:
+        """The plan of each log."""
+        yield from self.topics.items()
+        for topic, rows in self.logs.items():
+            is_partitioned = topic in self.partitions
+            for index, row in enumerate(rows):
+                if row is not None:
+                    yield f"{topic}-partition-{index}" if is_partitioned else topic, row
 
 
 class _Positions(Struct, frozen=True):
@@ -75,10 +93,9 @@ class ReadingService:
         self._server = AdminClient(urls, timeout_seconds, tls)
 
     def topics(self, names: Sequence[str]) -> TopicPlans:
-        found: TopicPlans = self._server.ask(
-            "POST", f"{READING}/topics", {"topics": list(names)}, TopicPlans
-        )
-        return found
+        path, body = f"{READING}/topics?version={PLANS_VERSION}", {"topics": list(names)}
+        found: _Topics = self._server.ask("POST", path, body, _Topics)
+        return TopicPlans(dict(found.plans()), found.missing)
 
     def topics_of(self, namespace: str) -> list[str]:
         """All topics and partitions of a namespace."""
@@ -91,7 +108,15 @@ class ReadingService:
         self, offsets: Mapping[str, int], times: Mapping[str, int]
     ) -> dict[str, EntryPlace]:
         """The entries of messages, by their offsets or times."""
-        body = {"offsets": offsets, "times": times}
+        return self._positions({"offsets": offsets, "times": times})
+
+    def indexed(self, places: Mapping[str, Place]) -> dict[str, Place]:
+        """The same places, with the offsets of their first messages."""
+        entries = {log: (place.ledger_id, place.entry_id) for log, place in places.items()}
+        found = self._positions({"entries": entries})
+        return {log: Place(at.ledger_id, at.entry_id, at.index) for log, at in found.items()}
+
+    def _positions(self, body: Mapping[str, object]) -> dict[str, EntryPlace]:
         found: _Positions = self._server.ask("POST", f"{READING}/positions", body, _Positions)
         return dict(found.positions)
 

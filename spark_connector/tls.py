@@ -86,4 +86,7 @@ def check_trust(error: Exception, where: str) -> None:
             '("tlsTrustCertsFilePath" names a file with the certificates of CAs)'
         ) from error
     if isinstance(error, ssl.SSLError) and not isinstance(error, _MAY_PASS):
-        raise RefusedError(f"{where}: no TLS with it: {error}") from error
+        hint = ""
+        if "CERTIFICATE_REQUIRED" in str(error):
+            hint = ' ("tlsCertificateFilePath" is the one to show)'
+        raise RefusedError(f"{where}: no TLS with it: {error}{hint}") from error

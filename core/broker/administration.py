@@ -13,6 +13,7 @@ import trio
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import (
     AlreadyExists,
     BrokerError,
@@ -26,6 +27,8 @@ from magnetar.core.policy.policies import TopicPolicies
 from magnetar.core.topic.restrictions import check_changeable
 from magnetar.core.topic.topic import Topic
 
+NAMES_PER_REST: Final = 1_000
+"""Names of partitions that are parsed before other tasks run."""
 LOADS_AT_ONCE: Final = 100
 """Partitions created or loaded at the same time."""
 
@@ -94,13 +97,18 @@ async def partitions_of(broker: Broker, name: TopicName) -> list[TopicName]:
     count = await broker.catalog.partitions(name) if not name.partitioned else 0
     if not count:
         raise TopicNotFound(f"partitioned topic {name} does not exist")
-    return [name.partition(index) for index in range(count)]
+    return await _partitions(name, count)
+
+
+async def _partitions(name: TopicName, count: int) -> list[TopicName]:
+    """So many, with rests: to parse ten thousand names takes 30 ms."""
+    return [name.partition(each) async for each in Cooperative(range(count), NAMES_PER_REST)]
 
 
 async def loaded(broker: Broker, name: TopicName) -> list[Topic]:
     """The loaded topics of a name: all partitions, or the one topic."""
     count = await broker.catalog.partitions(name) if not name.partitioned else 0
-    names = [name.partition(index) for index in range(count)] or [name]
+    names = await _partitions(name, count) or [name]
     return [await broker.topic(each, create=False) for each in names]
 
 

@@ -119,6 +119,16 @@ class EmbeddedMetadata:
             found.update(self._rows(schema.VALUES, (some,)))
         return found
 
+    def between(self, first: str, last: str) -> list[tuple[str, bytes]]:
+        """All from one path to another, which are read, too, in order. Plain call: the caller knows
+        that they are few.
+        """
+        return self._rows(schema.BETWEEN, (first, last))
+
+    def values_between(self, first: str, last: str) -> list[bytes]:
+        """The same without paths."""
+        return [value for (value,) in self._rows(schema.VALUES_BETWEEN, (first, last))]
+
     async def children(self, path: str) -> list[str]:
         """Read with one statement, which sees one state of the tree, however long it takes."""
         start = path.rstrip("/") + "/"

@@ -34,6 +34,8 @@ COMMIT;
 
 GET: Final = "SELECT value, version FROM node WHERE path = ?"
 VALUES: Final = "SELECT path, value FROM node WHERE path IN (SELECT value FROM json_each(?))"
+BETWEEN: Final = "SELECT path, value FROM node WHERE path BETWEEN ? AND ? ORDER BY path"
+VALUES_BETWEEN: Final = "SELECT value FROM node WHERE path BETWEEN ? AND ? ORDER BY path"
 GET_VERSION: Final = "SELECT version FROM node WHERE path = ?"
 PUT: Final = "REPLACE INTO node (path, value, version, lease) VALUES (?, ?, ?, ?)"
 DELETE: Final = "DELETE FROM node WHERE path = ?"

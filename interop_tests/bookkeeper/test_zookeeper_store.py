@@ -5,10 +5,15 @@ import itertools
 import pytest
 import trio
 from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
 
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, Invalid, StorageFailed
 from magnetar.core.metadata.zookeeper.addresses import parse
-from magnetar.core.metadata.zookeeper.store import VALUE_BYTES_MAX, open_zookeeper
+from magnetar.core.metadata.zookeeper.store import (
+    VALUE_BYTES_MAX,
+    VALUES_AT_ONCE,
+    open_zookeeper,
+)
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 pytest.register_assert_rewrite("magnetar.core.ports.tests.contract_metadata_store")
@@ -43,6 +48,20 @@ def peer(zookeeper):
 async def test_contract(check: contract.Check, address) -> None:
     async with open_zookeeper(address) as store:
         await check(store)
+
+
+async def test_many_values_at_once(address, peer, root) -> None:
+    """Those that are there, of which one may not be read by us."""
+    async with open_zookeeper(address) as store:
+        values = {f"/n/{number}": b"%d" % number for number in range(VALUES_AT_ONCE + 1)}
+        async with trio.open_nursery() as nursery:
+            for path, value in values.items():
+                nursery.start_soon(store.put, path, value, ABSENT)
+        assert await store.values([*values, "/n", "/n/none", "/n/0/none"]) == values
+        assert await store.values([]) == {}
+        peer.create(f"{root}/n/theirs", b"", acl=[make_digest_acl("them", "secret", all=True)])
+        with pytest.raises(StorageFailed, match="NoAuthError"):
+            await store.values(["/n/0", "/n/theirs"])
 
 
 async def test_only_what_leads_somewhere_has_no_data(address, peer, root) -> None:

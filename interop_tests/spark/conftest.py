@@ -6,6 +6,7 @@ The servers have a bookie's port for Spark's workers, and belong to a file.
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from confluent_kafka import Producer
 
 from interop_tests import builds, maven
 from magnetar import Standalone, pytest_plugin, standalone
+from magnetar.spark_connector import admin_client
 
 DISCOVERY = Path(__file__).parents[2] / "spark_connector/discovery"
 """Where Spark finds the format in a checkout; an installation has the module on its path."""
@@ -86,6 +88,27 @@ def read(spark, lending) -> Callable[..., list[Any]]:
         return frame.orderBy("topic", "partition", "offset").collect()
 
     return rows
+
+
+class HurriedClock:
+    """A clock that passes a pause at once. So the whole time that a server may be silent is over
+    soon where none listens, and one that is only slow, on a busy machine, has all of it.
+    """
+
+    def __init__(self) -> None:
+        self._ahead_seconds = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._ahead_seconds
+
+    def sleep(self, seconds: float) -> None:
+        self._ahead_seconds += seconds
+
+
+@pytest.fixture
+def hurried(monkeypatch) -> None:
+    """Questions to a server are asked again without pauses, by this process."""
+    monkeypatch.setattr(admin_client, "time", HurriedClock())
 
 
 def kafka_producer(server, **more) -> Producer:

@@ -7,6 +7,7 @@ import pulsar
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from msgspec.structs import replace
 
 from magnetar import standalone
 from magnetar.spark_connector import options
@@ -104,10 +105,9 @@ def test_a_server_that_stops_is_waited_for(topic) -> None:
         client.close()
         given = {"service.url": server.http_url, "topic": topic, "readFrom": "gateway"}
         (task,) = planner.batch(options.parse(given), 1)
-        (hasty,) = planner.batch(options.parse({**given, "pollTimeoutMs": "300"}), 1)
         server.stop()
         with pytest.raises(ServiceError, match="does not answer"):
-            list(batches(hasty))
+            list(batches(replace(task, timeout_seconds=0.3)))
         server.start()
         (batch,) = batches(task)
         assert batch.column("value").to_pylist() == [b"a"]

@@ -22,6 +22,7 @@ from magnetar.spark_connector.errors import (
     ServiceError,
 )
 from magnetar.spark_connector.reading.range_reader import batches
+from magnetar.spark_connector.service import ReadingService
 from magnetar.spark_connector.stream import FRESH, MicroBatches
 
 Offset = dict[str, Any]
@@ -207,6 +208,22 @@ def test_bytes_are_limited(lending, send, topic) -> None:
     assert max(sizes) <= 20
 
 
+def test_limits_count_from_an_entry(lending, send, topic) -> None:
+    """A start without an offset; entries are batches here."""
+    send(topic, *numbers(100), batch=10)
+    (entry,) = ReadingService([lending.http_url], 30).positions({topic: 30}, {}).values()
+    where = f'{{"{topic}": "{entry.ledger_id}:{entry.entry_id}"}}'
+    for limit in ({"maxRowsPerTrigger": "20"}, {"maxBytesPerTrigger": "300"}):
+        query = Query(lending, topic=topic, startingOffsets=where, **limit)
+        sizes = []
+        found: list[bytes] = []
+        while (rows := query.batch()) is not None:
+            sizes.append(len(rows))
+            found += rows
+        assert found == encoded(numbers(30, 100))
+        assert max(sizes) <= 20
+
+
 def test_topics_that_match_come_and_go(lending, send, topic) -> None:
     query = Query(lending, topicsPattern=f"{topic}-.*", startingOffsets="latest")
     send(f"{topic}-a", "before")
@@ -278,8 +295,9 @@ def test_a_refusal_ends_the_query(lending, topic) -> None:
         Query(lending, topic=name).planned()
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_drain_does_not_end_while_nobody_answers(lending, send, topic) -> None:
-    query = Query(lending, topic=topic, startingOffsets="earliest", pollTimeoutMs="500")
+    query = Query(lending, topic=topic, startingOffsets="earliest")
     send(topic, "a")
     query.batches.stop_where_it_ends_now()
     lending.stop()
@@ -305,8 +323,9 @@ def test_a_checkpoint_of_something_else(lending, send, topic) -> None:
         query.planned()
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_server_that_is_away_is_asked_again(lending, send, topic) -> None:
-    query = Query(lending, topic=topic, startingOffsets="earliest", pollTimeoutMs="3000")
+    query = Query(lending, topic=topic, startingOffsets="earliest")
     send(topic, "a")
     lending.stop()
     assert query.batch() is None

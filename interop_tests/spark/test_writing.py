@@ -198,7 +198,7 @@ def test_a_killed_server_keeps_its_word(mortal, topic) -> None:
 
 
 def test_silent_attempts_are_given_up_and_readers_go_on(lending, topic) -> None:
-    how = committing(lending, topic, transactionTimeoutMs="1000")
+    how = committing(lending, topic, transactionTimeoutMs="5000")
     lost = write([batch(["lost"])], how, place(sink=topic))
     write([batch(["seen"])], chosen(lending, topic), place())
     until = time.monotonic() + 60

@@ -31,17 +31,15 @@ from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.bookies import Bookies
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
-from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.cluster.overview import ClusterOverview
 from magnetar.bookie.format.digests import DIGEST_TYPES
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.client_wire import ENTRY_BYTES_MAX
 from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
-from magnetar.core.kernel.errors import BrokerError, LedgerNotFound
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.zookeeper.addresses import parse
-from magnetar.core.metadata.zookeeper.store import open_zookeeper
+from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
 from magnetar.settings import Settings
@@ -53,8 +51,6 @@ from magnetar.storage.topic_ledgers import TopicLedgers
 log = logging.getLogger(__name__)
 
 CANNOT_START: Final = "this gateway cannot start"
-LOOKS_AT_ONCE: Final = 64
-"""Ledgers whose metadata are asked for at a time, for one request."""
 SESSIONS_WAITED: Final = 2
 """How many times the session's time-out a gateway waits for another's end."""
 
@@ -104,7 +100,7 @@ class JoinedCluster(Struct, frozen=True):
 
     metadata: MetadataStore
     """Of topics."""
-    ledgers: MetadataStore
+    ledgers: ZooKeeperMetadata
     """Where the bookies and the ledgers stand; mostly the same store."""
     cluster: BookKeeperCluster
     options: GatewayOptions
@@ -168,9 +164,7 @@ async def open_cluster_storage(
             joined.metadata,
             lambda: measures.of_cluster(writable=store.writable(), congested=store.congested),
             _nothing,
-            lambda _address: ClusterPlaces(
-                ClusterLedgers(joined.ledgers, joined.cluster), store.bookies
-            ),
+            lambda _address: ClusterPlaces(joined.ledgers, joined.cluster, store.bookies),
             bookies=ClusterOverview(joined.ledgers, joined.cluster),
         )
 
@@ -178,32 +172,17 @@ async def open_cluster_storage(
 class ClusterPlaces:
     """`LedgerPlaces` of a cluster."""
 
-    def __init__(self, ledgers: ClusterLedgers, bookies: Bookies) -> None:
-        self._ledgers = ledgers
+    def __init__(
+        self, metadata: ZooKeeperMetadata, cluster: BookKeeperCluster, bookies: Bookies
+    ) -> None:
+        self._metadata = metadata
+        self._cluster = cluster
         self._bookies = bookies
 
     async def metadata(self, ledger_ids: Sequence[int]) -> Mapping[int, bytes]:
-        """Many are asked for at a time: the way to ZooKeeper and back is longer than a look."""
-        found: dict[int, bytes] = {}
-        failures: list[BrokerError] = []
-        waiting = iter(ledger_ids)
-
-        async def look() -> None:
-            for ledger_id in waiting:
-                try:
-                    found[ledger_id] = (await self._ledgers.stored(ledger_id)).value
-                except LedgerNotFound:
-                    continue
-                except BrokerError as error:
-                    failures.append(error)
-                    return
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(min(LOOKS_AT_ONCE, len(ledger_ids))):
-                nursery.start_soon(look)
-        if failures:
-            raise failures[0]
-        return found
+        paths = {self._cluster.ledger(each): each for each in ledger_ids}
+        values = await self._metadata.values(list(paths))
+        return {paths[path]: value for path, value in values.items()}
 
     def bookies(self) -> Mapping[str, str]:
         infos = {**self._bookies.read_only, **self._bookies.writable}

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
-from magnetar.bookie.format.ledger_metadata import path_of
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie_identity import explained_damage
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
-from magnetar.core.metadata.embedded import EmbeddedMetadata
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
 from magnetar.measures import parts as measures
 from magnetar.process.data_directory import BOOKIE, METADATA
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, request_limits
+from magnetar.storage.embedded_places import EmbeddedPlaces
 from magnetar.storage.failure import ended_by_failure
 from magnetar.storage.opened import OpenedStorage
 
@@ -45,22 +44,6 @@ async def open_embedded_storage(settings: Settings, link: Link) -> AsyncIterator
             partial(EmbeddedPlaces, metadata, bookie.bookie_id),
             partial(_lend, store, request_limits(settings)),
         )
-
-
-class EmbeddedPlaces:
-    """`LedgerPlaces` of one bookie, which serves readers if it has an address."""
-
-    def __init__(self, metadata: EmbeddedMetadata, bookie_id: str, address: str) -> None:
-        self._metadata = metadata
-        self._bookies = {bookie_id: address} if address else {}
-
-    async def metadata(self, ledger_ids: Sequence[int]) -> Mapping[int, bytes]:
-        paths = {path_of(ledger_id): ledger_id for ledger_id in ledger_ids}
-        values = await self._metadata.values(list(paths))
-        return {paths[path]: value for path, value in values.items()}
-
-    def bookies(self) -> Mapping[str, str]:
-        return self._bookies
 
 
 def _lend(store: EmbeddedStore, limits: RequestLimits, doors: Sequence[Door]) -> Front:

@@ -60,6 +60,7 @@ class Planner:
     def bounds(self, plans: Plans, option: BoundOption, *, end: bool) -> Places:
         """Where to begin, or to end, in each log."""
         found: dict[str, Place] = {}
+        bare: dict[str, Place] = {}
         asked: dict[str, int] = {}
         times: dict[str, int] = {}
         options = self.options
@@ -73,11 +74,15 @@ class Planner:
                 fails=options.fail_on_data_loss,
             )
             if isinstance(place, Place):
-                found[topic] = place
+                # limits and filters count from the offset where something begins
+                no_index = place.index == offsets.NO_INDEX and not end
+                (bare if no_index else found)[topic] = place
             elif isinstance(place, Time):
                 times[topic] = place.ms
             else:
                 asked[topic] = place
+        if bare:
+            found |= self.service.indexed(bare)
         if asked or times:
             as_bound = offsets.as_end if end else offsets.as_start
             for topic, entry in self.service.positions(asked, times).items():

@@ -75,5 +75,8 @@ def test_what_is_not_trusted_is_told_at_once() -> None:
         tls.check_trust(untrusted, "a:1")
     with pytest.raises(RefusedError, match="a:1: no TLS with it"):
         tls.check_trust(ssl.SSLError(1, "wrong version number"), "a:1")
+    asked = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] certificate required")
+    with pytest.raises(RefusedError, match='"tlsCertificateFilePath" is the one to show'):
+        tls.check_trust(asked, "a:1")
     for passing in (ssl.SSLEOFError(), ConnectionResetError(), TimeoutError(), ValueError()):
         tls.check_trust(passing, "a:1")

@@ -208,13 +208,16 @@ def parsed(body: bytes) -> Any:
 
 
 def _check(value: Any, depth_left: int) -> None:
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        raise Invalid("the body has a number of more than 64 bits")
-    if isinstance(value, dict | list):
+    if type(value) is int:
+        if not -(1 << 63) <= value < 1 << 63:
+            raise Invalid("the body has a number of more than 64 bits")
+    elif isinstance(value, dict | list):
         if not depth_left:
             raise Invalid(f"the body is nested more than {DEPTH_MAX} deep")
         for inner in value.values() if isinstance(value, dict) else value:
-            _check(inner, depth_left - 1)
+            kind = type(inner)  # there may be thousands of texts and numbers
+            if kind is not str and not (kind is int and -(1 << 63) <= inner < 1 << 63):
+                _check(inner, depth_left - 1)
 
 
 def _number(key: str, text: str) -> int:

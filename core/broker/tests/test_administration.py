@@ -27,6 +27,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
 from magnetar.core.testing.client import ClientProducer
 from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.core.testing.turns import counted_turns
 from magnetar.core.topic.topic import Topic
 
 NAMESPACE = NamespaceName.parse("public/default")
@@ -185,3 +186,12 @@ async def test_the_namespace_of_internal_topics_is_not_deleted(broker: Broker) -
         with pytest.raises(NotAllowed, match="pulsar/system"):
             await refused
     assert await broker.catalog.namespaces("pulsar") == ["pulsar/other", "pulsar/system"]
+
+
+async def test_others_run_while_names_of_many_partitions_are_made(broker: Broker) -> None:
+    many = 5 * administration.NAMES_PER_REST + 1
+    await broker.catalog.create_partitioned(A, many)
+    async with counted_turns() as turns:
+        names = await administration.partitions_of(broker, A)
+        assert turns.count >= 3
+    assert [each.partition_index for each in names] == list(range(many))

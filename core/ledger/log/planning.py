@@ -5,20 +5,28 @@ It is compiled: a query may ask for ten thousand logs at once, before each of it
 
 from __future__ import annotations
 
-from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.reading_plan import Place, PlannedLedger, ReadingPlan
+from magnetar.core.ledger.read.transaction_index import Aborted
+
+PlaceFields = tuple[int, int, int]
+LedgerFields = tuple[int, int, int, int, bool, int, int, str]
+PlanFields = tuple[PlaceFields, PlaceFields, PlaceFields, list[LedgerFields], list[Aborted]]
+"""The fields of a `ReadingPlan` in their order. Tuples are made in half the time of structures."""
 
 
-def plan_of(log: ManagedLedger) -> ReadingPlan:
+def row_of(log: ManagedLedger) -> PlanFields:
     """The facts as they are now. Plain call: they fit together."""
     chain = log.chain
-    confirmed_index = log.confirmed_index
-    end = _place(chain.after(chain.confirmed), confirmed_index)
+    end_index = log.confirmed_index
+    after = chain.after(chain.confirmed)
+    end = stable = (after[0], after[1], end_index)
     undecided = log.transactions.oldest
-    stable = end if undecided is None else _place(undecided.position, undecided.first)
+    if undecided is not None:
+        stable = (undecided.position[0], undecided.position[1], undecided.first)
+    first = chain.first
     ledgers = [
-        PlannedLedger(
+        (
             one.ledger_id,
             one.first_index,
             chain.last_entry_of(one) + 1,
@@ -30,9 +38,12 @@ def plan_of(log: ManagedLedger) -> ReadingPlan:
         )
         for one in chain.segments
     ]
-    first = _place(chain.first, chain.first_index(confirmed_index))
-    return ReadingPlan(first, stable, end, ledgers, list(log.transactions.aborted))
+    begins = (first[0], first[1], chain.first_index(end_index))
+    return begins, stable, end, ledgers, log.transactions.aborted
 
 
-def _place(position: Position, index: int) -> Place:
-    return Place(position[0], position[1], index)
+def plan_of(log: ManagedLedger) -> ReadingPlan:
+    """The same with the names of its parts."""
+    first, stable, end, ledgers, aborted = row_of(log)
+    named = [PlannedLedger(*one) for one in ledgers]
+    return ReadingPlan(Place(*first), Place(*stable), Place(*end), named, list(aborted))

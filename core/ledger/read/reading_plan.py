@@ -54,3 +54,13 @@ class ReadingPlan(Struct, frozen=True, gc=False):
     ledgers: list[PlannedLedger]
     aborted: list[tuple[TransactionKey, int, int]]
     """As `Aborted`, whose own types the decoder does not see when it is compiled."""
+
+
+class PlannedLedgerRow(PlannedLedger, frozen=True, array_like=True, gc=False):
+    """The same without the names of its parts."""
+
+
+class PlanRow(ReadingPlan, frozen=True, array_like=True, gc=False):
+    """The same; a third of the bytes."""
+
+    ledgers: list[PlannedLedgerRow]  # type: ignore[assignment]  # which are planned ledgers

@@ -101,6 +101,16 @@ async def test_many_values_are_read_with_rests(path: Path) -> None:
         assert await store.values([]) == {}
 
 
+async def test_values_between_two_paths(path: Path) -> None:
+    async with open_embedded(path) as store:
+        for name in ("/a/2", "/a/1", "/a/3", "/b", "/a/1/x"):
+            await store.put(name, name.encode(), ABSENT)
+        found = [("/a/1", b"/a/1"), ("/a/1/x", b"/a/1/x"), ("/a/2", b"/a/2")]
+        assert store.between("/a/1", "/a/2") == found
+        assert store.values_between("/a/1", "/a/2") == [value for _, value in found]
+        assert store.between("/c", "/d") == store.values_between("/c", "/d") == []
+
+
 async def test_long_lists_are_read_with_rests(path: Path) -> None:
     async with open_embedded(path) as store:
         names = [f"{number:04}" for number in range(2 * CHILDREN_PER_REST + 1)]

@@ -23,7 +23,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -31,6 +31,7 @@ from typing import Any, Final
 import trio
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    EXCEPTIONS,
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
@@ -46,7 +47,12 @@ from kazoo.protocol.states import KazooState, ZnodeStat
 from kazoo.retry import KazooRetry
 from outcome import Error, Value
 
-from magnetar.core.metadata.zookeeper.requests import AddWatch, RemoveWatches
+from magnetar.core.metadata.zookeeper.requests import (
+    NO_NODE,
+    AddWatch,
+    ReadAll,
+    RemoveWatches,
+)
 
 RETRY_SECONDS_MAX: Final = 1.0
 """Between attempts to connect; the first one waits a twentieth of it."""
@@ -244,7 +250,7 @@ class ZooKeeperSession:
         start(*arguments, **options).rawlink(answered)
         return await trio.lowlevel.wait_task_rescheduled(cancelled)
 
-    def _start(self, request: AddWatch | RemoveWatches | Transaction) -> Any:
+    def _start(self, request: AddWatch | ReadAll | RemoveWatches | Transaction) -> Any:
         result = self._client.handler.async_result()
         self._client._call(request, result)
         return result
@@ -252,6 +258,14 @@ class ZooKeeperSession:
     async def read(self, path: str) -> tuple[bytes | None, ZnodeStat]:
         found: tuple[bytes | None, ZnodeStat] = await self._ask(self._client.get_async, path)
         return found
+
+    async def read_all(self, paths: Sequence[str]) -> list[bytes | None]:
+        """The data of many nodes, by one request; None where there is none."""
+        found = await self._ask(self._start, ReadAll(tuple(paths)))
+        for one in found:
+            if isinstance(one, int) and one != NO_NODE:
+                raise EXCEPTIONS[one]
+        return [None if isinstance(one, int) else one for one in found]
 
     async def create(
         self, path: str, value: bytes | None, ephemeral: bool = False, sequence: bool = False

@@ -121,7 +121,7 @@ def test_each_port_asks_in_its_own_way(connect, authority, stranger, topic):
         admin = AdminClient({**kafka, "ssl.ca.location": authority.certificate})
         assert admin.list_topics(timeout=10).brokers
         trust = ssl.create_default_context(cafile=authority.certificate)
-        with pytest.raises(httpx.TransportError):
+        with pytest.raises(httpx.TransportError, match="certificate required"):
             httpx.get(f"{server.https_url}/healthz", verify=trust)
         trust.load_cert_chain(*mine)
         assert httpx.get(f"{server.https_url}/healthz", verify=trust).text == "ok"

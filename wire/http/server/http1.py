@@ -11,12 +11,14 @@ Differences from Hypercorn's own connection:
 - `Connection: close` takes effect also after an answer that is sent in pieces.
 - Content-Length and Transfer-Encoding together are refused. RFC 9112 6.3 lets the second win, but a
   proxy in front may have used the first: then one request is smuggled inside another.
+- A client whose handshake fails is told why, by TLS's alert.
 - A connection ends when its client disconnects: Hypercorn's would wait for another request until
   the idle timeout, and take up a place in the connection limit.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import h11
@@ -39,6 +41,8 @@ so that silent clients take up no places. Between requests it may be idle for lo
 PIECE_BYTES: Final = 64 * 1024
 PIECE_SECONDS_MAX: Final = 20.0
 """Time for a client to receive a piece of an answer; after that its connection is closed."""
+ALERT_SECONDS_MAX: Final = 1.0
+"""Time for a client to read why there is no handshake, and to hang up."""
 REASONS: Final = {
     431: "the head of the request is too long",
     505: "this server speaks HTTP/1.1 only",
@@ -163,7 +167,11 @@ class Http1Connection(TCPServer):
             try:
                 with trio.fail_after(self.config.ssl_handshake_timeout):
                     await self.stream.do_handshake()
-            except (trio.BrokenResourceError, trio.TooSlowError):
+            except trio.TooSlowError:
+                return
+            except trio.BrokenResourceError:
+                with trio.move_on_after(ALERT_SECONDS_MAX):
+                    await _say_why(self.stream)
                 return
         try:
             await self._serve(tls)
@@ -234,3 +242,19 @@ class Http1Connection(TCPServer):
         self._fresh = False
         await trio.sleep(REQUEST_SECONDS_MAX)  # cancelled by a request
         await self._initiate_server_close()
+
+
+async def _say_why(stream: trio.SSLStream[trio.SocketStream]) -> None:
+    """Send the alert of a handshake that has failed, as "certificate required": OpenSSL has made
+    one, if that was not the client's doing, and trio's stream leaves it there (`_retry` of 0.35).
+
+    What the client sends meanwhile is read: to close before that would reset the connection, and
+    take the alert away from it.
+    """
+    alert, transport = stream._outgoing.read(), stream.transport_stream
+    if alert:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await transport.send_all(alert)
+            await transport.send_eof()
+            while await transport.receive_some(PIECE_BYTES):
+                pass

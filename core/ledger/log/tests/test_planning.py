@@ -1,8 +1,10 @@
 """What is told of a log: where it begins and ends, what is decided, and in which ledgers it is."""
 
-from magnetar.core.ledger.log.planning import plan_of
+import msgspec
+
+from magnetar.core.ledger.log.planning import plan_of, row_of
 from magnetar.core.ledger.log.remaining_entries import RemainingEntries
-from magnetar.core.ledger.read.reading_plan import Place
+from magnetar.core.ledger.read.reading_plan import Place, PlanRow
 from magnetar.core.testing.bench import bench, stored
 
 
@@ -50,3 +52,22 @@ async def test_where_the_remaining_entries_of_a_compacted_ledger_are() -> None:
         (only,) = ledger.chain.segments
         only.remaining = RemainingEntries(99, 5, [1, 2])
         assert plan_of(ledger).ledgers[0].kept == "99 5 2"
+
+
+async def test_a_row_says_the_same() -> None:
+    async with bench() as made:
+        ledger = await made.ledger()
+        await stored(ledger, b"a", b"b", b"c")
+        ledger.transactions.wrote(7, 1, (ledger.chain.confirmed[0], 1), 0)
+        ledger.transactions.ended(7, 2, committed=False)
+        ledger.transactions.wrote(8, 2, (ledger.chain.confirmed[0], 2), 0)
+        (only,) = ledger.chain.segments
+        only.remaining = RemainingEntries(99, 5, [1, 2])
+        row = msgspec.json.decode(msgspec.json.encode(row_of(ledger)), type=PlanRow)
+        plan = msgspec.convert(msgspec.to_builtins(plan_of(ledger)), type(plan_of(ledger)))
+        for name in PlanRow.__struct_fields__:
+            if name != "ledgers":
+                assert getattr(row, name) == getattr(plan, name)
+        assert [msgspec.structs.astuple(one) for one in row.ledgers] == [
+            msgspec.structs.astuple(one) for one in plan.ledgers
+        ]

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import Invalid
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.topic import Topic
+
+NAMED_MAX: Final = 10_000
+"""Topics or ledgers of one request, partitions counted."""
+TOPICS_PER_REST: Final = 250
+"""Topics that are looked up before other tasks run, at the most."""
 
 
 def stored(topic: Topic) -> PersistentTopic:
@@ -12,3 +22,13 @@ def stored(topic: Topic) -> PersistentTopic:
     if (found := topic.stored) is None:
         raise Invalid(f"{topic.name} is not persistent: nothing of it is stored")
     return found
+
+
+async def log_of(broker: Broker, name: TopicName) -> ManagedLedger:
+    """The log of a topic that exists."""
+    return stored(await broker.topic(name, create=False)).ledger
+
+
+def check_number(number: int, what: str) -> None:
+    if number > NAMED_MAX:
+        raise Invalid(f"more than {NAMED_MAX} {what}")

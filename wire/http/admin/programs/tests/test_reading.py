@@ -91,6 +91,14 @@ async def test_the_first_message_since_a_time(visitor: Visitor) -> None:
         }
 
 
+async def test_the_offset_of_an_entry(visitor: Visitor) -> None:
+    places = await visitor.publish(TOPIC, [b"a", b"b", b"c"])
+    ledger = places[0][0]
+    for asked, entry_id in (([ledger, 1], 1), ([-1, -1], 0), ([ledger, 3], 3), ([1 << 40, 0], 3)):
+        found = await posted(visitor, POSITIONS, {"entries": {TOPIC: asked}})
+        assert found["positions"] == {TOPIC: [ledger, entry_id, entry_id, min(entry_id + 1, 3)]}
+
+
 async def test_what_is_not_stored_has_no_plan(visitor: Visitor) -> None:
     name = TopicName.parse("non-persistent://public/default/n")
     await visitor.broker.topic(name)

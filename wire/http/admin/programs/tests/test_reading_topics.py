@@ -1,0 +1,66 @@
+"""The second version of the answer: the same facts, as rows."""
+
+import msgspec
+
+from magnetar.core.ledger.read.reading_plan import Place
+from magnetar.spark_connector.service import _Topics
+from magnetar.wire.http.tests.visitor import Visitor
+
+TOPICS = "/admin/v2/reading/topics"
+BASE = "persistent://public/default/p"
+
+
+async def answers(visitor: Visitor, *topics: str) -> tuple[dict, dict]:
+    """Both versions."""
+    both = []
+    for path in (TOPICS, f"{TOPICS}?version=2"):
+        response = await visitor.ask("POST", path, {"topics": topics})
+        assert response.status_code == 200, response.text
+        both.append(response.json())
+    return both[0], both[1]
+
+
+async def test_partitions_come_in_their_order(visitor: Visitor) -> None:
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/p/partitions", 3)
+    places = await visitor.publish(f"{BASE}-partition-1", [b"a", b"b"])
+    named, rows = await answers(visitor, "p", "nobody")
+    assert rows["partitions"] == named["partitions"] == {BASE: 3}
+    assert rows["missing"] == named["missing"] == ["persistent://public/default/nobody"]
+    assert rows["logs"]["persistent://public/default/nobody"] == [None]
+    ledger = places[0][0]
+    first, stable, end, ledgers, aborted = rows["logs"][BASE][1]
+    assert (first, stable, end) == ([ledger, 0, 0], [ledger, 2, 2], [ledger, 2, 2])
+    assert [one[:3] for one in ledgers] == [[ledger, 0, 2]]
+    assert aborted == []
+    assert rows["logs"][BASE][0] == rows["logs"][BASE][2] == [[-1, 0, 0]] * 3 + [[], []]
+
+
+async def test_a_topic_that_is_named_twice_is_there_once(visitor: Visitor) -> None:
+    await visitor.publish("persistent://public/default/t", [b"a"])
+    _, rows = await answers(visitor, "t", "public/default/t")
+    assert list(map(len, rows["logs"].values())) == [1]
+
+
+async def test_topics_that_are_not_loaded_are_loaded(visitor: Visitor) -> None:
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/p/partitions", 2)
+    await visitor.publish(f"{BASE}-partition-1", [b"a"])
+    _, before = await answers(visitor, "p")
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/p-partition-1/unload")
+    assert f"{BASE}-partition-1" not in visitor.broker.topics
+    _, after = await answers(visitor, "p")
+    assert after["logs"][BASE][1][2][2] == before["logs"][BASE][1][2][2] == 1
+
+
+async def test_a_connector_understands_both(visitor: Visitor) -> None:
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/p/partitions", 2)
+    places = await visitor.publish(f"{BASE}-partition-1", [b"a"])
+    await visitor.publish("persistent://public/default/t", [b"b"])
+    for answer in await answers(visitor, "p", "t", "nobody"):
+        plans = dict(msgspec.convert(answer, _Topics).plans())
+        assert list(plans) == [f"{BASE}-partition-{i}" for i in range(2)] + [
+            "persistent://public/default/t"
+        ]
+        plan = plans[f"{BASE}-partition-1"]
+        assert plan.end == Place(places[0][0], 1, 1)
+        assert [one.id for one in plan.ledgers] == [places[0][0]]
+        assert plan.ledgers[0].open
