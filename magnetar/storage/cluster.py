@@ -31,6 +31,7 @@ from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.bookies import Bookies
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
+from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.cluster.overview import ClusterOverview
 from magnetar.bookie.format.digests import DIGEST_TYPES
 from magnetar.bookie.machine.network import SystemNetwork
