@@ -65,7 +65,7 @@ MESSAGES_PER_TURN: Final = 100
 SWEEP_SECONDS: Final = 60.0
 DELETED_AT_ONCE: Final = 50
 """Deletions that are on their way to storage."""
-NOTED_MAX: Final = 4_096
+NOTED_MAX: Final = 1_024
 FEED_SECONDS: Final = 0.02
 """How often a replay looks whether a log that is being loaded is read up to where it has to be."""
 _READ: Final = b"\0"
