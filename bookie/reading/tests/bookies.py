@@ -128,7 +128,11 @@ def _accept(server, serve):
             one, _ = server.accept()
         except OSError:
             return
-        serve(one)
+        try:
+            serve(one)
+        except RuntimeError:  # it is over: nothing is served any more
+            one.close()
+            return
 
 
 def _serve(one, answer, whole):

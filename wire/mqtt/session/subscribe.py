@@ -182,7 +182,7 @@ async def _subscribe(
         if shared and client.lasts and filter not in client.subscriber.subscriptions.by_filter:
             services.groups.give_up(client.client_id, filter)
         return None
-    cut = services.retained.cut(client.subscriber, logs)
+    cut = services.retained.cut(client.subscriber, () if shared else logs)
     is_new = client.subscriber.subscriptions.add(subscription)
     if shared:
         services.groups.enter(client.client_id, client.subscriber, subscription, logs)

@@ -93,7 +93,7 @@ class RetainedWrite:
         self.position: Position | None = None
         """In the retained topic, once it is stored there."""
         self.logged = 0
-        """Once it is in its log: the how manieth."""
+        """Its number among all that are in their logs, once it is."""
 
 
 class RetainedMessages:
