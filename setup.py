@@ -207,8 +207,6 @@ class BuildWhatCompiles(build_ext):
     def finalize_options(self) -> None:
         if not is_set("MAGNETAR_BUILD_PURE"):
             self.distribution.ext_modules += hot_modules()
-        else:
-            self.distribution.ext_modules = []
         super().finalize_options()
         self._library_failed = False
 
@@ -260,6 +258,15 @@ def packages() -> list[str]:
     ]
 
 
+def twins() -> list[Extension]:
+    return [
+        Extension(
+            f"magnetar.{name}", [name.replace(".", "/") + ".pyx"], depends=SHARED, optional=True
+        )
+        for name in TWINS
+    ]
+
+
 class BuildWithoutTests(build_py):
     """A conftest.py stands above the folders of tests that it serves, so in a package."""
 
@@ -287,10 +294,5 @@ setup(
     packages=packages(),
     package_dir={f"magnetar.{room}": room for room in ROOMS}
     | {"pyspark_magnetar": "spark_connector/discovery/pyspark_magnetar"},
-    ext_modules=[
-        Extension(
-            f"magnetar.{name}", [name.replace(".", "/") + ".pyx"], depends=SHARED, optional=True
-        )
-        for name in TWINS
-    ],
+    ext_modules=[] if is_set("MAGNETAR_BUILD_PURE") else twins(),
 )
