@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
-from magnetar.spark_connector.tls import NO_TLS, TlsOptions, check_trust
+from magnetar.spark_connector.tls import NO_TLS, SHOWN, TlsOptions, check_trust
 
 PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
@@ -118,12 +118,12 @@ class AdminClient:
         return reply
 
     def _hint(self, error: Exception) -> str:
-        """A server that asks for a certificate, and is shown none, hangs up without a word: before
-        the request is written, while it is, or after.
+        """A server that asks for a certificate, and is shown none, may hang up without TLS's alert:
+        before the request is written, while it is, or after.
         """
         hung_up = (ConnectionResetError, BrokenPipeError, SSLEOFError)
         if self._shows_none and isinstance(error, hung_up):
-            return ' (does it ask for a certificate? "tlsCertificateFilePath" is the one to show)'
+            return f" (does it ask for a certificate? {SHOWN})"
         return ""
 
     def _connection(self, url: str) -> HTTPConnection:

@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from magnetar.core.kernel.names import partition_name
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, PlanRow, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient
 from magnetar.spark_connector.errors import ServiceError
@@ -52,7 +53,7 @@ class _Topics(Struct, frozen=True):
             is_partitioned = topic in self.partitions
             for index, row in enumerate(rows):
                 if row is not None:
-                    yield f"{topic}-partition-{index}" if is_partitioned else topic, row
+                    yield partition_name(topic, index) if is_partitioned else topic, row
 
 
 class _Positions(Struct, frozen=True):

@@ -23,6 +23,8 @@ ALIASES: Final = {f"pulsar.client.{name}".lower(): name.lower() for name in NAME
 """As StreamNative's connector has them."""
 _MAY_PASS: Final = (ssl.SSLEOFError, ssl.SSLSyscallError, ssl.SSLZeroReturnError)
 """The connection has ended."""
+SHOWN: Final = '"tlsCertificateFilePath" is the one to show'
+"""For who is asked for a certificate."""
 
 
 class TlsOptions(Struct, frozen=True):
@@ -88,5 +90,5 @@ def check_trust(error: Exception, where: str) -> None:
     if isinstance(error, ssl.SSLError) and not isinstance(error, _MAY_PASS):
         hint = ""
         if "CERTIFICATE_REQUIRED" in str(error):
-            hint = ' ("tlsCertificateFilePath" is the one to show)'
+            hint = f" ({SHOWN})"
         raise RefusedError(f"{where}: no TLS with it: {error}{hint}") from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.kernel.names import NamespaceName, TopicName, partition_name
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
@@ -31,7 +31,7 @@ async def topics_of(broker: Broker, namespace: NamespaceName) -> list[str]:
     for base, partitions in (await broker.catalog.partitioned_of(namespace)).items():
         await trio.lowlevel.checkpoint()
         if not base.system:
-            names |= dict.fromkeys(f"{base}-partition-{index}" for index in range(partitions))
+            names |= dict.fromkeys(partition_name(base.full, index) for index in range(partitions))
     for count, topic in enumerate(list(broker.topics.values())):
         if count % TOPICS_PER_REST == 0:
             await trio.lowlevel.checkpoint()

@@ -59,6 +59,11 @@ class NamespaceName(Struct, frozen=True, cache_hash=True):
         return f"{self.tenant}/{self.local}"
 
 
+def partition_name(topic: str, index: int) -> str:
+    """The full name of a partition, by that of its topic, where thousands need not be parsed."""
+    return f"{topic}-partition-{index}"
+
+
 class TopicName(Struct, frozen=True, cache_hash=True):
     """One topic, or one partition of one. Made by `parse`."""
 
@@ -112,7 +117,7 @@ class TopicName(Struct, frozen=True, cache_hash=True):
         """The topic that is partition `index` of this one."""
         if self.partition_index >= 0:
             raise InvalidName(f"{self.full} is a partition and has no partitions of its own")
-        return _parse_topic(f"{self.full}-partition-{index}")
+        return _parse_topic(partition_name(self.full, index))
 
     @property
     def system(self) -> bool:

@@ -110,9 +110,22 @@ class ApacheBookie:
 @contextmanager
 def running_bookie(uri: str, directory: Path) -> Iterator[ApacheBookie]:
     """A bookie that has been started, and ends with the block."""
-    bookie = ApacheBookie(uri, directory)
-    bookie.start()
-    try:
+    with _ending(ApacheBookie(uri, directory)) as bookie:
+        bookie.start()
         yield bookie
+
+
+@contextmanager
+def running_recovery(uri: str, directory: Path) -> Iterator[ApacheBookie]:
+    """An AutoRecovery likewise; its configuration names a bookie that never runs."""
+    with _ending(ApacheBookie(uri, directory)) as recovery:
+        recovery.start_recovery()
+        yield recovery
+
+
+@contextmanager
+def _ending(process: ApacheBookie) -> Iterator[ApacheBookie]:
+    try:
+        yield process
     finally:
-        bookie.stop(signal.SIGKILL)
+        process.stop(signal.SIGKILL)

@@ -2,14 +2,13 @@
 take its entries.
 """
 
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from interop_tests.bookkeeper.apache import ApacheBookie
+from interop_tests.bookkeeper.apache import ApacheBookie, running_recovery
 from interop_tests.bookkeeper.members import Cluster, ask, texts
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -22,13 +21,8 @@ def cluster(own_zookeeper, java) -> Cluster:
 
 @pytest.fixture
 def recovery(cluster, tmp_path) -> Iterator[ApacheBookie]:
-    """The process; its configuration names a bookie that never runs."""
-    made = ApacheBookie(cluster.uri, tmp_path / "recovery")
-    made.start_recovery()
-    try:
+    with running_recovery(cluster.uri, tmp_path / "recovery") as made:
         yield made
-    finally:
-        made.stop(signal.SIGKILL)
 
 
 def wait_for(what, process: ApacheBookie) -> None:

@@ -3,15 +3,13 @@ a recovery of ours, and `magnetar bookie decommission` with Apache's AutoRecover
 bookie has each entry that the metadata say it has.
 """
 
-import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 import trio
 
-from interop_tests.bookkeeper.apache import ApacheBookie
+from interop_tests.bookkeeper.apache import ApacheBookie, running_recovery
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.members import Cluster, texts
 from interop_tests.bookkeeper.recovery import Recovery, command, members, wait_for
@@ -68,16 +66,6 @@ def written(cluster: Cluster, bookies: dict[str, Bookie], rounds: int) -> list[s
     return ledgers
 
 
-@contextmanager
-def apaches(uri: str, folder: Path) -> Iterator[None]:
-    recovery = ApacheBookie(uri, folder)
-    recovery.start_recovery()
-    try:
-        yield
-    finally:
-        recovery.stop(signal.SIGKILL)
-
-
 def replicas(cluster: Cluster, ledger_id: int) -> int:
     """How many entries of a closed ledger its bookies have; all, or it is an error."""
 
@@ -130,7 +118,7 @@ def test_a_bookie_is_retired_and_all_is_on_the_others(
             shell = ApacheBookie(uri, tmp_path / "bkctl")
             shell.bkctl("bookies", "decommission", "--bookieid", retired)
         else:
-            stack.enter_context(apaches(uri, tmp_path / "apache"))
+            stack.enter_context(running_recovery(uri, tmp_path / "apache"))
             command(uri, "bookie", "decommission", retired)
         wait_for(lambda: command(uri, "ledger", "under-replicated") == [], str)
         present = {*bookies, spare.address}

@@ -1,13 +1,12 @@
 """The commands of Apache's shell that go over the network, on a cluster of our bookies."""
 
 import re
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from interop_tests.bookkeeper.apache import ApacheBookie
+from interop_tests.bookkeeper.apache import ApacheBookie, running_recovery
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.members import ONE, Cluster, texts, wait_until
 
@@ -37,12 +36,8 @@ def shell(cluster, bookies, tmp_path_factory) -> ApacheBookie:
 
 @pytest.fixture(scope="module")
 def recovery(cluster, bookies, tmp_path_factory) -> Iterator[ApacheBookie]:
-    made = ApacheBookie(cluster.uri, tmp_path_factory.mktemp("recovery"))
-    made.start_recovery()
-    try:
+    with running_recovery(cluster.uri, tmp_path_factory.mktemp("recovery")) as made:
         yield made
-    finally:
-        made.stop(signal.SIGKILL)
 
 
 def written(cluster: Cluster, count: int) -> str:

@@ -2,13 +2,7 @@
 
 import click
 
-from magnetar.cli import (
-    bookie_checks,
-    bookie_cluster,
-    bookie_files,
-    bookie_format,
-    bookie_recovery,
-)
+from magnetar.cli import bookie_checks, bookie_cluster, bookie_files, bookie_format, bookie_recovery
 from magnetar.cli.bookie import bookie
 from magnetar.cli.config import config
 from magnetar.cli.gateway import gateway

@@ -89,10 +89,11 @@ def _check_mqtt(settings: Settings, origins: Mapping[str, str]) -> None:
     except InvalidName as error:
         origin = origins.get("mqtt.namespace", "")
         raise OperatorError(f"{origin}: mqtt.namespace: {error}") from None
+    rules = Rules(namespace)
     for filter, topic in mqtt.rules.items():
         try:
             check_filter(filter)
-            target_of(MappingRule(filter, topic), Rules(namespace))
+            target_of(MappingRule(filter, topic), rules)
         except Invalid as error:
             origin = origins.get("mqtt.rules", "")
             raise OperatorError(f"{origin}: mqtt.rules: {filter!r}: {error}") from None

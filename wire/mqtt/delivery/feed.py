@@ -121,6 +121,7 @@ class Feed:
         self._topic_of = topic_of
         self._spawn = spawn
         self._former: Position | None = None
+        """The last entry when this process opened the log first; None before."""
         self.at: Position = START
         """The entry to offer next."""
         self._loading = False

@@ -342,10 +342,10 @@ class Subscriber(LaggingReader):
     def send_retained(
         self, source: MessageSource, message: KeyedMessage, subscription: TopicSubscription
     ) -> None:
-        """Send a retained message to a new subscription, if there is room; `flush` follows."""
+        """Send a retained message to a new subscription, once there is room; `flush` follows."""
         qos = min(message.packet.qos, subscription.qos)
-        if not self._has_room_for(qos):
-            return  # the connection is closed
+        if self.gone:
+            return
         identifiers = (subscription.identifier,) if subscription.identifier else ()
         grant = Grant(subscription.qos, True, identifiers)  # RETAIN is 1
         number = 0

@@ -504,8 +504,9 @@ class Publisher:
         client.connection.complain("publishes refused", str(error))
         reason = reason_of(error)
         if client.version != Version.V5 and reason in FORBIDDEN:
-            client.send(pack_acknowledgements(PUBACK, run.ones), len(run.ones))
-            client.send(pack_acknowledgements(PUBREC, run.twos), len(run.twos))
+            for answer, ids in ((PUBACK, run.ones), (PUBREC, run.twos)):
+                if ids:
+                    client.send(pack_acknowledgements(answer, ids), len(ids))
             return
         if client.version != Version.V5 or isinstance(error, AWAY):
             if run.ones or run.twos:

@@ -20,7 +20,7 @@ from msgspec import Raw, Struct
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import TopicNotFound
-from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.names import TopicName, partition_name
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.planning import plan_of, row_of
 from magnetar.core.ledger.read.reading_plan import ReadingPlan
@@ -58,7 +58,7 @@ async def topics(request: AdminRequest) -> Json:
             partitions[name.full] = count
         number += count or 1
         check_number(number, "topics and partitions")
-        logs[name.full] = [f"{name}-partition-{i}" for i in range(count)] or [name.full]
+        logs[name.full] = [partition_name(name.full, i) for i in range(count)] or [name.full]
     missing: list[str] = []
     answer: Json = {"partitions": partitions, "missing": missing}
     if request.number("version", 1) >= ROWS:
