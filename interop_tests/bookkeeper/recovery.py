@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from interop_tests.bookkeeper.cluster import MAGNETAR, wait_until
+from magnetar.bookie.client.connection.question import ask_once
+from magnetar.bookie.machine.network import SystemNetwork
+from magnetar.bookie.rpc.messages import Read
 
 HASTY = ("--zk-timeout", "2", "--open-ledger-grace-period", "1", "--failed-ledger-pause", "8")
 REPAIR_SECONDS = 60
@@ -93,3 +96,9 @@ def frozen(recovery: Recovery) -> Iterator[None]:
         yield
     finally:
         recovery.send_signal(signal.SIGCONT)
+
+
+async def asked(bookie_id: str, ledger_id: int, entry_id: int) -> object:
+    """What a bookie answers who is asked for an entry."""
+    host, _, port = bookie_id.rpartition(":")
+    return await ask_once(SystemNetwork(), host, int(port), Read(ledger_id, entry_id))

@@ -12,17 +12,15 @@ import trio
 from interop_tests.bookkeeper.apache import ApacheBookie, running_recovery
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.members import Cluster, texts
-from interop_tests.bookkeeper.recovery import Recovery, command, members, wait_for
-from magnetar.bookie.client.connection.question import ask_once
+from interop_tests.bookkeeper.recovery import Recovery, asked, command, members, wait_for
 from magnetar.bookie.client.quorum.ledger_view import LedgerView
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
-from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.replication.fragments import fragments_of
-from magnetar.bookie.rpc.messages import Read, ReadEntry, Status
+from magnetar.bookie.rpc.messages import ReadEntry, Status
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.heavy, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
 SIZES = [
     {"ensemble": 3, "quorum": 3, "ack": 2},
     {"ensemble": 3, "quorum": 2, "ack": 2},
@@ -30,6 +28,8 @@ SIZES = [
 ]
 ENTRIES = 30
 """Of each ledger, written in three parts."""
+ROUNDS = 6
+"""Ledgers of each size."""
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def bookies(cluster, tmp_path) -> Iterator[dict[str, Bookie]]:
         yield {each.address: each for each in made}
 
 
-def written(cluster: Cluster, bookies: dict[str, Bookie], rounds: int) -> list[str]:
+def written(cluster: Cluster, bookies: dict[str, Bookie]) -> list[str]:
     """Ledgers of all sizes, of which most lose a bookie to another one after a third. The last of
     each size is left open.
     """
@@ -53,7 +53,7 @@ def written(cluster: Cluster, bookies: dict[str, Bookie], rounds: int) -> list[s
     ledgers = [
         cluster.play("ledgers.write", count=third, **sizes)
         for sizes in SIZES
-        for _ in range(rounds)
+        for _ in range(ROUNDS)
     ]
     lost = bookies[members(cluster.uri, int(ledgers[0]))[0][-1]]
     for first in (third, 2 * third):
@@ -61,7 +61,7 @@ def written(cluster: Cluster, bookies: dict[str, Bookie], rounds: int) -> list[s
         for ledger in ledgers:
             cluster.play("ledgers.append", ledger=ledger, first=first, count=third)
     for number, ledger in enumerate(ledgers, 1):
-        if number % rounds:
+        if number % ROUNDS:
             cluster.play("ledgers.close", ledger=ledger)
     return ledgers
 
@@ -80,9 +80,7 @@ def replicas(cluster: Cluster, ledger_id: int) -> int:
             assert fragment.closed
             for entry_id in range(fragment.first, fragment.last + 1):
                 for position in view.striping.write_set(entry_id):
-                    host, _, port = fragment.ensemble[position].rpartition(":")
-                    question = Read(ledger_id, entry_id)
-                    answer = await ask_once(SystemNetwork(), host, int(port), question)
+                    answer = await asked(fragment.ensemble[position], ledger_id, entry_id)
                     assert isinstance(answer, ReadEntry)
                     assert answer.status is Status.OK, (fragment, entry_id, position)
                     view.open_entry(entry_id, answer.entry or b"")
@@ -92,22 +90,14 @@ def replicas(cluster: Cluster, ledger_id: int) -> int:
     return trio.run(read_all, cluster.ask(metadata))
 
 
-@pytest.mark.parametrize(
-    ("tool", "rounds"),
-    [
-        pytest.param("bkctl", 6, marks=pytest.mark.heavy),
-        pytest.param("magnetar", 6, marks=pytest.mark.heavy),
-    ],
-)
-def test_a_bookie_is_retired_and_all_is_on_the_others(
-    cluster, bookies, tmp_path, tool, rounds
-) -> None:
+@pytest.mark.parametrize("tool", ["bkctl", "magnetar"])
+def test_a_bookie_is_retired_and_all_is_on_the_others(cluster, bookies, tmp_path, tool) -> None:
     uri = cluster.uri
-    ledgers = written(cluster, bookies, rounds)
+    ledgers = written(cluster, bookies)
     segments = [each for one in ledgers for each in members(uri, int(one))]
     assert len(segments) > len(ledgers), "some were written to several ensembles"
     retired = members(uri, int(ledgers[0]))[0][0]
-    assert sum(retired in each for each in segments) > rounds
+    assert sum(retired in each for each in segments) > ROUNDS
     with ExitStack() as stack:
         spare = stack.enter_context(cluster.bookie(tmp_path / "spare"))
         bookies.pop(retired).stop()
@@ -129,5 +119,5 @@ def test_a_bookie_is_retired_and_all_is_on_the_others(
             assert cluster.play("ledgers.read", ledger=ledger, recover=True)["entries"] == texts(
                 ENTRIES
             )
-            sizes = SIZES[number // rounds]
+            sizes = SIZES[number // ROUNDS]
             assert replicas(cluster, int(ledger)) == ENTRIES * sizes["quorum"]

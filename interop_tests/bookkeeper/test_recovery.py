@@ -10,6 +10,7 @@ from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
 from interop_tests.bookkeeper.members import Cluster, ask, texts
 from interop_tests.bookkeeper.recovery import (
     Recovery,
+    asked,
     command,
     frozen,
     is_repaired,
@@ -17,9 +18,6 @@ from interop_tests.bookkeeper.recovery import (
     wait_for,
 )
 from interop_tests.driver import SceneError
-from magnetar.bookie.client.connection.question import ask_once
-from magnetar.bookie.machine.network import SystemNetwork
-from magnetar.bookie.rpc.messages import Read
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -297,7 +295,5 @@ def spoil(folder, pattern: str, payload: bytes) -> None:
 
 def is_intact(cluster, ledger_id: int, entry_id: int, bookie_id: str) -> bool:
     """Whether a bookie gives an entry as it was written."""
-    host, _, port = bookie_id.rpartition(":")
-    question = Read(ledger_id, entry_id)
-    answer = trio.run(ask_once, SystemNetwork(), host, int(port), question)
+    answer = trio.run(asked, bookie_id, ledger_id, entry_id)
     return getattr(answer, "entry", b"").endswith(b"entry %d" % entry_id)
