@@ -68,7 +68,17 @@ class SimulatedLoop:
         self.settle()
 
     def _finish(self):
-        """The end of a sweep: appends go to the journal, packed bytes to the network."""
+        """The end of a sweep, and of one for each piece that waited for room."""
+        self._flush()
+        while self._held and not self.running.congested:
+            connection, piece = self._held.popleft()
+            self.begin()
+            connection.feed(piece)
+            self._depth -= 1
+            self._flush()
+
+    def _flush(self):
+        """Appends go to the journal, packed bytes to the network."""
         if self.running is not None:
             self._depth += 1  # results that come meanwhile are part of this sweep
             self.running.flush_group()
@@ -77,11 +87,6 @@ class SimulatedLoop:
             touched, self._touched = self._touched, {}
             for connection in touched:
                 connection.flush()
-        if self._held and not self.running.congested:
-            connection, piece = self._held.popleft()
-            self.begin()
-            connection.feed(piece)
-            self.settle()
 
     # -- what connections ask for -------------------------------------------------------------
 
