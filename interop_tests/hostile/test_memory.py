@@ -221,7 +221,7 @@ def test_publishers_that_stop_in_the_middle(server):
     with ExitStack() as stack:
         for _ in range(3 * FETCHERS):
             flood = stack.enter_context(Peer(server))
-            flood.socket.settimeout(0.05)
+            flood.socket.settimeout(0.015)
             with suppress(OSError):  # it is not read any more, or was closed
                 flood.socket.sendall(frame + bytes(900_000 - len(frame)))
             highest.look()
