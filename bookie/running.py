@@ -158,7 +158,7 @@ async def _running(
     first_id = max(opened.last_id + 1, machine.clock.wall_ms())
     journal = Journal(files, first_id, settings, failed, disk.ran_out, machine)
     flusher = Flusher(journal)
-    cache = WriteCache(settings.write_cache_bytes // 2)
+    cache = WriteCache(settings.write_cache_bytes // 2, machine.random_bits)
     async with trio.open_nursery() as nursery:
         loop = loop or TaskLoop(nursery)
         checkpointer = Checkpointer(storage, cache, journal, files, disk, loop.schedule_settle)

@@ -3,6 +3,10 @@
 Apache's bookie has two `WriteCache` objects for the same (`swapWriteCache` of
 `SingleDirectoryDbLedgerStorage.java`, 4.18).
 
+A half is written out when it is nearly full, at a random point of its last quarter. The bookies of
+an ensemble get the same entries at the same time: with one limit for all, they would all be busy
+writing out in the same moments, and no other could answer for them.
+
 Invariant: only the loop changes a half, and never the leaving one, so that the checkpoint's thread
 can read it. The loop drops that half when its entries are in an entry log.
 """
@@ -10,11 +14,17 @@ can read it. The loop drops that half when its entries are in an entry log.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections.abc import Callable
 from operator import attrgetter
+from typing import Final
 
 from magnetar.bookie.format.entries import Run
 
 _first = attrgetter("first")
+
+DUE_BITS: Final = 8
+DUE_PARTS: Final = 4 << DUE_BITS
+"""A random number of that many bits is less than a quarter of this."""
 
 
 class Half:
@@ -77,15 +87,20 @@ class Half:
 class WriteCache:
     """The two halves."""
 
-    def __init__(self, half_bytes: int) -> None:
+    def __init__(self, half_bytes: int, random_bits: Callable[[int], int]) -> None:
         self.half_bytes = half_bytes
+        self._random_bits = random_bits
+        self._due = self._next_due()
         self.filling = Half()
         self.leaving: Half | None = None
 
     def put(self, run: Run) -> bool:
-        """Add a run; returns whether the half is full now."""
+        """Add a run; returns whether the half is to be written out now."""
         self.filling.put(run)
-        return self.filling.bytes >= self.half_bytes
+        return self.filling.bytes >= self._due
+
+    def _next_due(self) -> int:
+        return self.half_bytes - self.half_bytes * self._random_bits(DUE_BITS) // DUE_PARTS
 
     def find(self, ledger_id: int, entry_id: int) -> Run | None:
         run = self.filling.find(ledger_id, entry_id)
@@ -110,6 +125,7 @@ class WriteCache:
         """Begin to write out: the full half becomes the leaving one, an empty one fills."""
         assert self.leaving is None, "one half is being written out already"
         self.leaving, self.filling = self.filling, Half()
+        self._due = self._next_due()
         return self.leaving
 
     def drop(self) -> None:

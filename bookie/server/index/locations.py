@@ -11,6 +11,10 @@ It is not a key, because a key in every table would make all tables overlap. Tab
 entries, which only move from level to level, would then all be compacted, for a tenth of a busy
 server's CPU.
 
+For the same reason a ledger with many entries in a half of the write cache gets tables of its own:
+the memory is synced between its entries and those of others. A cursor's ledger that has three
+entries a second would have every table overlap with every other.
+
 Invariant: only `sync` writes to the disk, so its caller decides what must be durable before.
 """
 
@@ -47,6 +51,8 @@ A half of the write cache with messages of 100 bytes has fewer entries, so a mar
 """
 MEMORY_BYTES: Final = 16 * 1024 * 1024
 """Twice the memory of `MEMORY_PUTS_MAX` locations, of 50 bytes each."""
+TABLE_PUTS: Final = 20_000
+"""So many puts of one ledger are worth a table: to compact them later costs more than a sync."""
 BREATHE_PUTS: Final = 2000
 """Puts between two pauses of the writing thread, in which the loop runs."""
 
@@ -59,6 +65,18 @@ Placed = tuple[Run, int]
 Breathe = Callable[[], None]
 
 
+def _tables(placed: Sequence[Placed]) -> dict[int | None, list[Placed]]:
+    """What gets tables of its own, by ledger, and under None all others."""
+    puts: dict[int, int] = {}
+    for run, _ in placed:
+        puts[run.ledger_id] = puts.get(run.ledger_id, 0) + run.count
+    tables: dict[int | None, list[Placed]] = {}
+    for one in placed:
+        ledger_id = one[0].ledger_id
+        tables.setdefault(ledger_id if puts[ledger_id] >= TABLE_PUTS else None, []).append(one)
+    return tables
+
+
 class LocationIndex:
     """See the module's docstring. Every method may block on the disk."""
 
@@ -66,6 +84,8 @@ class LocationIndex:
         self._database = databases.open(directory, MEMORY_BYTES, wear.reporter(directory))
         self._unsynced = 0
         """Puts that are in memory only."""
+        self._in_memory: int | None = None
+        """The ledger they are of, if it has tables of its own."""
         self._directory = directory
         self._unsynced_mark: Mark | None = None
 
@@ -98,6 +118,15 @@ class LocationIndex:
 
     def put(self, placed: Sequence[Placed], pause: Breathe, full: Callable[[], None]) -> None:
         """Store locations; not durable before `sync`, which `full` must call."""
+        tables = _tables(placed)
+        # What may join those in memory goes first.
+        for ledger_id in sorted(tables, key=lambda one: one != self._in_memory):
+            if self._unsynced and ledger_id != self._in_memory:
+                full()
+            self._in_memory = ledger_id
+            self._put(tables[ledger_id], pause, full)
+
+    def _put(self, placed: Sequence[Placed], pause: Breathe, full: Callable[[], None]) -> None:
         batch = self._database.batch()
         count = 0
         for run, location in placed:

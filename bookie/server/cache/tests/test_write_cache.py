@@ -1,5 +1,6 @@
 """Two halves of the write cache."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -12,8 +13,13 @@ def run(ledger_id, first, count=3):
     return seal(ledger_id, first, -1, 0, [b"x"] * count)
 
 
+def latest(bits):
+    """A half is due when it is full."""
+    return 0
+
+
 def test_runs_are_found_by_any_of_their_entries():
-    cache = WriteCache(10_000)
+    cache = WriteCache(10_000, latest)
     one, two, other = run(1, 0), run(1, 3), run(2, 0)
     for item in (one, two, other):
         assert not cache.put(item)
@@ -25,7 +31,7 @@ def test_runs_are_found_by_any_of_their_entries():
 
 
 def test_a_leaving_half_is_still_read_until_it_is_dropped():
-    cache = WriteCache(10_000)
+    cache = WriteCache(10_000, latest)
     cache.put(run(1, 0))
     half = cache.swap()
     cache.put(run(1, 3))
@@ -38,7 +44,7 @@ def test_a_leaving_half_is_still_read_until_it_is_dropped():
 
 
 def test_full_congested_overfull():
-    cache = WriteCache(1000)
+    cache = WriteCache(1000, latest)
     while not cache.put(run(1, 0)):
         assert not cache.is_congested
     assert cache.is_congested
@@ -54,6 +60,18 @@ def test_full_congested_overfull():
     cache.drop()
     cache.swap()
     assert not cache.is_over(1000)
+
+
+@pytest.mark.parametrize("bits", [0, 1, 100, 255])
+def test_a_half_is_due_in_its_last_quarter(bits):
+    cache = WriteCache(100_000, {8: bits}.get)
+    for _ in range(2):
+        while not cache.put(run(1, 0)):
+            assert cache.filling.bytes < 100_000
+        assert cache.filling.bytes >= 100_000 - 25_000 * bits / 256 - 1
+        assert cache.filling.bytes < 100_000 - 25_000 * bits / 256 + 1000
+        cache.swap()
+        cache.drop()
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6)), min_size=1, max_size=12))

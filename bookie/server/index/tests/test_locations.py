@@ -152,3 +152,30 @@ def test_ledgers_that_come_in_order_are_never_compacted(opened):
     files = locations._database._rocks.live_files()
     assert len(files) == 20, "some were made one"
     locations.close()
+
+
+def tables_of(locations):
+    files = locations._database._rocks.live_files()
+    return sorted((each["start_key"][7], each["end_key"][7]) for each in files)
+
+
+def test_a_ledger_with_many_entries_has_tables_of_its_own(opened, monkeypatch):
+    monkeypatch.setattr(locations_module, "TABLE_PUTS", 1000)
+    locations = opened()
+    for count in range(4):
+        half = [(run(1, 2 * count, 2), 1), (run(2, 1000 * count, 1000), 2), (run(3, count, 1), 3)]
+        locations.put(half, lambda: None, locations.sync)
+    locations.sync()
+    assert tables_of(locations) == [(1, 3)] * 3 + [(2, 2)] * 2, "what is alike follows each other"
+    assert [locations.last(each) for each in (1, 2, 3)] == [(7, 44), (3999, 42959), (3, 3)]
+    locations.close()
+
+
+def test_one_ledger_alone_is_not_synced_more_often(opened, monkeypatch):
+    monkeypatch.setattr(locations_module, "TABLE_PUTS", 1000)
+    locations = opened()
+    for count in range(4):
+        locations.put([(run(2, 1000 * count, 1000), 2)], lambda: None, pytest.fail)
+    locations.sync()
+    assert tables_of(locations) == [(2, 2)]
+    locations.close()
