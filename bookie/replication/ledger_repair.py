@@ -88,9 +88,15 @@ class LedgerRepair:
         return LedgerCondition.WHOLE
 
     async def end_grace(self, ledger_id: int) -> None:
-        """Take a ledger from its writer, if that has not replaced its lost bookies itself."""
+        """Take a ledger from its writer, if that has not replaced its lost bookies itself.
+
+        The store is asked whether they are lost: an old list would stop the writer for nothing.
+        """
         view, bad = await self._look(ledger_id)
-        if bad and not bad[-1].fragment.closed and self._may_be_taken(view, bad[-1]):
+        if not bad or bad[-1].fragment.closed or not self._may_be_taken(view, bad[-1]):
+            return
+        absent = [bad[-1].fragment.ensemble[position] for position in bad[-1].absent]
+        if not all([await self._client.bookies.is_registered(bookie) for bookie in absent]):
             log.warning(
                 "ledger %d is open and has lost %s: it is recovered, and its writer fenced",
                 ledger_id, ", ".join(bad[-1].bookies),

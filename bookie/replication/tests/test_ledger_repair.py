@@ -209,6 +209,21 @@ async def test_an_open_ledger_may_be_taken_whatever_else_it_lacks(cluster):
         await lose(cluster, ids[0])
         await client_knows(client, 4)
         repair = repair_of(client)
+async def test_a_list_of_bookies_that_is_old_does_not_take_a_ledger_from_its_writer(cluster):
+    async with cluster.client() as store, client_of(cluster) as client:
+        await client_knows(client, 4)
+        writer = await store.create({})
+        await append(writer, b"x")
+        bookies, repair = client.bookies, repair_of(client)
+        lost = (await members(cluster, writer.ledger_id))[0][0]
+        everybody = bookies.writable
+        bookies.writable = {each: info for each, info in everybody.items() if each != lost}
+        assert await repair.repair(writer.ledger_id) is LedgerCondition.OPEN
+        await repair.end_grace(writer.ledger_id)
+        assert not (await store.info(writer.ledger_id)).closed
+        await append(writer, b"y")
+
+
         assert await repair.repair(7) is LedgerCondition.OPEN
         await repair.end_grace(7)
         assert (await store.info(7)).closed
