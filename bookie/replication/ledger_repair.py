@@ -57,13 +57,11 @@ class LedgerRepair:
         self._client = client
         self._replicator = FragmentReplicator(client, settings, counters)
         self._counters = counters
-        self._verifies = settings.verification_percentage > 0
 
     async def repair(self, ledger_id: int, suspects: Collection[str] = ()) -> LedgerCondition:
         """Restore what a ledger lacks, as far as that is possible now. `suspects` are bookies that
-        its mark names, of which audits have read more than their first and last entries.
+        may lack any of their entries, though they run.
         """
-        suspects = suspects if self._verifies else ()
         view, bad = await self._look(ledger_id, suspects)
         closed = [each for each in bad if each.fragment.closed]
         copied = [await self._try(view, each) for each in closed]
