@@ -1,6 +1,5 @@
 """Mistakes in the client of a cluster: recovery, ensembles, metadata."""
 
-from magnetar.bookie.client.connection.connections import Connections
 from magnetar.bookie.client.quorum import recovery
 from magnetar.bookie.client.quorum.answers import Answers
 from magnetar.bookie.client.quorum.pending_adds import PendingAdds
@@ -105,12 +104,6 @@ def a_recovery_forgets_its_segments():
         """It is written nowhere."""
 
     return Recovery, "_record", record
-
-
-@mutant
-def fencing_reads_share_a_connection_with_others():
-    """So an answer that is late, of a plain read, may be taken for that of a fencing one."""
-    return Connections, "for_fences", lambda self, bookie_id: self.to(bookie_id)
 
 
 # -- the ensemble, and counting ----------------------------------------------------------------
