@@ -63,8 +63,6 @@ log = logging.getLogger(__name__)
 NAME: Final = "bookie"
 HTTP: Final = "http"
 """Of the doors, in the ready file."""
-LOOK_SECONDS: Final = 1.0
-"""How often it is checked whether the bookie became read-only, or writable again."""
 
 
 async def serve(
@@ -117,7 +115,7 @@ async def serve(
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
-                nursery.start_soon(_tell_mode, registrar, services)
+                nursery.start_soon(front.tell_mode, registrar.set_read_only)
                 await _register(nursery, registrar, stop)
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 if not stop.is_set():
@@ -185,16 +183,6 @@ def _services(
     spare = settings.high_priority_bytes_min or settings.entry_log_size_max_bytes
     ledgers = ServedLedgers(running.bookie, clock, spare)
     return BookieServices(ledgers, running, limits, tls)
-
-
-async def _tell_mode(registrar: Registrar, services: BookieServices) -> None:
-    """Tell clients whether the bookie takes writes, whenever that changes."""
-    told = services.ledgers.writable
-    while True:
-        if (writable := services.ledgers.writable) != told:
-            registrar.set_read_only(not writable)
-            told = writable
-        await trio.sleep(LOOK_SECONDS)
 
 
 async def _register(nursery: trio.Nursery, registrar: Registrar, stop: trio.Event) -> None:

@@ -21,6 +21,7 @@ from magnetar.bookie.replication.audits import Audits
 from magnetar.bookie.replication.election import AuditorElection
 from magnetar.bookie.replication.ledger_repair import LedgerRepair
 from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
+from magnetar.bookie.replication.presence import BookiePresence
 from magnetar.bookie.replication.replication_worker import ReplicationWorker
 from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.replication.statistics import ReplicationCounters
@@ -55,12 +56,15 @@ async def open_auto_recovery(
         audits = Audits(client, marks, clock, counters, settings)
         auditor = Auditor(client, marks, audits, clock, settings)
         election = AuditorElection(metadata, cluster, bookie_id)
+        presence = BookiePresence(client.bookies, clock)
         worker = ReplicationWorker(
             MarkedLedgers(marks, bookie_id, machine.chance),
             LedgerRepair(client, settings, counters),
             settings,
             counters,
+            presence,
         )
+        client.bookies.tell(presence.changed)
         client.bookies.tell(auditor.changed)
         client.bookies.tell(worker.bookies_changed)
         async with trio.open_nursery() as nursery:

@@ -8,9 +8,12 @@ bookie that does not run, or does not give them intact, whatever the reason, is 
     an auditor    a percentage, of each check other entries, so    which bookies are bad
                   that all are read in time
     a worker      all entries of the bookies that the mark names,  which entries they lack, if
-                  if there is such a percentage                    they have the rest
+                  unless the mark tells of their absence           they have the rest
+                  (`presence.py`), and there is no percentage
 
-So a worker finds what the auditor has found, wherever that is, and need not copy the rest.
+So a worker finds what any auditor has found, wherever that is, and need not copy the rest.
+(Apache's `ReplicationWorker` reads its own percentage; without one it takes back the mark of an
+auditor that has one, and repairs nothing.)
 
 The last fragment of an open ledger is looked at as far as it is known to be confirmed.
 

@@ -57,13 +57,11 @@ class LedgerRepair:
         self._client = client
         self._replicator = FragmentReplicator(client, settings, counters)
         self._counters = counters
-        self._verifies = settings.verification_percentage > 0
 
     async def repair(self, ledger_id: int, suspects: Collection[str] = ()) -> LedgerCondition:
         """Restore what a ledger lacks, as far as that is possible now. `suspects` are bookies that
-        its mark names, of which audits have read more than their first and last entries.
+        may lack any of their entries, though they run.
         """
-        suspects = suspects if self._verifies else ()
         view, bad = await self._look(ledger_id, suspects)
         closed = [each for each in bad if each.fragment.closed]
         copied = [await self._try(view, each) for each in closed]
@@ -88,9 +86,15 @@ class LedgerRepair:
         return LedgerCondition.WHOLE
 
     async def end_grace(self, ledger_id: int) -> None:
-        """Take a ledger from its writer, if that has not replaced its lost bookies itself."""
+        """Take a ledger from its writer, if that has not replaced its lost bookies itself.
+
+        The store is asked whether they are lost: an old list would stop the writer for nothing.
+        """
         view, bad = await self._look(ledger_id)
-        if bad and not bad[-1].fragment.closed and self._may_be_taken(view, bad[-1]):
+        if not bad or bad[-1].fragment.closed or not self._may_be_taken(view, bad[-1]):
+            return
+        absent = [bad[-1].fragment.ensemble[position] for position in bad[-1].absent]
+        if not all([await self._client.bookies.is_registered(bookie) for bookie in absent]):
             log.warning(
                 "ledger %d is open and has lost %s: it is recovered, and its writer fenced",
                 ledger_id, ", ".join(bad[-1].bookies),

@@ -42,6 +42,8 @@ class LockedLedger:
         """Of its mark, as it was read under the lock."""
         self.missing: tuple[str, ...] = ()
         """The bookies that the mark names."""
+        self.marked_ms: int | None = None
+        """When it was written, by its auditor's clock."""
         self.is_held = True
         self._scope = trio.CancelScope()
 
@@ -139,7 +141,8 @@ class MarkedLedgers:
                 await self.release(ledger)
         if marked is None:
             return None
-        ledger.missing, ledger.version = marked[0].missing, marked[1]
+        ledger.missing, ledger.marked_ms = marked[0].missing, marked[0].found_ms
+        ledger.version = marked[1]
         return ledger
 
     async def lock_now(self, ledger_id: int) -> LockedLedger | None:

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import Final
 
 import trio
 
 from magnetar.bookie.replication.ledger_repair import LedgerCondition, LedgerRepair
 from magnetar.bookie.replication.marked_ledgers import LockedLedger, MarkedLedgers
+from magnetar.bookie.replication.presence import BookiePresence
 from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.core.kernel.errors import BrokerError, LedgerNotFound, StorageFailed
@@ -43,11 +45,13 @@ class ReplicationWorker:
         repair: LedgerRepair,
         settings: RecoverySettings,
         counters: ReplicationCounters,
+        presence: BookiePresence,
     ) -> None:
         self._marked = marked
         self._repair = repair
         self._settings = settings
         self._counters = counters
+        self._presence = presence
         self._failures: OrderedDict[int, int] = OrderedDict()
         self._changed = trio.Event()
 
@@ -75,7 +79,7 @@ class ReplicationWorker:
     async def _replicate(self, ledger: LockedLedger) -> LedgerCondition:
         with ledger.held():
             try:
-                outcome = await self._repair.repair(ledger.ledger_id, ledger.missing)
+                outcome = await self._repair.repair(ledger.ledger_id, self._suspects(ledger))
             except LedgerNotFound:
                 log.info("ledger %d is not repaired: it was deleted", ledger.ledger_id)
                 outcome = LedgerCondition.WHOLE
@@ -86,6 +90,15 @@ class ReplicationWorker:
             return outcome
         log.warning("the lock of ledger %d is lost", ledger.ledger_id)
         return LedgerCondition.INCOMPLETE
+
+    def _suspects(self, ledger: LockedLedger) -> Collection[str]:
+        """The bookies of which all entries are read. Where no percentage is asked for, those are
+        left out whose absence is what the mark tells of.
+        """
+        if self._settings.verification_percentage:
+            return ledger.missing
+        came = self._presence.has_come_since
+        return [bookie for bookie in ledger.missing if not came(bookie, ledger.marked_ms)]
 
     async def _conclude(
         self, ledger: LockedLedger, outcome: LedgerCondition, room: trio.Semaphore

@@ -6,13 +6,19 @@ clients try again later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
 
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.requests.session import BookieSession
 from magnetar.bookie.rpc.wire import BookieWire
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
+
+LOOK_SECONDS: Final = 1.0
+"""How often it is looked whether the bookie takes writes."""
 
 
 class BookieFront:
@@ -39,6 +45,17 @@ class BookieFront:
     async def run(self) -> None:
         """Serve until cancelled."""
         await self.services.deadlines.run()
+
+    async def tell_mode(
+        self, set_read_only: Callable[[bool], None], look_seconds: float = LOOK_SECONDS
+    ) -> None:
+        """Say whether the bookie takes writes, now and whenever that changes, until cancelled."""
+        told: bool | None = None
+        while True:
+            if (writable := self.services.ledgers.writable) != told:
+                set_read_only(not writable)
+                told = writable
+            await trio.sleep(look_seconds)
 
     async def stop(self) -> None:
         """Connections have nothing that is not stored."""

@@ -4,13 +4,17 @@ import pytest
 
 from magnetar.bookie.client.quorum.tests.bookies import local_cluster
 from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.replication.ledger_checker import LedgerChecker
 from magnetar.bookie.replication.tests.recovering import (
+    client_of,
     lose,
     marks_of,
     members,
     recovering,
     until,
 )
+from magnetar.bookie.replication.tests.test_ledger_checker import sparse
+from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.ports.tests.contract_ledger_store import append
 
 PAYLOADS = [b"entry %d" % number for number in range(50)]
@@ -49,6 +53,24 @@ async def test_what_a_lost_bookie_had_is_copied_to_another(cluster, sizes):
             for bookie in kept:
                 await cluster.bookie(bookie).kill()
             assert await reader.read(0, 49, 1 << 20) == PAYLOADS, "the new bookie has all"
+
+
+async def test_what_another_auditor_has_found_between_the_first_and_the_last_entry(cluster):
+    """Ours reads no such entries: they are found because of the mark, wherever they lack."""
+    async with cluster.client() as store, client_of(cluster) as client:
+        view, ledger = await sparse(cluster, store, 4)
+        lacking = cluster.bookies[2].bookie_id
+        checker = LedgerChecker(client)
+        assert await checker.check(view, ledger) == []
+        assert await checker.check(view, ledger, {lacking})
+        async with recovering(cluster):
+            await marks_of(cluster).mark(7, {lacking}, SystemClock().wall_ms())
+            await until(cluster, lambda: is_unmarked(cluster, 7))
+        assert await checker.check(view, ledger, {lacking}) == []
+
+
+async def is_unmarked(cluster, ledger_id):
+    return await marks_of(cluster).marked(ledger_id) is None
 
 
 async def test_an_open_ledger_is_recovered_after_a_grace_period(cluster):

@@ -11,6 +11,7 @@ from magnetar.bookie.client.quorum.tests.test_recovery import made, put
 from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.replication.ledger_repair import LedgerRepair
 from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
+from magnetar.bookie.replication.presence import BookiePresence
 from magnetar.bookie.replication.replication_worker import ReplicationWorker
 from magnetar.bookie.replication.statistics import ReplicationCounters
 from magnetar.bookie.replication.tests.recovering import (
@@ -23,12 +24,15 @@ from magnetar.bookie.replication.tests.recovering import (
 )
 from magnetar.bookie.replication.tests.test_fragment_replicator import closed
 from magnetar.bookie.replication.tests.test_ledger_checker import client_knows
+from magnetar.core.kernel.clock import SystemClock
 
 
 def worker_of(client, store, cluster):
     locks = MarkedLedgers(UnderReplication(store, cluster.cluster), "worker:1", random.Random(1))
     counters = ReplicationCounters()
-    return ReplicationWorker(locks, LedgerRepair(client, HASTY, counters), HASTY, counters)
+    presence = BookiePresence(client.bookies, SystemClock())
+    repair = LedgerRepair(client, HASTY, counters)
+    return ReplicationWorker(locks, repair, HASTY, counters, presence)
 
 
 @pytest.mark.parametrize("carried_out", [False, True], ids=["before", "after"])

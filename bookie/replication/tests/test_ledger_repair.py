@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 import trio
-from msgspec.structs import replace
 
 from magnetar.bookie.client.quorum.tests.bookies import local_cluster
 from magnetar.bookie.client.quorum.tests.test_recovery import made, put
@@ -42,18 +41,14 @@ async def test_a_bookie_that_runs_and_lacks_entries_gets_them_if_there_is_no_oth
         assert await members(cluster, 7) == before
 
 
-def verifying(client):
-    return LedgerRepair(client, replace(HASTY, verification_percentage=1), ReplicationCounters())
-
-
 async def test_a_bookie_gets_the_single_entries_that_it_lacks_and_stays(cluster):
     async with cluster.client() as store, client_of(cluster) as client:
         view, ledger = await sparse(cluster, store, 4, 6)
         before = await members(cluster, 7)
         suspects = {cluster.bookies[2].bookie_id}
-        assert await repair_of(client).repair(7, suspects) is LedgerCondition.WHOLE
-        assert await verifying(client).checker.check(view, ledger, suspects), "not without that"
-        repair = verifying(client)
+        repair = repair_of(client)
+        assert await repair.repair(7) is LedgerCondition.WHOLE
+        assert await repair.checker.check(view, ledger, suspects), "not without suspects"
         assert await repair.repair(7, suspects) is LedgerCondition.WHOLE
         assert await members(cluster, 7) == before
         assert await repair.checker.check(view, ledger, suspects) == []
@@ -71,7 +66,7 @@ async def test_a_bookie_that_cannot_get_them_is_replaced(cluster, monkeypatch):
             await copies(self, view, fragment, bookies)
 
         monkeypatch.setattr(FragmentReplicator, "replicate", refused)
-        assert await verifying(client).repair(7, {lacking}) is LedgerCondition.WHOLE
+        assert await repair_of(client).repair(7, {lacking}) is LedgerCondition.WHOLE
         assert lacking not in (await members(cluster, 7))[0]
 
 
@@ -212,6 +207,21 @@ async def test_an_open_ledger_may_be_taken_whatever_else_it_lacks(cluster):
         assert await repair.repair(7) is LedgerCondition.OPEN
         await repair.end_grace(7)
         assert (await store.info(7)).closed
+
+
+async def test_a_list_of_bookies_that_is_old_does_not_take_a_ledger_from_its_writer(cluster):
+    async with cluster.client() as store, client_of(cluster) as client:
+        await client_knows(client, 4)
+        writer = await store.create({})
+        await append(writer, b"x")
+        bookies, repair = client.bookies, repair_of(client)
+        lost = (await members(cluster, writer.ledger_id))[0][0]
+        everybody = bookies.writable
+        bookies.writable = {each: info for each, info in everybody.items() if each != lost}
+        assert await repair.repair(writer.ledger_id) is LedgerCondition.OPEN
+        await repair.end_grace(writer.ledger_id)
+        assert not (await store.info(writer.ledger_id)).closed
+        await append(writer, b"y")
 
 
 async def test_a_list_of_bookies_that_is_old_does_not_make_a_ledger_whole(cluster):

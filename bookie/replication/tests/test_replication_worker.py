@@ -28,9 +28,11 @@ class ScriptedRepair:
     def __init__(self, **outcomes):
         self._outcomes = {int(name[1:]): list(found) for name, found in outcomes.items()}
         self.at = []
+        self.suspects = None
         self.meanwhile = None
 
     async def repair(self, ledger_id, suspects):
+        self.suspects = suspects
         await trio.lowlevel.checkpoint()
         self.at.append((ledger_id, trio.current_time()))
         if self.meanwhile is not None:
@@ -45,6 +47,14 @@ class ScriptedRepair:
         self.at.append(("end", trio.current_time()))
 
 
+class ScriptedPresence:
+    """Bookie a was there all the time, and b has come back since a ledger was marked."""
+
+    def has_come_since(self, bookie_id, marked_ms):
+        assert marked_ms in (1, 2)
+        return bookie_id == "b"
+
+
 @pytest.fixture
 async def start(nursery):
     """Start a worker on ledgers that are marked."""
@@ -53,12 +63,13 @@ async def start(nursery):
         marks = UnderReplication(MemoryMetadata(), CLUSTER)
         await marks.prepare()
         for ledger_id in repair._outcomes:
-            await marks.mark(ledger_id, ["a"], 1)
+            await marks.mark(ledger_id, ["a", "b"], 1)
         worker = ReplicationWorker(
             MarkedLedgers(marks, "worker:1", random.Random(1)),
             repair,
             settings or RecoverySettings(),
             ReplicationCounters(),
+            ScriptedPresence(),
         )
         nursery.start_soon(worker.run)
         repair.worker = worker
@@ -76,6 +87,17 @@ async def test_a_whole_ledger_is_unmarked(autojump_clock, start):
     await trio.sleep(1)
     assert await marks.marked(7) is None
     assert await locks(marks) == []
+
+
+@pytest.mark.parametrize(("percentage", "suspects"), [(0, ["a"]), (10, ["a", "b"])])
+async def test_of_a_bookie_that_was_there_all_the_time_everything_is_read(
+    autojump_clock, start, percentage, suspects
+):
+    """Another auditor has seen what lacks, which this one never looks for."""
+    repair = ScriptedRepair(_7=[WHOLE])
+    await start(repair, RecoverySettings(verification_percentage=percentage))
+    await trio.sleep(1)
+    assert list(repair.suspects) == suspects
 
 
 async def test_a_deleted_ledger_is_unmarked(autojump_clock, start):

@@ -276,7 +276,7 @@ class Reads:
     async def _learn_lac(self, call: Call) -> None:
         """Have the LAC known, for a read that may wait for the next one."""
         request: Any = call.request
-        await self._responses.learn_lac(request.ledger_id)
+        await self._ledgers.lac(request.ledger_id)
 
     async def _from_disk(self, call: Call) -> BookieMessage | None:
         """The response; None if it has to wait until there is room for it."""

@@ -81,8 +81,7 @@ class Responses:
         if isinstance(request, BatchRead):
             return await ledgers.size(ledger_id, request.first)
         if isinstance(request, Read) and request.piggyback and not request.fence:
-            await self.learn_lac(ledger_id)
-            previous, lac = request.previous_lac, ledgers.known(ledger_id).lac
+            previous, lac = request.previous_lac, await ledgers.lac(ledger_id)
             if previous is None or previous >= lac:
                 return 0
             return await ledgers.size(ledger_id, previous + 1)
@@ -138,21 +137,12 @@ class Responses:
         entry = self._ledgers.entry_at_once(ledger_id, entry_id)
         return entry if entry is not None else await self._ledgers.entry(ledger_id, entry_id)
 
-    async def learn_lac(self, ledger_id: int) -> None:
-        """Have the LAC known; -1 for a ledger without an entry."""
-        try:
-            await self._ledgers.lac(ledger_id)
-        except EntryNotFound:
-            state = self._ledgers.known(ledger_id)
-            state.lac = max(state.lac, -1)
-
     async def _piggyback(self, request: Read) -> ReadEntry:
         """The LAC, and the entry behind the one that the client knows, if it is here: with striping
         it may be on other bookies.
         """
-        await self.learn_lac(request.ledger_id)
-        state = self._ledgers.known(request.ledger_id)
-        previous, lac = request.previous_lac, state.lac
+        lac = await self._ledgers.lac(request.ledger_id)
+        state, previous = self._ledgers.known(request.ledger_id), request.previous_lac
         if previous is not None and lac > previous:
             with suppress(EntryNotFound):
                 entry = await self._entry(request.ledger_id, previous + 1)

@@ -111,6 +111,13 @@ class LocationIndex:
                 return int(entry_id), location_of(found[1])
         return None
 
+    def at_or_after(self, ledger_id: int, entry_id: int) -> tuple[int, int] | None:
+        """The first entry from there on, with its ledger; None if there is none."""
+        for found, _ in self._database.from_key(key(ledger_id, entry_id)):
+            known, entry = ids_of(found)
+            return int(known), int(entry)
+        return None
+
     def last_ledger(self) -> int:
         """The highest ledger of which any entry is here; -1 if there is none."""
         found = self._database.at_or_before(key(ENTRY_ID_MAX, ENTRY_ID_MAX))
@@ -237,11 +244,11 @@ class LocationIndex:
         """Read every block, in small steps; `Corrupted` if one has rotted."""
         return self._database.read_through()
 
-    def compact(self, first_ledger: int, last_ledger: int) -> None:
-        """Rewrite the locations of these ledgers without those of deleted ones in between. It
-        flushes: for callers that have synced.
+    def compact(self, start: tuple[int, int], stop: tuple[int, int] | None) -> None:
+        """Rewrite the locations from one entry (its ledger's id and its own) to another, or to the
+        end, without those of deleted ledgers. It flushes: for callers that have synced.
         """
-        self._database.compact(key(first_ledger, 0), key(last_ledger, ENTRY_ID_MAX))
+        self._database.compact(key(*start), key(*(stop or (ENTRY_ID_MAX, ENTRY_ID_MAX))))
 
     def close(self) -> None:
         self._database.close()

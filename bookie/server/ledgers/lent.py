@@ -7,10 +7,12 @@ stored.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from magnetar.bookie.format import entries
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.server.ledgers.served import ServedLedgers
-from magnetar.core.kernel.errors import Unauthorized
+from magnetar.core.kernel.errors import EntryNotFound, Unauthorized
 from magnetar.core.ports.ledger_store import Done
 
 
@@ -43,8 +45,10 @@ class LentLedgers(ServedLedgers):
 
     async def lac(self, ledger_id: int) -> int:
         """Looked up each time: only then do those who wait for it hear that it has moved."""
-        state = self.known(ledger_id)
-        found = entries.last_confirmed_of(await self.last_entry(ledger_id))
+        state, found = self.known(ledger_id), -1
+        with suppress(EntryNotFound):
+            found = entries.last_confirmed_of(await self.last_entry(ledger_id))
+        state.lac = max(state.lac, -1)  # from now on it is known
         if found > state.lac:
             self._advance(ledger_id, state, found)
         return found

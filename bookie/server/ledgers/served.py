@@ -21,6 +21,7 @@ said only if there is no row and no entry of it; the LAC that is told never goes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from struct import Struct
@@ -106,7 +107,11 @@ class ServedLedgers:
             self._advance(run.ledger_id, state, lac)
 
     def _advance(self, ledger_id: int, state: LedgerState, lac: int) -> None:
-        state.lac, state.lac_ms = lac, self._clock.wall_ms()
+        if state.lac == UNKNOWN_LAC:
+            state.heard_lac = max(state.heard_lac, lac)
+        else:
+            state.lac = lac
+        state.lac_ms = self._clock.wall_ms()
         self.waiters.advanced(ledger_id, lac)
 
     def _admitted(self, ledger_id: int, master_key: bytes) -> LedgerState:
@@ -221,14 +226,17 @@ class ServedLedgers:
         return entry if entry is not None else await self._lookup.entry(ledger_id, last)
 
     async def lac(self, ledger_id: int) -> int:
-        """The LAC, from the last entry if nothing was added since the start."""
+        """The LAC; once since the start it is looked for in the last entry and the explicit LAC, of
+        which either may be missing. -1 for a ledger with neither.
+        """
         state = self.known(ledger_id)
         if state.lac == UNKNOWN_LAC:
-            entry = await self.last_entry(ledger_id)
-            found = entries.last_confirmed_of(entry)
+            found = -1
+            with suppress(EntryNotFound):
+                found = entries.last_confirmed_of(await self.last_entry(ledger_id))
             if state.explicit_lac:
                 found = max(found, _lac_packet(state.explicit_lac)[1])
-            state.lac = max(state.lac, found)
+            state.lac = max(state.lac, state.heard_lac, found)
         return state.lac
 
     async def entry_ids(self, ledger_id: int, take: Callable[[Iterator[int]], Result]) -> Result:

@@ -29,15 +29,15 @@ ROWS_MAX = 50_000
 entries would otherwise fill memory, but no half of the write cache.
 """
 UNKNOWN_LAC = -2
-"""Before anything of the ledger was added or read since the start; -1 is a LAC."""
+"""Of a ledger with a row, before its last entry was read since the start; -1 is a LAC."""
 
 
 class LedgerState:
     """A ledger in use here. The fields from `lac` on are for clients over the network."""
 
     __slots__ = (
-        "explicit_lac", "fence_synced", "fenced", "fences_waiting", "keyed", "lac", "lac_ms",
-        "limbo", "master_key", "other_digest", "stored",
+        "explicit_lac", "fence_synced", "fenced", "fences_waiting", "heard_lac", "keyed", "lac",
+        "lac_ms", "limbo", "master_key", "other_digest", "stored",
     )  # fmt: skip
 
     def __init__(self, master_key: bytes, *, fenced: bool) -> None:
@@ -53,6 +53,9 @@ class LedgerState:
         """Whether a row has it, or will have it."""
         self.lac = UNKNOWN_LAC
         """The last add confirmed, as its writer told."""
+        self.heard_lac = UNKNOWN_LAC
+        """What was added told while that was unknown: an entry that comes again may tell less than
+        others did before the start."""
         self.lac_ms = 0
         """When that changed."""
         self.explicit_lac = b""
@@ -95,6 +98,7 @@ class LedgerStates:
         row = self.row(ledger_id)
         if row is None:
             state = LedgerState(master_key, fenced=False)
+            state.lac = -1
         else:
             # A fence that came before any entry has left the key empty.
             state = LedgerState(row.master_key or master_key, fenced=row.fenced)

@@ -1,16 +1,19 @@
-"""Mistakes in a bookie: fences, durability, garbage collection, its registration."""
+"""Mistakes in a bookie: fences, durability, LACs, full disks, garbage collection, registration."""
 
 from contextlib import suppress
 
 from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.ledgers import ClusterLedgers
 from magnetar.bookie.cluster.registration import Registration
+from magnetar.bookie.format import entries
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server import replay
+from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.entry_lookup import EntryLookup
 from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.bookie.server.journal.kernel_writer import KernelWriter
+from magnetar.bookie.server.ledgers.lac_waiters import LacWaiters
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.server.ledgers.states import LedgerStates
 from magnetar.bookie.tests.simulation.mutation import mutant
@@ -117,6 +120,78 @@ def damage_is_taken_for_absence():
             raise EntryNotFound(f"there is no entry {ledger_id}:{entry_id}") from None
 
     return EntryLookup, "entry", entry_or_nothing
+
+
+# -- explicit LACs, long polls, full disks -------------------------------------------------------
+
+
+@mutant
+def an_explicit_lac_is_answered_before_it_is_durable():
+    write_lac = ServedLedgers.write_lac
+
+    def write_lac_at_once(self, ledger_id, master_key, packet, done):
+        write_lac(self, ledger_id, master_key, packet, lambda error: None)
+        done(None)
+
+    return ServedLedgers, "write_lac", write_lac_at_once
+
+
+@mutant
+def a_restart_forgets_explicit_lacs():
+    touch = LedgerStates.touch
+
+    def touch_without(self, ledger_id, master_key):
+        state = touch(self, ledger_id, master_key)
+        state.explicit_lac = b""
+        return state
+
+    return LedgerStates, "touch", touch_without
+
+
+@mutant
+def a_poll_is_told_of_the_last_entry_before_it_is_confirmed():
+    return entries, "last_confirmed_in", lambda run: run.last
+
+
+@mutant
+def a_poll_sleeps_through_a_new_lac():
+    return LacWaiters, "advanced", lambda self, ledger_id, lac: None
+
+
+@mutant
+def a_poll_sleeps_through_a_fence():
+    return LacWaiters, "ended", lambda self, ledger_id: None
+
+
+@mutant
+def a_full_bookie_takes_writers():
+    check_room = Bookie.check_room
+
+    def check_room_for_recoveries(self, spare_bytes=-1):
+        check_room(self, max(spare_bytes, 0))
+
+    return Bookie, "check_room", check_room_for_recoveries
+
+
+@mutant
+def a_full_bookie_refuses_recoveries():
+    check_room = Bookie.check_room
+
+    def check_room_for_writers(self, spare_bytes=-1):
+        check_room(self)
+
+    return Bookie, "check_room", check_room_for_writers
+
+
+@mutant
+def a_full_bookie_refuses_fences():
+    fence = ServedLedgers.fence
+
+    def fence_with_room(self, ledger_id, master_key, done):
+        self._bookie.check_room()
+        fence(self, ledger_id, master_key, done)
+
+    return ServedLedgers, "fence", fence_with_room
 
 
 # -- garbage collection ------------------------------------------------------------------------

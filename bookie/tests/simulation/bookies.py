@@ -11,7 +11,6 @@ then on its own disk, its network and its session do nothing any more, so the ta
 process may end in their own time, and change nothing.
 """
 
-from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -26,9 +25,11 @@ from magnetar.bookie.running import open_bookie
 from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.tests.memory_machine import QUIET
+from magnetar.bookie.tests.simulation.promises import NOTICE_SECONDS
 from magnetar.bookie.tests.simulation.served import ServedConnection, SimulatedLoop
 from magnetar.bookie.tests.simulation.stock import StockFences
 from magnetar.core.kernel.errors import AlreadyExists, BrokerError, Corrupted, StorageFailed
+from magnetar.core.ports.disk import DiskUsage
 from magnetar.core.ports.machine import Machine
 from magnetar.core.testing.memory_database import MemoryDatabases
 from magnetar.core.testing.memory_disk import MemoryDisk
@@ -44,8 +45,15 @@ SETTINGS = msgspec.structs.replace(
     minor_compaction_interval_seconds=0.4,
     major_compaction_interval_seconds=1.0,
     entries_prove_themselves=False,
+    disk_check_interval_seconds=NOTICE_SECONDS - 0.05,
 )
 """Small, so that journals and logs roll, and halves of the cache fill."""
+SPARE_BYTES = 1 << 30
+"""What has to be free for recoveries."""
+ROOM = DiskUsage(0.5, 1 << 40)
+FULL = DiskUsage(0.97, 2 * SPARE_BYTES)
+LAST_BYTES = DiskUsage(0.99, SPARE_BYTES // 2)
+"""Too full for a recovery, too."""
 
 
 class Incarnation:
@@ -68,6 +76,7 @@ class Incarnation:
         self.stopped = trio.Event()
         self.session = world.metadata.session(f"{bookie.bookie_id}#{number}", self.host)
         self._chance = world.run.chance(f"{bookie.bookie_id} {number}")
+        disk.usage_now = bookie.usage
         disk.before = self._before_step
         disk.later = lambda call: self.host.call_in(self._disk_seconds(), call)
 
@@ -127,7 +136,7 @@ class Incarnation:
 
     async def _serve(self, loop, running, membership):
         world, bookie = self.bookie.world, self.bookie
-        self.ledgers = ServedLedgers(running.bookie, world.run.clock, 1 << 30)
+        self.ledgers = ServedLedgers(running.bookie, world.run.clock, SPARE_BYTES)
         services = BookieServices(self.ledgers, running, RequestLimits(), None)
         front = BookieFront(services)
         fences = StockFences(bookie, running, self.ledgers) if bookie.stock else None
@@ -138,16 +147,18 @@ class Incarnation:
         if self.over:
             return
         self.loop = loop
+        bookie.note_usage()
         world.network.listen(bookie.name, self.host, accept)
         info = ServiceInfo((BookieEndpoint("bookie", bookie.name, PORT),))
         registration = membership.registration(info, 2.0)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(front.run)
+                nursery.start_soon(front.tell_mode, registration.set_read_only, NOTICE_SECONDS)
                 await nursery.start(registration.run)
                 self.serving = True
                 world.run.trace.note(f"{bookie.name} serves")
-                world.check_fences(bookie)
+                world.check_notes(bookie)
                 await self.stopped.wait()
                 self.serving = False
                 await registration.end()
@@ -192,11 +203,13 @@ class SimulatedBookie:
         """Whether it loses power with the next denial that comes before its fence is durable."""
         self.slow_seconds = 0.0
         """How much longer each access of its disk takes now."""
+        self.usage = ROOM
+        """Of its disk."""
         self.lost = False
         """Whether its disk is gone, for ever."""
         self.incarnation = None
         self._number = 0
-        self._chance = world.run.chance(self.name)
+        self.chance = world.run.chance(self.name)
 
     @property
     def serving(self):
@@ -253,7 +266,7 @@ class SimulatedBookie:
         self.world.run.trace.note(
             f"{self.name} {'loses power' if power else 'is killed'}{' silently' if silent else ''}"
         )
-        self.disk = incarnation.disk.left(self._chance.randrange if power else None)
+        self.disk = incarnation.disk.left(self.chance.randrange if power else None)
         incarnation.end()
         self.world.network.cut(self.name, silent=silent)
 
@@ -273,32 +286,19 @@ class SimulatedBookie:
         if self.incarnation is not None:
             self.incarnation.stopped.set()
 
-    def lose(self):
-        """Lose the disk, for ever."""
-        self.crash(power=True, silent=self._chance.random() < 0.5)
-        self.lost = True
-        self.world.promises.lost(self.bookie_id)
-        self.world.run.trace.note(f"{self.name} has lost its disk")
+    def fill(self, usage):
+        """Have its disk be so full."""
+        if usage is not self.usage:
+            self.world.run.trace.note(f"the disk of {self.name} is {usage.used_part:.0%} full")
+            self.usage = usage
+            self.note_usage()
+            if self.incarnation is not None:
+                self.incarnation.disk.usage_now = usage
 
-    def rot(self):
-        """Damage durable bytes of an entry log."""
-        disk = self.incarnation.disk if self.incarnation is not None else self.disk
-        with suppress(OSError):
-            directory = disk.directory("/bookie/ledgers/current")
-            logs = sorted(name for name in directory.names() if name.endswith(".log"))
-            if not logs:
-                return
-            name = self._chance.choice(logs)
-            size = directory.open(name).size()
-            if size > 1024:
-                path = f"{directory.path}/{name}"
-                durable = len(disk.image.file(disk._number(path)).durable)
-                self.world.promises.lost(self.bookie_id)
-                self.world.run.trace.note(f"{self.name} has rot in {name}")
-                for _ in range(self._chance.choice((1, 5, 20))):
-                    offset = self._chance.randrange(1024, size)
-                    if offset < durable:
-                        disk.rot(path, offset)
+    def note_usage(self):
+        """It sees soon how full its disk is."""
+        full, spare = self.usage is not ROOM, self.usage is not LAST_BYTES
+        self.world.promises.filled(self.bookie_id, full=full, spare=spare)
 
 
 def leaves(group):

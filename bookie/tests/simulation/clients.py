@@ -57,7 +57,7 @@ class SimulatedClient:
 
 
 @asynccontextmanager
-async def running_client(world, name):
+async def running_client(world, name, explicit_lac_seconds=None):
     """A client that runs until the end of the block, or until it crashes."""
     client = SimulatedClient(world, name)
     world.clients[name] = client
@@ -71,6 +71,9 @@ async def running_client(world, name):
         speculative_read_seconds=0.5,
         quarantine_seconds=1.0,
         recovery_reads_ahead=climate.reads_ahead,
+        explicit_lac_seconds=(
+            climate.explicit_lac_seconds if explicit_lac_seconds is None else explicit_lac_seconds
+        ),
     )
     connections = ConnectionSettings(
         connect_seconds=climate.answer_seconds,

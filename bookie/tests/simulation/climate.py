@@ -40,6 +40,18 @@ class Climate(Struct):
     """How many bookies tell of a fence as Apache's do (`stock.py`)."""
     slow_disks: bool
     """Whether disks are slow for a while, so that answers come when nobody waits for them."""
+    slow_links: bool
+    """Whether the same happens on the way to clients."""
+    full_disks: int
+    """How many disks may be full at the same time."""
+    explicit_lac_seconds: float
+    """How often writers tell the LAC of their own accord; 0 for never."""
+    tails: float
+    """How often somebody follows a ledger with long polls."""
+    verification_percentage: int
+    """Of the entries that an auditor reads where it checks all ledgers."""
+    stranger: bool
+    """Whether all ledgers are checked by somebody else than who repairs them."""
 
 
 def climate_of(chance):
@@ -59,7 +71,13 @@ def climate_of(chance):
         down_max=chance.choice((1, 2, 3)),
         damage=damage,
         repairers=chance.choice((0, 0, 0, 1, 1, 2, 2)),
-        checks=chance.random() < 0.5,
+        checks=chance.random() < (0.8 if damage else 0.5),
         stock=chance.choice((0, 0, 0, 1, striping.ensemble + spare)),
         slow_disks=chance.random() < 0.2,
+        slow_links=chance.random() < 0.2,
+        full_disks=chance.choice((0, 0, 1, 2)),
+        explicit_lac_seconds=chance.choice((0.0, 0.02, 0.1)),
+        tails=chance.choice((0.0, 0.2, 0.5)),
+        verification_percentage=chance.choice((0, 25, 100, 100)),
+        stranger=chance.random() < 0.4,
     )

@@ -2,13 +2,15 @@
 
 The budget: disks of at most `ack - 1` bookies are lost or damaged, for ever. Everything else may
 happen to anybody at any moment, and ends: crashes, with or without power, also at a step of the
-disk; orderly stops; frozen hosts; slow disks; partitions in one direction or in both; connections
-that are reset, or half-open; messages that take long; a metadata store that stalls, loses answers,
-lags, or ends sessions.
+disk; orderly stops; frozen hosts; slow or full disks and slow links (`degradation.py`); partitions
+in one direction or in both; connections that are reset, or half-open; messages that take long; a
+metadata store that stalls, loses answers, lags, or ends sessions.
 """
 
 import trio
 
+from magnetar.bookie.tests.simulation.damage import lose, rot
+from magnetar.bookie.tests.simulation.degradation import Degradation
 from magnetar.bookie.tests.simulation.repairers import empty
 from magnetar.core.testing.simulation.virtual_metadata import SESSION_SECONDS, MetadataWeather
 from magnetar.core.testing.simulation.virtual_network import Weather
@@ -21,6 +23,7 @@ class Faults:
         self._world = world
         self._chance = world.run.chance("faults")
         self._damages_left = world.climate.striping.ack - 1
+        self._degradation = Degradation(world, self._later, self._note)
         self._kinds = [
             (self._crash, 4),
             (self._crash_at_a_step, 4),
@@ -39,6 +42,18 @@ class Faults:
 
     async def run(self, until):
         """Let things go wrong, until that time."""
+        climate, degradation = self._world.climate, self._degradation
+        async with trio.open_nursery() as nursery:
+            if climate.slow_disks:
+                nursery.start_soon(degradation.slow_disks)
+            if climate.slow_links:
+                nursery.start_soon(degradation.slow_links)
+            if climate.full_disks:
+                nursery.start_soon(degradation.full_disks)
+            await self._act(until)
+            nursery.cancel_scope.cancel()
+
+    async def _act(self, until):
         actions, weights = zip(*self._kinds, strict=True)
         while trio.current_time() < until:
             await trio.sleep(self._chance.expovariate(self._world.climate.faults_per_second))
@@ -94,33 +109,12 @@ class Faults:
 
     def _damage(self):
         if self._damages_left:
-            self._damages_left -= 1
             bookie = self._bookie()
-            bookie.lose() if self._chance.random() < 0.3 else bookie.rot()
-
-    async def slow_disks(self):
-        """Have disks take about as long as clients wait for an answer, several at a time."""
-        chance, bookies = self._world.run.chance("slow disks"), self._world.bookies
-        patience = self._world.climate.answer_seconds
-        while True:
-            await trio.sleep(chance.expovariate(4.0))
-            slow = chance.sample(bookies, chance.randrange(len(bookies)) + 1)
-            self._note(f"{[bookie.name for bookie in slow]} have slow disks")
-            for bookie in slow:
-                bookie.slow_seconds = patience * chance.choice((0.1, 0.3, 0.6, 0.9))
-                for _ in range(3):
-                    self._later(chance.random(), self._refuse_adds, bookie, 0.02)
-            await trio.sleep(chance.choice((0.5, 2.0)))
-            for bookie in slow:
-                bookie.slow_seconds = 0.0
-
-    def _refuse_adds(self, bookie, seconds):
-        """A bookie is read-only for a moment: what it took before is acknowledged all the same."""
-        if bookie.serving:
-            ledgers = bookie.incarnation.ledgers
-            self._note(f"{bookie.name} is read-only")
-            ledgers.read_only = True
-            self._later(seconds, setattr, ledgers, "read_only", False)
+            if self._chance.random() < 0.3:
+                lose(bookie)
+                self._damages_left -= 1
+            else:
+                self._damages_left -= rot(bookie)
 
     # -- the network --------------------------------------------------------------------------
 
@@ -265,14 +259,17 @@ class Faults:
     # -- the end ------------------------------------------------------------------------------
 
     def end(self):
-        """Nothing is wrong from now on."""
+        """Nothing is wrong from now on, but for disks that rot with the rest of the budget: what
+        ledgers lack then is found by nobody but an auditor that looks for it.
+        """
         world = self._world
+        for _ in range(self._damages_left if world.climate.damage else 0):
+            rot(self._bookie())
         self._note("all is well")
         world.network.weather = Weather()
         world.metadata.weather = MetadataWeather()
         world.metadata.go_on()
-        for bookie in world.bookies:
-            bookie.slow_seconds = 0.0
+        self._degradation.end()
         for sender, receiver in world.network.partitions:
             world.network.heal(sender, receiver)
         for who in [bookie.incarnation for bookie in world.bookies] + list(world.clients.values()):

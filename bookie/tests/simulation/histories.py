@@ -233,6 +233,11 @@ class Histories:
         gone = ledger_id in self.ledgers and self.of(ledger_id).deleted
         self.require(gone, f"{bookie_id} drops ledger {ledger_id}, which exists")
 
+    def confirmed(self, ledger_id):
+        """The last entry of a ledger that anybody may take for confirmed."""
+        history = self.of(ledger_id)
+        return max(history.confirmed, history.metadata.lastEntryId if history.closed else -1)
+
     def existing(self):
         """Those that are not deleted."""
         return [each for each in self.ledgers.values() if not each.deleted]

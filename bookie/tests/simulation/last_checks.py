@@ -1,8 +1,8 @@
 """What must be true in the end, when nothing goes wrong any more.
 
-Deleted ledgers leave the disks. Every other ledger is recovered and read, a new one is written, and
-what bookies have is compared with what they have promised. Where AutoRecovery runs, it has done its
-work before that, and after it.
+Deleted ledgers leave the disks. Every other ledger is recovered and read, new ones are written and
+followed, and what bookies have is compared with what they have promised. Where AutoRecovery runs,
+it has done its work before that, and after it.
 """
 
 import trio
@@ -11,8 +11,11 @@ from magnetar.bookie.tests.simulation.clients import Writing, recover, running_c
 from magnetar.bookie.tests.simulation.climate import CALM_AT
 from magnetar.bookie.tests.simulation.garbage import Garbage
 from magnetar.bookie.tests.simulation.sessions import Sessions
+from magnetar.bookie.tests.simulation.tails import hear_in_the_end
 from magnetar.bookie.tests.simulation.wholeness import Wholeness
 from magnetar.core.kernel.errors import EntryNotFound, LedgerNotFound, StorageFailed
+
+OPERATORS_SECONDS = 10.0
 
 
 class LastChecks:
@@ -27,6 +30,7 @@ class LastChecks:
             if self._hopeless():
                 break
             await trio.sleep(0.1)
+        await self._world.verdict.require_soon(self._operators, OPERATORS_SECONDS)
         await Sessions(self._world).wait()
         wholeness = Wholeness(self._world)
         await wholeness.wait()
@@ -37,8 +41,10 @@ class LastChecks:
         for history in self._world.histories.existing():
             await self._check_replicas(history)
         for bookie in self._world.bookies:
-            self._world.check_fences(bookie)
-        await self._write_in_the_end()
+            self._world.check_notes(bookie)
+        if self._has_enough():
+            await self._write_in_the_end()
+            await hear_in_the_end(self._world)
         await wholeness.wait()
 
     def _hopeless(self):
@@ -49,14 +55,21 @@ class LastChecks:
             and trio.current_time() > CALM_AT + 10.0
         )
 
+    async def _operators(self):
+        """Those who are at work still: they may take any ledger from its writer."""
+        names = [name for name in self._world.clients if name.startswith("operator")]
+        return f"{names} are at work" if names else None
+
+    def _has_enough(self):
+        """Whether there are bookies enough for a new ledger."""
+        serving = sum(bookie.serving for bookie in self._world.bookies)
+        return serving >= self._world.climate.striping.ensemble
+
     async def _recover_in_the_end(self, ledger_id):
         await recover(self._world, self._world.name("auditor"), ledger_id, mortal=False)
 
     async def _write_in_the_end(self):
-        """Adds succeed again, if there are bookies enough."""
-        serving = sum(bookie.serving for bookie in self._world.bookies)
-        if serving < self._world.climate.striping.ensemble:
-            return
+        """Adds succeed again."""
         async with running_client(self._world, self._world.name("writer")) as client:
             writing = Writing(client)
             created = await writing.create()

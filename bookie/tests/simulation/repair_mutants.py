@@ -5,6 +5,7 @@ from contextlib import suppress
 from magnetar.bookie.replication import audits
 from magnetar.bookie.replication.election import AuditorElection
 from magnetar.bookie.replication.fragment_replicator import FragmentReplicator
+from magnetar.bookie.replication.ledger_checker import LedgerChecker
 from magnetar.bookie.replication.ledger_repair import LedgerCondition, LedgerRepair
 from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
 from magnetar.bookie.tests.simulation.mutation import mutant
@@ -25,7 +26,7 @@ def a_repair_drops_its_last_copy():
 
 @mutant
 def a_worker_unmarks_what_it_has_not_copied():
-    async def repair(self, ledger_id, suspects):
+    async def repair(self, ledger_id, suspects=()):
         return LedgerCondition.WHOLE
 
     return LedgerRepair, "repair", repair
@@ -40,6 +41,26 @@ def an_auditor_looks_at_last_segments_only():
         return members(ledger)
 
     return audits, "_members", members_of_the_last
+
+
+@mutant
+def an_auditor_reads_no_entries_between_the_first_and_the_last():
+    initialize = LedgerChecker.__init__
+
+    def without_percentage(self, client, percentage=0, turn=0):
+        initialize(self, client, 0, turn)
+
+    return LedgerChecker, "__init__", without_percentage
+
+
+@mutant
+def a_worker_looks_for_nothing_that_a_mark_tells_of():
+    repair = LedgerRepair.repair
+
+    async def repair_without_suspects(self, ledger_id, suspects=()):
+        return await repair(self, ledger_id)
+
+    return LedgerRepair, "repair", repair_without_suspects
 
 
 @mutant

@@ -1,6 +1,8 @@
 """Simulated clients that restore what bookies have lost.
 
 repairer    audits the cluster, and repairs ledgers, like `magnetar recovery`: several at a time
+stranger    marks what bookies that run lack, and repairs nothing: another one's auditor, whose
+            marks are all that the repairers of a run know of that
 operator    has all ledgers do without one bookie, like `magnetar bookie recover`
 """
 
@@ -10,6 +12,7 @@ from magnetar.bookie.client.quorum.store import (
     open_cluster_client,
 )
 from magnetar.bookie.cluster.under_replication import UnderReplication
+from magnetar.bookie.replication.audits import Audits
 from magnetar.bookie.replication.auto_recovery import open_auto_recovery
 from magnetar.bookie.replication.bookie_recovery import BookieRecovery
 from magnetar.bookie.replication.ledger_repair import LedgerRepair
@@ -20,6 +23,8 @@ from magnetar.bookie.tests.simulation.bookies import leaves
 from magnetar.bookie.tests.simulation.clients import running_client
 from magnetar.core.kernel.errors import BrokerError, StorageFailed
 
+CHECK_SECONDS = 3.0
+
 
 async def repair(world, name):
     """Audit the cluster and restore what lost bookies had, as `magnetar recovery` does; who does
@@ -28,12 +33,15 @@ async def repair(world, name):
     async with running_client(world, name) as client:
         if not world.calm and client.chance.random() < 0.5:
             world.timeline.call_in(client.chance.expovariate(1.0), client.crash)
+        climate = world.climate
+        checks = climate.checks and not climate.stranger
         settings = RecoverySettings(
             open_ledger_grace_seconds=0.3,
             failed_ledger_pause_seconds=1.0,
             error_pause_seconds=0.2,
             check_bookies_seconds=2.0,
-            check_all_ledgers_seconds=3.0 if world.climate.checks else 0,
+            check_all_ledgers_seconds=CHECK_SECONDS if checks else 0,
+            verification_percentage=climate.verification_percentage if checks else 0,
         )
         opened = open_auto_recovery(
             client.session, world.cluster, client.machine, name, settings, client.settings
@@ -45,6 +53,24 @@ async def repair(world, name):
                 await trio.sleep_forever()
             finally:
                 del world.repairers[name]
+
+
+async def inspect(world, name):
+    """Check all ledgers, and mark those of which bookies lack something."""
+    async with running_client(world, name) as client:
+        settings = RecoverySettings(verification_percentage=world.climate.verification_percentage)
+        async with open_cluster_client(
+            client.session, world.cluster, client.machine, client.settings
+        ) as cluster_client:
+            marks = UnderReplication(client.session, world.cluster)
+            counters = ReplicationCounters()
+            audits = Audits(cluster_client, marks, world.run.clock, counters, settings)
+            while True:
+                await trio.sleep(CHECK_SECONDS)
+                try:
+                    await audits.check_all_ledgers()
+                except StorageFailed as error:
+                    client.note(f"cannot check ledgers: {error}")
 
 
 async def empty(world, name, bookie_id):

@@ -135,7 +135,7 @@ class TappedWire:
 
     def reply_adds(self, row, status):
         assert isinstance(row, Adds)
-        self._promises.added(self._bookie_id, row.run, row.recovery, status)
+        self._promises.added(self._bookie_id, row, row.run, row.recovery, status)
         self._wire.reply_adds(row, status)
 
 

@@ -1,6 +1,7 @@
 """What must be there again after sessions have ended, within `BACK_SECONDS` of the last fault.
 
-Each bookie that serves is registered, and of the processes of AutoRecovery one is the auditor.
+Each bookie that serves takes writers and is registered for them, and of the processes of
+AutoRecovery one is the auditor.
 """
 
 BACK_SECONDS = 10.0
@@ -20,6 +21,8 @@ class Sessions:
         world = self._world
         registered = await world.metadata.truth.children(world.cluster.path("available"))
         for bookie in world.bookies:
+            if bookie.serving and not bookie.incarnation.ledgers.writable:
+                return f"{bookie.name} takes no writers"
             if bookie.serving and bookie.bookie_id not in registered:
                 return f"{bookie.name} serves, and is not registered"
         elected = world.elected

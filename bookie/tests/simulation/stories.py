@@ -1,13 +1,14 @@
 """What clients do in a run: stories, of which several are told at the same time.
 
 A writer's ledger is closed by it, or its writer dies, or is taken for dead; then others recover the
-ledger, perhaps several at a time, while readers look at it. Some ledgers are deleted in the end,
-few of them before.
+ledger, perhaps several at a time, while readers look at it or follow it. Some ledgers are deleted
+in the end, few of them before.
 """
 
 import trio
 
 from magnetar.bookie.tests.simulation.clients import Writing, delete, look, recover, running_client
+from magnetar.bookie.tests.simulation.tails import follow
 
 DELETED_EARLY = 0.05
 """The part of ledgers that are deleted while they are written or recovered."""
@@ -36,6 +37,8 @@ class Stories:
             ledger_id, history = writing.history.ledger_id, writing.history
             if chance.random() < 0.2:
                 nursery.start_soon(look, self._world, self._world.name("reader"), ledger_id)
+            if chance.random() < self._world.climate.tails:
+                nursery.start_soon(follow, self._world, self._world.name("tail"), ledger_id)
             await trio.sleep(chance.expovariate(1 / self._world.climate.story_seconds))
             for _ in range(chance.choice((0, 1, 1, 1, 2))):
                 name = self._world.name("recoverer")

@@ -35,6 +35,8 @@ def test_runs_come_by_all_that_may_go_wrong():
         "has stopped", "the session of", "sees", "loses [", "everything is whole",
         "is deleted", "drops ledger", "deletes", "is marked", "is to forget a fence",
         "is unmarked", "replaces bookie",
+        "answer late", "97% full", "read-only", "explicit LAC", "tells LAC", "has heard",
+        "hears the explicit LAC", "the session of tail",
         "the session of repairer", "the session of writer", "the session of bookie",
     ):  # fmt: skip
         assert any(what in line for line in lines), f"never: {what}"

@@ -6,8 +6,10 @@ Within `WHOLE_SECONDS`, if as many bookies run as an ensemble has:
                               for their writers to close them (`ledger_repair.py`)
     bookies                   all that a ledger's metadata name run, also for an open one
     entries                   where the auditor asks bookies that run, each has the first and the
-                              last of what it should have of each closed fragment: a hole between
-                              them is found by nobody, as with Apache's default
+                              last of what it should have of each closed fragment; and all
+                              between them where it reads a percentage of those, too (it reads
+                              others each time). Without, a hole is found by nobody, as with
+                              Apache's default
 """
 
 from functools import partial
@@ -32,6 +34,9 @@ class Wholeness:
         if not world.climate.repairers or len(running) < world.climate.striping.ensemble:
             return
         await world.verdict.require_soon(partial(self._lack, running), WHOLE_SECONDS)
+        if world.climate.checks and world.climate.verification_percentage:
+            damaged = [running[each] for each in sorted(world.promises.damaged) if each in running]
+            await world.verdict.require_soon(partial(self._holes, damaged), WHOLE_SECONDS)
         world.run.trace.note("everything is whole")
 
     async def _lack(self, running):
@@ -61,20 +66,33 @@ class Wholeness:
                     return f"{name} has {member} from {first} on, which does not run"
                 if not self._world.climate.checks:
                     continue
-                for entry_id in self._ends(history, first, position):
+                entries = self._entries(history, first, position)
+                for entry_id in {*entries[:1], *entries[-1:]}:
                     if not await self._has(running[member], history, entry_id):
                         return f"{name} lacks {entry_id} at {member}"
         return None
 
-    def _ends(self, history, first, position):
-        """The first and the last entry that a bookie should have of a closed fragment."""
+    async def _holes(self, damaged):
+        """An entry that a damaged bookie does not have. Others have lost nothing."""
+        for history in self._world.histories.existing():
+            for first, members in segments(history.metadata):
+                for bookie in damaged:
+                    if bookie.bookie_id not in members:
+                        continue
+                    position = members.index(bookie.bookie_id)
+                    for entry_id in self._entries(history, first, position):
+                        if not await self._has(bookie, history, entry_id):
+                            return f"{bookie.name} lacks {history.ledger_id}:{entry_id}"
+        return None
+
+    def _entries(self, history, first, position):
+        """What a bookie should have of a fragment, if that is closed."""
         view = history.view()
         _, end = view.segment_of(first)
         if end is None and not history.closed:
-            return ()
+            return []
         last = history.metadata.lastEntryId if end is None else end
-        found = [i for i in range(first, last + 1) if view.striping.has(position, i)]
-        return {*found[:1], *found[-1:]}
+        return [i for i in range(first, last + 1) if view.striping.has(position, i)]
 
     async def _has(self, bookie, history, entry_id):
         try:

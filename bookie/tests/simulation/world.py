@@ -23,8 +23,8 @@ from magnetar.bookie.tests.simulation.faults import Faults
 from magnetar.bookie.tests.simulation.histories import PASSWORD, Histories
 from magnetar.bookie.tests.simulation.last_checks import LastChecks
 from magnetar.bookie.tests.simulation.marks import Marks
-from magnetar.bookie.tests.simulation.promises import Promises
-from magnetar.bookie.tests.simulation.repairers import repair
+from magnetar.bookie.tests.simulation.promises import Promises, packed_lac
+from magnetar.bookie.tests.simulation.repairers import inspect, repair
 from magnetar.bookie.tests.simulation.stories import Stories
 from magnetar.bookie.tests.simulation.verdict import Verdict, Violation
 from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed
@@ -67,6 +67,7 @@ class World:
         run.timeline.failed = self.verdict.failed
         self.promises = Promises(run.trace, self.verdict)
         self.histories = Histories(run.trace, self.promises, self.verdict)
+        self.promises.confirmed = self.histories.confirmed
         self.marks = None
         self.repairers = {}
         """The elections of those that run, by their names."""
@@ -94,14 +95,14 @@ class World:
         self.nursery.start_soon(self._restart)
         await UnderReplication(self.metadata.truth, self.cluster).prepare()
         for _ in range(self.climate.repairers):
-            self.nursery.start_soon(self._repair)
+            self.nursery.start_soon(self._run_again, "repairer", repair)
+        if self.climate.stranger and self.climate.repairers and self.climate.checks:
+            self.nursery.start_soon(self._run_again, "stranger", inspect)
         self.faults = faults = Faults(self)
         async with trio.open_nursery() as nursery:
             stories = Stories(self)
             for number in range(STORIES):
                 nursery.start_soon(stories.tell, number)
-            if self.climate.slow_disks:
-                nursery.start_soon(faults.slow_disks)
             await faults.run(CALM_AT)
             nursery.cancel_scope.cancel()
         self.calm = True
@@ -137,20 +138,24 @@ class World:
             if down:
                 chance.choice(down).start()
 
-    async def _repair(self):
+    async def _run_again(self, role, process):
         """Have a process of AutoRecovery, one after the other."""
         while True:
-            name = self.name("repairer")
+            name = self.name(role)
             try:
-                await repair(self, name)
+                await process(self, name)
             except* StorageFailed as group:
                 self.run.trace.note(f"{name} ends: {next(leaves(group))}")
             await trio.sleep(0.2)
 
-    def check_fences(self, bookie):
+    def check_notes(self, bookie):
+        """What a bookie has noted of its ledgers, it knows."""
+        if bookie.serving:
+            self._check_fences(bookie)
+            self._check_explicit_lacs(bookie)
+
+    def _check_fences(self, bookie):
         """What a bookie has fenced is fenced: a late add of the old writer is refused."""
-        if not bookie.serving:
-            return
         digest = digests.digest_type(ledger_metadata.LedgerMetadata.CRC32C, PASSWORD)
         for fenced, ledger_id in sorted(self.promises.fenced):
             if fenced != bookie.bookie_id or self.histories.of(ledger_id).deleted:
@@ -164,6 +169,15 @@ class World:
             except BrokerError:
                 continue
             self.verdict.broken(f"{fenced} has forgotten that ledger {ledger_id} is fenced")
+
+    def _check_explicit_lacs(self, bookie):
+        ledgers = bookie.incarnation.ledgers
+        for (stored, ledger_id), lac in sorted(self.promises.explicit_lacs.items()):
+            if stored == bookie.bookie_id and not self.histories.of(ledger_id).deleted:
+                known = packed_lac(ledgers.known(ledger_id).explicit_lac)
+                self.verdict.require(
+                    known >= lac, f"{stored} has forgotten the explicit LAC {ledger_id}:{lac}"
+                )
 
 
 def simulated(seed):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine
+from itertools import count
 from typing import Any, Final, TypeVar
 
 import trio
@@ -67,6 +68,9 @@ class MetadataService:
         self._stalled = False
         self._waiting: list[Callable[[], None]] = []
         self._sessions: list[MetadataSession] = []
+        self._numbers = count()
+        self._holders: dict[str, int] = {}
+        """The number of the lease that each path is, of those that are leases."""
         self.on_change: Callable[[str, Versioned | None, Versioned | None], None] = _ignore
         """Called with the path, the former value and the new one."""
         self.truth.watch("", self._changed)
@@ -97,8 +101,23 @@ class MetadataService:
         else:
             call()
 
+    async def lease(self, path: str, value: bytes) -> int:
+        """Create a path that goes with `end_lease`; the number of the lease."""
+        await self.truth.put(path, value, -1)
+        number = self._holders[path] = next(self._numbers)
+        return number
+
+    def end_lease(self, path: str, number: int) -> None:
+        """Delete the path, unless it is another lease by now, or none."""
+        if self._holders.get(path) == number:
+            found = at_once(self.truth.get(path))
+            assert found is not None, "a lease without its path"
+            at_once(self.truth.delete(path, found.version))
+
     def _changed(self, path: str) -> None:
         found = at_once(self.truth.get(path))
+        if found is None:
+            self._holders.pop(path, None)
         numbers, values = self._histories.setdefault(path, ([-1], [None]))
         before = values[-1]
         numbers.append(len(self.times))
@@ -131,7 +150,8 @@ class MetadataSession:
         self._host = host
         self._count = 0
         """How many changes its server has seen."""
-        self._leases: dict[str, Callable[[], None]] = {}
+        self._leases: dict[str, tuple[int, Callable[[], None]]] = {}
+        """Their numbers, and who hears when they are lost."""
         self._watches: dict[int, tuple[str, Callable[[str], None]]] = {}
         self._number = 0
         self._ended = False
@@ -239,11 +259,12 @@ class MetadataSession:
 
     async def lease(self, path: str, value: bytes, lost: Callable[[], None]) -> None:
         async def take() -> None:
-            await self._service.truth.put(path, value, -1)
+            number = await self._service.lease(path, value)
             if self._ended:
-                self._service.timeline.call_in(SESSION_SECONDS, self._drop, [path])
+                end = self._service.end_lease
+                self._service.timeline.call_in(SESSION_SECONDS, end, path, number)
             else:
-                self._leases[path] = lost
+                self._leases[path] = number, lost
 
         await self._write(take, path, sure=True)
 
@@ -268,12 +289,12 @@ class MetadataSession:
         """The session is over; its client goes on with another one, and looks at all it watches."""
         self.expired_at = trio.current_time()
         leases, self._leases = self._leases, {}
-        for lost in leases.values():
+        for _, lost in leases.values():
             if self._host.is_frozen:
                 self._host.call_in(0.0, lost)
             else:
                 lost()
-        self._service.timeline.call_in(self._service.latency(), self._drop, list(leases))
+        self._service.timeline.call_in(self._service.latency(), self._end_leases, leases)
         self._host.call_in(2 * self._service.latency(), self._look_at_all)
 
     def _look_at_all(self) -> None:
@@ -285,13 +306,11 @@ class MetadataSession:
         self._ended = True
         self._watches.clear()
         leases, self._leases = self._leases, {}
-        self._service.timeline.call_in(SESSION_SECONDS, self._drop, list(leases))
+        self._service.timeline.call_in(SESSION_SECONDS, self._end_leases, leases)
 
-    def _drop(self, paths: list[str]) -> None:
-        for path in paths:
-            found = at_once(self._service.truth.get(path))
-            if found is not None:
-                at_once(self._service.truth.delete(path, found.version))
+    def _end_leases(self, leases: dict[str, tuple[int, Callable[[], None]]]) -> None:
+        for path, (number, _) in leases.items():
+            self._service.end_lease(path, number)
 
 
 def at_once(call: Coroutine[Any, Any, Result]) -> Result:

@@ -10,6 +10,7 @@ a while; streams of different connections have nothing to do with each other. Wh
                  if it comes later
     cut          a host is gone: its side of each connection is dead. Peers hear of it, or of a
                  `silent` cut nothing: theirs are half-open
+    lag          what a host sends takes longer; it comes in order, and nothing is lost
     freezing     is the hosts' own (`timeline.py`): what arrives waits
 
 Invariants: a stream delivers a prefix of what was sent, or all; nothing arrives at a connection
@@ -73,7 +74,8 @@ class Stream:
         cut = self._network.chance.randrange(len(data) + 1) if len(data) > 1 else 0
         for piece in filter(None, (data[:cut], data[cut:])) if data else (b"",):
             now = trio.current_time()
-            self._last = max(self._last, now + self._network.latency())
+            lag = self._network.lags.get(self._sender.name, 0.0)
+            self._last = max(self._last, now + lag + self._network.latency())
             self.bytes_on_way += len(piece)
             self._on_way.append(piece)
             self._receiver.host.call_in(self._last - now, self._arrive)
@@ -230,6 +232,8 @@ class VirtualNetwork:
         self.ends: dict[ConnectionEnd, None] = {}
         """Those that are open."""
         self.held: dict[Stream, None] = {}
+        self.lags: dict[str, float] = {}
+        """How much longer what a host sends takes, in seconds."""
         self._timeline = timeline
         self._listening: dict[str, tuple[HostTimeline, Accept]] = {}
         self._silent: set[str] = set()

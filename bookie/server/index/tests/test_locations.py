@@ -69,6 +69,19 @@ def test_a_forgotten_ledger_takes_nobody_with_it(opened):
     locations.close()
 
 
+def test_the_next_entry_from_a_place_on(opened):
+    locations = opened()
+    locations.put([(run(1, 5, 2), 1028), (run(3, 0, 1), 2000)], lambda: None, locations.sync)
+    assert locations.at_or_after(0, 0) == (1, 5)
+    assert locations.at_or_after(1, 6) == (1, 6)
+    assert locations.at_or_after(1, 7) == (3, 0)
+    assert locations.at_or_after(3, 1) is None
+    locations.compact((1, 6), (3, 0))
+    locations.compact((3, 0), None)
+    assert locations.find(1, 5) == 1028
+    assert locations.find(3, 0) == 2000
+
+
 def test_the_highest_id_is_one_like_the_others(opened):
     locations = opened()
     highest = 2**63 - 1

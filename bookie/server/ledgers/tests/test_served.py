@@ -2,7 +2,8 @@
 
 import pytest
 
-from magnetar.bookie.format import entries
+from magnetar.bookie.format import digests, entries
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.bookie.server.ledgers import served as served_module
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.tests.memory_machine import START_MS, open_in_memory
@@ -14,6 +15,7 @@ from magnetar.core.testing import FixedClock
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 KEY = b"k" * 20
+CRC32C = digests.digest_type(LedgerMetadata.CRC32C, b"")
 
 
 @pytest.fixture
@@ -114,6 +116,44 @@ async def test_many_ledgers_do_not_fill_memory(ledgers, store, monkeypatch):
     with pytest.raises(Unauthorized):
         ledgers.add(run(4, 1), b"x" * 20, pytest.fail)
     assert await ledgers.lac(5) == -1
+
+
+async def told(ledgers, ledger_id, lac):
+    """An explicit LAC is stored."""
+    outcome = Outcome()
+    packet = digests.seal_lac(CRC32C, ledger_id, lac)
+    ledgers.write_lac(ledger_id, KEY, packet, outcome)
+    assert await outcome.wait() == [None]
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+async def test_an_entry_that_comes_again_after_a_start_takes_the_lac_back_nowhere(
+    ledgers, store, explicit
+):
+    for entry_id in range(4):
+        await added(ledgers, run(1, entry_id, lac=entry_id - 1))
+    if explicit:
+        await told(ledgers, 1, 3)
+    store._bookie.states.release(1)  # as a start leaves it
+    await added(ledgers, run(1, 1, lac=0))
+    assert await ledgers.lac(1) == (3 if explicit else 2)
+    await added(ledgers, run(1, 5, lac=4))
+    assert await ledgers.lac(1) == 4
+
+
+async def test_an_explicit_lac_is_known_after_a_start_without_an_entry(ledgers, store):
+    await told(ledgers, 1, 7)
+    store._bookie.states.release(1)
+    assert await ledgers.lac(1) == 7
+
+
+async def test_a_poll_hears_of_a_lac_while_that_before_the_start_is_not_known(ledgers, store):
+    await added(ledgers, run(1, 0))
+    heard = []
+    ledgers.waiters.wait(1, 0, lambda: heard.append(True))
+    store._bookie.states.release(1)  # of many ledgers in use it was the oldest
+    await added(ledgers, run(1, 2, lac=1))
+    assert heard == [True]
 
 
 async def test_a_disk_that_is_too_full_has_room_for_a_recovery(ledgers, store, disk):

@@ -115,6 +115,19 @@ async def test_a_client_that_is_gone_loses_its_leases_and_not_what_it_has_sent(s
     assert changes[2:] == [("/lease", False)]
 
 
+async def test_the_end_of_a_session_leaves_alone_what_another_one_has_taken(service):
+    """Its lease was deleted by a call that was on its way when the client died."""
+    store, next_store = session(service), session(service)
+    await store.lease("/lease", b"old", lambda: None)
+    with trio.move_on_after(0.0):
+        await store.delete("/lease", 0)
+    store.end()
+    await trio.sleep(SESSION_SECONDS / 2)
+    await next_store.lease("/lease", b"new", lambda: None)
+    await trio.sleep(SESSION_SECONDS)
+    assert (await next_store.get("/lease")).value == b"new"
+
+
 async def test_after_its_session_a_client_looks_at_all_that_it_watches(service):
     host = service.timeline.host()
     store, reported, lost = service.session("a", host), [], []

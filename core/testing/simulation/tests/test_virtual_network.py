@@ -42,6 +42,21 @@ def pair(nursery, autojump_clock):
     return Pair(nursery)
 
 
+async def test_what_lags_comes_late_and_in_order(pair):
+    end = await pair.connect()
+    pair.network.lags["client"] = 3.0
+    end.send_at_once(b"late")
+    pair.network.lags.clear()
+    end.send_at_once(b"r")
+    await trio.sleep(2.9)
+    assert not pair.got
+    pair.ends[0].send_all(b"answers do not lag")
+    await trio.sleep(0.05)
+    assert await end.receive(100)
+    await trio.sleep(1.0)
+    assert b"".join(pair.got) == b"later"
+
+
 async def test_bytes_arrive_in_order_in_any_pieces(pair):
     end = await pair.connect()
     sent = [bytes([i]) * 50 for i in range(20)]
