@@ -89,6 +89,7 @@ HOT = [
     "core.ledger.cursor.cursor",
     "core.ledger.log.appends",
     "core.ledger.log.chain",
+    "core.ledger.log.change_notice",
     "core.ledger.log.ledger_list",
     "core.ledger.log.managed_ledger",
     "core.ledger.log.planning",

@@ -194,20 +194,24 @@ def pack_response(head: int, response: BookieMessage) -> bytes:
         case ReadEntry(status, ledger_id, entry_id, entry):
             begin = _response.pack(head, CODES[status], ledger_id, entry_id)
             return begin + entry if entry is not None and status is Status.OK else begin
-        case ReadEntries(status, ledger_id, first, request_id, entries, records):
-            parts = [
-                _response.pack(head, CODES[status], ledger_id, first),
-                _request_id.pack(request_id),
-            ]
-            for entry in entries:
-                parts += (_length.pack(len(entry)), entry)
-            return b"".join([*parts, *records])
+        case ReadEntries():
+            return b"".join(pack_entries(head, response))
         case Authenticate():
             return _pack_auth(head, response)
         case StatusOnly(status):
             return _response.pack(head, CODES[status], NOWHERE, NOWHERE)
         case _:
             raise WireError(f"version 2 has no {type(response).__name__}")
+
+
+def pack_entries(head: int, response: ReadEntries) -> list[bytes]:
+    """The pieces of such a body: entries are large, and are not copied into one."""
+    where = CODES[response.status], response.ledger_id, response.first
+    pieces = [_response.pack(head & 0xFFFF0000, *where), _request_id.pack(response.request_id)]
+    for entry in response.entries:
+        pieces += (_length.pack(len(entry)), entry)
+    pieces += response.records
+    return pieces
 
 
 def parse_response(frame: bytes) -> BookieMessage:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from magnetar.bookie.rpc import adds, version2, version3
 from magnetar.bookie.rpc.adds import Adds
-from magnetar.bookie.rpc.messages import BookieMessage, StartTls, Status
+from magnetar.bookie.rpc.messages import BookieMessage, ReadEntries, StartTls, Status
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.kernel.structs import FrozenLeafStruct
 
@@ -128,12 +128,17 @@ class BookieWire:
     def reply(self, call: Call, response: BookieMessage) -> None:
         """Answer a request."""
         header = call.header
-        if isinstance(header, int):
-            body = version2.pack_response(header, response)
-        else:
+        if self._closed:
+            return
+        if not isinstance(header, int):
             body = version3.pack_response(header, response)
-        if not self._closed:
-            self._outgoing += (_length.pack(len(body)), body)
+        elif isinstance(response, ReadEntries):
+            pieces = version2.pack_entries(header, response)
+            self._outgoing += (_length.pack(sum(map(len, pieces))), *pieces)
+            return
+        else:
+            body = version2.pack_response(header, response)
+        self._outgoing += (_length.pack(len(body)), body)
 
     def reply_adds(self, row: Adds, status: Status) -> None:
         """Answer a row of adds, which ended alike."""

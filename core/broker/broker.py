@@ -27,6 +27,7 @@ from magnetar.core.broker.access import Access
 from magnetar.core.broker.attachment import ATTACH_SECONDS, NameCounts
 from magnetar.core.broker.catalog import Catalog
 from magnetar.core.broker.housekeeping import Housekeeping
+from magnetar.core.broker.kept_rows import KeptRows
 from magnetar.core.broker.sweep_work import SweepWork
 from magnetar.core.broker.topic_ids import TopicIds
 from magnetar.core.broker.topic_list import topics_of
@@ -108,6 +109,7 @@ class Broker:
         self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
         self.topic_ids = TopicIds(metadata)
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
+        self.kept_rows = KeptRows(self.topics)
         self.housekeeping = Housekeeping(self)
         self.publish_throttle = throttle_for(settings.publish_rate, None, clock.monotonic())
         """The throttle of all topics together; None without a limit."""

@@ -23,14 +23,17 @@ WORK_SECONDS: Final = 0.005
 
 
 class Cooperative(Generic[Item]):
-    """The items in order, with a checkpoint after `WORK_SECONDS` or `items_max` items."""
+    """The items in order, with a checkpoint after `seconds` or `items_max` items."""
 
-    __slots__ = ("_items", "_items_max", "_left", "_until")
+    __slots__ = ("_items", "_items_max", "_left", "_seconds", "_until")
 
-    def __init__(self, items: Iterable[Item], items_max: int = sys.maxsize) -> None:
+    def __init__(
+        self, items: Iterable[Item], items_max: int = sys.maxsize, seconds: float = WORK_SECONDS
+    ) -> None:
         self._items = iter(items)
         self._items_max = self._left = items_max
-        self._until = trio.current_time() + WORK_SECONDS
+        self._seconds = seconds
+        self._until = trio.current_time() + seconds
 
     def __aiter__(self) -> Cooperative[Item]:
         return self
@@ -38,7 +41,7 @@ class Cooperative(Generic[Item]):
     async def __anext__(self) -> Item:
         if not self._left or trio.current_time() >= self._until:
             await trio.lowlevel.checkpoint()
-            self._until = trio.current_time() + WORK_SECONDS
+            self._until = trio.current_time() + self._seconds
             self._left = self._items_max
         self._left -= 1
         for item in self._items:

@@ -114,7 +114,7 @@ class PersistentTopic:
     async def load(self) -> None:
         """Open the ledger and every durable subscription."""
         await self.ledger.open()
-        self.created_ms = self.ledger.created_ms or self.created_ms
+        self.created_ms = self.ledger.ledgers.created_ms or self.created_ms
         names = list(map(unquote, await self.env.storage.metadata.children(self.ledger.path)))
         stored = DEDUPLICATION in names
         for name in names:
@@ -228,8 +228,7 @@ class PersistentTopic:
         This waits for a cursor that is being created: stored later, it would exist beside the next
         owner of the topic, which has not loaded it.
         """
-        self.fenced = True
-        self.disconnect_producers()
+        self._fence()
         async with self._attaching:
             for subscription in list(self.subscriptions.values()):
                 await subscription.close()
@@ -246,8 +245,7 @@ class PersistentTopic:
         of ledgers goes last: ZooKeeper deletes no node that has children, and a topic that is
         deleted halfway can be deleted again.
         """
-        self.fenced = True
-        self.disconnect_producers()
+        self._fence()
         async with self._attaching:
             await self.ledger.claim()
             await self._check_cursors()
@@ -270,6 +268,14 @@ class PersistentTopic:
             reason = Fenced("another owner has taken this topic over")
             self.ledger.fence(reason)
             raise reason
+
+    def _fence(self) -> None:
+        """Refuse what is new from now on, and whoever keeps something of the log does no longer,
+        even if it cannot be closed.
+        """
+        self.fenced = True
+        self.ledger.notice.changed()
+        self.disconnect_producers()
 
     def disconnect_producers(self) -> None:
         for producer in self.producers.drop_all():

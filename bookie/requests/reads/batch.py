@@ -20,6 +20,8 @@ BATCH_HEAD_BYTES: Final = 24 + 8 + 4
 ENTRY_HEAD_BYTES: Final = 4
 """The length of each entry."""
 COUNT_MAX: Final = 2**31 - 1
+AHEAD_PART: Final = 8
+"""So much of an entry is read beyond what entries usually take, since they are not all alike."""
 
 
 class Batch:
@@ -27,21 +29,30 @@ class Batch:
 
     __slots__ = ("bytes_left", "count_left", "last_bytes", "next", "pieces", "request")
 
-    def __init__(self, request: BatchRead, size_max: int) -> None:
+    def __init__(self, request: BatchRead, size_max: int, usual_bytes: int = 1024) -> None:
+        """`usual_bytes` is about the size of an entry."""
         self.request = request
         self.next = request.first
         self.count_left = request.count_max if request.count_max > 0 else COUNT_MAX
         self.bytes_left = max(min(request.bytes_max, size_max) - BATCH_HEAD_BYTES, 1)
-        self.last_bytes = 1024
-        """The mean size of the last entries; at first a guess."""
+        self.last_bytes = usual_bytes
+        """The mean size of the last entries."""
         self.pieces: list[bytes] = []
 
-    def add(self, records: bytes, count: int) -> None:
+    def _add(self, records: bytes, count: int) -> None:
         self.pieces.append(records)
+        self._count(count, len(records))
+
+    def _add_entry(self, entry: bytes) -> None:
+        """One that may be large: it is not copied behind its length."""
+        self.pieces += (len(entry).to_bytes(ENTRY_HEAD_BYTES, "big"), entry)
+        self._count(1, ENTRY_HEAD_BYTES + len(entry))
+
+    def _count(self, count: int, size: int) -> None:
         self.next += count
         self.count_left -= count
-        self.bytes_left -= len(records)
-        self.last_bytes = len(records) // count
+        self.bytes_left -= size
+        self.last_bytes = size // count
 
     def gather(self, ledgers: ServedLedgers) -> bool:
         """Add entries from memory; False if the next one is not there. Plain call."""
@@ -56,8 +67,9 @@ class Batch:
                     return True
                 entry = ledgers.entry_at_once(ledger_id, self.next)
                 assert entry is not None, "it was there a moment ago"
-                records, count = _framed(entry), 1  # the first is returned whatever its size
-            self.add(records, count)
+                self._add_entry(entry)  # the first is returned whatever its size
+            else:
+                self._add(records, count)
         return True
 
     async def read(self, ledgers: ServedLedgers) -> ReadEntries:
@@ -66,15 +78,14 @@ class Batch:
         ledgers.known(ledger_id)
         while not self.gather(ledgers):
             try:
-                ahead = min(self.bytes_left, self.count_left * self.last_bytes)
-                entry = await ledgers.entry(ledger_id, self.next, ahead)
+                entry = await ledgers.entry(ledger_id, self.next, self._ahead_bytes)
             except BrokerError:
                 if not self.pieces:
                     raise
                 break  # a read that begins there reports it
             if self.pieces and len(entry) + ENTRY_HEAD_BYTES > self.bytes_left:
                 break
-            self.add(_framed(entry), 1)
+            self._add_entry(entry)
         return self.response()
 
     @property
@@ -82,12 +93,14 @@ class Batch:
         """Whether another entry as large as the last ones would not fit."""
         return self.bytes_left < self.last_bytes
 
+    @property
+    def _ahead_bytes(self) -> int:
+        """What is read of the disk at once: an entry that is cut is read again."""
+        usual = self.count_left * self.last_bytes + self.last_bytes // AHEAD_PART
+        return min(self.bytes_left, usual)
+
     def response(self) -> ReadEntries:
         request = self.request
         return ReadEntries(
             Status.OK, request.ledger_id, request.first, request.request_id, (), self.pieces
         )
-
-
-def _framed(entry: bytes) -> bytes:
-    return len(entry).to_bytes(ENTRY_HEAD_BYTES, "big") + entry

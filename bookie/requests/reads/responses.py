@@ -48,6 +48,8 @@ class Responses:
     def __init__(self, ledgers: ServedLedgers, limits: RequestLimits) -> None:
         self._ledgers = ledgers
         self._limits = limits
+        self._usual: tuple[int, int] = (-1, 0)
+        """The ledger of the last batch, and the mean size of its entries."""
 
     # -- sizes --------------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class Responses:
         """The response, if all of it is in memory. Plain call; `bytes_max` is for a batch."""
         request = call.request
         if isinstance(request, BatchRead):
-            batch = Batch(request, bytes_max)
+            batch = self._batch(request, bytes_max)
             return batch.response() if batch.gather(self._ledgers) else None
         if not isinstance(request, Read) or request.entry_id < 0 or request.piggyback:
             return None
@@ -109,11 +111,21 @@ class Responses:
                 return None
         return ReadEntry(Status.OK, request.ledger_id, request.entry_id, entry, lac)
 
+    def _batch(self, request: BatchRead, bytes_max: int) -> Batch:
+        """One whose entries are as large as those before, as who reads a ledger finds them."""
+        ledger_id, usual_bytes = self._usual
+        if request.ledger_id != ledger_id:
+            return Batch(request, bytes_max)
+        return Batch(request, bytes_max, usual_bytes)
+
     async def from_disk(self, call: Call, bytes_max: int) -> BookieMessage:
         """The response; `bytes_max` is for a batch."""
         request = call.request
         if isinstance(request, BatchRead):
-            return await Batch(request, bytes_max).read(self._ledgers)
+            batch = self._batch(request, bytes_max)
+            response = await batch.read(self._ledgers)
+            self._usual = request.ledger_id, batch.last_bytes
+            return response
         if isinstance(request, ReadLac):
             return await self._read_lac(request)
         if isinstance(request, ListEntries):

@@ -9,7 +9,9 @@ from magnetar.bookie.rpc import version2, version3
 from magnetar.bookie.rpc.adds import Adds
 from magnetar.bookie.rpc.messages import (
     Added,
+    BatchRead,
     Read,
+    ReadEntries,
     ReadEntry,
     ReadLac,
     Status,
@@ -123,6 +125,18 @@ def test_responses_are_in_the_version_of_their_requests() -> None:
         )
     )
     assert wire.take_outgoing() == []
+
+
+def test_entries_of_a_batch_are_not_copied() -> None:
+    head = version2.header(version2.BATCH_READ)
+    call = Call(head, BatchRead(1, 2, 5, 10, 10_000))
+    entry = bytes(1000)
+    answer = ReadEntries(Status.OK, 1, 2, 5, (), [b"\0\0\3\xe8", entry])
+    wire = BookieWire()
+    wire.reply(call, answer)
+    pieces = wire.take_outgoing()
+    assert any(piece is entry for piece in pieces)
+    assert b"".join(pieces) == framed(version2.pack_response(head, answer))
 
 
 def test_a_request_without_a_meaning() -> None:

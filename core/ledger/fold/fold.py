@@ -199,7 +199,7 @@ class Fold(Generic[Image]):
         image = self._view.snapshot()
         if stored and image is not None:
             position = self._ledger.chain.confirmed
-            await self._snapshots.write(Snapshot(position, image, self._ledger.created_ms))
+            await self._snapshots.write(Snapshot(position, image, self._ledger.ledgers.created_ms))
             self.position = position
         self._live(0, 0)
 
@@ -238,7 +238,7 @@ class Fold(Generic[Image]):
         if segment is not None:
             return entry_id <= chain.last_entry_of(segment)
         if snapshot.created_ms is not None and snapshot.created_ms != (
-            self._ledger.created_ms or None
+            self._ledger.ledgers.created_ms or None
         ):
             # The ledger was trimmed, or belongs to an earlier log of this name: ledger ids are
             # never used again. Without a time of creation the two cannot be distinguished.
@@ -349,7 +349,7 @@ class Fold(Generic[Image]):
         self._view.forget_before(segments[0].first_index if segments else 0)
         self._count()
         image = self._view.snapshot()
-        return None if image is None else Snapshot(position, image, ledger.created_ms)
+        return None if image is None else Snapshot(position, image, ledger.ledgers.created_ms)
 
     async def cover(self, position: Position) -> None:
         """Store a snapshot that covers the entries up to `position`, before they are deleted."""

@@ -31,6 +31,7 @@ from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import Fenced, StorageFailed
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment
+from magnetar.core.ledger.log.change_notice import ChangeNotice
 from magnetar.core.ledger.log.ledger_list_record import ListRecord
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ledger.write_failure_log import log_name
@@ -58,6 +59,7 @@ class LedgerList:
         "_terminated",
         "chain",
         "doomed",
+        "notice",
         "path",
         "properties",
     )
@@ -71,6 +73,7 @@ class LedgerList:
     ) -> None:
         self.path = f"/managed-ledgers/{name}"
         self.chain = Chain()
+        self.notice = ChangeNotice()
         self.properties: Mapping[str, str] = {}
         """Properties of the log: always the same mapping, whose contents change."""
         self.doomed: frozenset[int] = frozenset()
@@ -83,6 +86,11 @@ class LedgerList:
         self._closed = False
         self._record = OwnedRecord(storage.metadata, self.path, bytes, bytes)
         self._lock = trio.Lock()
+
+    @property
+    def created_ms(self) -> int:
+        """When the log was created; 0 if another broker did, or an older version."""
+        return int(self.properties.get(CREATED, 0))
 
     # -- opening and closing ------------------------------------------------------------------
 
@@ -115,6 +123,7 @@ class LedgerList:
 
     def close(self) -> None:
         """Refuse changes: the log is unloaded, or another owner has taken it over."""
+        self.notice.changed()
         self._closed = True
 
     async def delete(self) -> set[int]:
@@ -124,6 +133,7 @@ class LedgerList:
                 await self._record.delete()
             except Fenced as error:
                 raise self._taken_over() from error
+            self.notice.changed()
             segments, self.chain.segments = self.chain.segments, []
             return {segment.stored_in for segment in segments} | self.doomed
 
@@ -162,6 +172,7 @@ class LedgerList:
         return reason
 
     def _publish(self, contents: ListRecord) -> None:
+        self.notice.changed()
         chain = self.chain
         chain.segments = contents.segments
         chain.begins_at, chain.start = contents.begins_at, contents.start
@@ -179,6 +190,8 @@ class LedgerList:
 
     def grow(self, entries: int, size: int) -> Segment:
         """The ledger being written holds so much; returns it. Plain call, once a run."""
+        if self.notice.marks is not None:
+            self.notice.changed()
         segment = self.chain.segments[-1]
         segment.entries, segment.size = entries, size
         self.chain.confirmed = (segment.ledger_id, entries - 1)
@@ -186,6 +199,7 @@ class LedgerList:
 
     async def end(self, size: int, properties: Mapping[str, str]) -> None:
         """The ledger being written is sealed, and gets these properties."""
+        self.notice.changed()
         segment = self.chain.segments[-1]
         segment.size, segment.closed_ms = size, self._storage.clock.wall_ms()
         segment.others = {**segment.others, **properties}
@@ -199,6 +213,7 @@ class LedgerList:
         found = await recovery.seal(self._storage, self._name, segment.ledger_id)
         if found.entries < segment.entries:
             raise StorageFailed(f"ledger {segment.ledger_id} ends before what was confirmed")
+        self.notice.changed()
         segment.entries, segment.size, segment.closed_ms = found
         if found.entries:
             self.chain.confirmed = (segment.ledger_id, found.entries - 1)
@@ -218,6 +233,7 @@ class LedgerList:
         ]
         for segment in ragged:
             found = await recovery.seal(self._storage, self._name, segment.ledger_id)
+            self.notice.changed()
             segment.entries, segment.size, segment.closed_ms = found
             segment.others = {**segment.others, **properties}
         if ragged:

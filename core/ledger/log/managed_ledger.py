@@ -43,7 +43,7 @@ from magnetar.core.ledger.log.appends import Append, Appended, joined
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.fenced_appends import FencedAppends
 from magnetar.core.ledger.log.follower import Follower
-from magnetar.core.ledger.log.ledger_list import CREATED, LedgerList
+from magnetar.core.ledger.log.ledger_list import LedgerList
 from magnetar.core.ledger.log.ledger_list_record import MIXED as MIXED
 from magnetar.core.ledger.log.statistics import LedgerStatistics, WriteStatistics
 from magnetar.core.ledger.log.trim import RollLimits, should_roll
@@ -103,11 +103,10 @@ class ManagedLedger:
         self.next_index = self.entries_added = 0
         self.ledgers = LedgerList(storage, name, lambda: self.next_index, self.fence)
         self.path, self.chain = self.ledgers.path, self.ledgers.chain
-        self.properties = self.ledgers.properties
+        self.properties, self.notice = self.ledgers.properties, self.ledgers.notice
         self.pending_bytes = 0  # payload given to `append` and not yet confirmed or failed
         self.written_ms = 0  # when storage was last given something, 0 for never
-        self.writes = WriteStatistics()
-        self.transactions = TransactionIndex()
+        self.writes, self.transactions = WriteStatistics(), TransactionIndex(self.notice)
         self.followers: tuple[Follower, ...] = ()  # whose state is derived from it
         self._roll_limits = storage.roll
         self._tailed = False  # whether there are readers close behind: only then is the tail cached
@@ -117,11 +116,10 @@ class ManagedLedger:
         self._advanced, self._lost = advanced, lost
         self._tail = TopicTail(storage.cache)
         self._refusal: BrokerError | None = None  # why nothing is appended any more
-        self._trouble = WriteFailureLog()
         self._writer: LedgerWriter | None = None
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
-        self._fenced = FencedAppends()
+        self._trouble, self._fenced = WriteFailureLog(), FencedAppends()
         self._delivering: Append | None = None  # the one whose callbacks run, or ran last
         self._readers = Readers(storage.ledgers, name)
         self._sparse = Sparse(self._readers)
@@ -262,6 +260,11 @@ class ManagedLedger:
         waiting = self._fenced.first or (self._in_flight[0] if self._in_flight else None)
         return self.next_index if waiting is None else waiting.first_index
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is being written, so that the next change of the end is noticed."""
+        return not self._in_flight and not self._fenced and self.state is not CLOSED
+
     def write(self) -> None:
         """Write all waiting appends to storage, in as few runs as possible."""
         if self.state is not WRITING:
@@ -272,6 +275,8 @@ class ManagedLedger:
     def _write(self, append: Append) -> None:
         writer = self._writer
         assert writer is not None
+        if self.notice.marks is not None:
+            self.notice.changed()
         entries, counts = len(append.payloads), append.counts
         self.written_ms = now_ms = self._wall_ms()
         append.first_index = self.next_index
@@ -579,11 +584,6 @@ class ManagedLedger:
             state=self.state.name,
             pending_appends=len(self._waiting) + len(self._in_flight),
         )
-
-    @property
-    def created_ms(self) -> int:
-        """When the log was created; 0 if another broker did, or an older version."""
-        return int(self.properties.get(CREATED, 0))
 
     @property
     def size(self) -> int:

@@ -1,13 +1,20 @@
 """What is told to a program that reads the ledgers of a log itself (`read/reading_plan.py`).
 
-It is compiled: a query may ask for ten thousand logs at once, before each of its batches.
+It is compiled: a query may ask for ten thousand logs at once, before each of its batches. Whatever
+a row is made of tells the log's `ChangeNotice` when it changes, because rows are kept.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+import msgspec
+
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.reading_plan import Place, PlannedLedger, ReadingPlan
 from magnetar.core.ledger.read.transaction_index import Aborted
+
+_encode: Final = msgspec.json.Encoder().encode
 
 PlaceFields = tuple[int, int, int]
 LedgerFields = tuple[int, int, int, int, bool, int, int, str]
@@ -40,6 +47,11 @@ def row_of(log: ManagedLedger) -> PlanFields:
     ]
     begins = (first[0], first[1], chain.first_index(end_index))
     return begins, stable, end, ledgers, log.transactions.aborted
+
+
+def encoded_row(log: ManagedLedger) -> bytes:
+    """The same in JSON."""
+    return _encode(row_of(log))
 
 
 def plan_of(log: ManagedLedger) -> ReadingPlan:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from magnetar.core.entry.form import MarkKind, TransactionKey
 from magnetar.core.entry.forms import form_of
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.change_notice import ChangeNotice
 
 
 class Open(NamedTuple):
@@ -49,9 +50,10 @@ class IndexImage(NamedTuple):
 class TransactionIndex:
     """See the module's docstring. A view of the log (`fold.py`)."""
 
-    __slots__ = ("aborted", "open")
+    __slots__ = ("_notice", "aborted", "open")
 
-    def __init__(self) -> None:
+    def __init__(self, notice: ChangeNotice | None = None) -> None:
+        self._notice = ChangeNotice() if notice is None else notice
         self.open: dict[TransactionKey, Open] = {}
         """In the order in which they began."""
         self.aborted: list[Aborted] = []
@@ -60,10 +62,12 @@ class TransactionIndex:
     def wrote(self, key: TransactionKey, index: int, position: Position, now_ms: int) -> None:
         """An entry of the transaction is stored."""
         if key not in self.open:
+            self._notice.changed()
             self.open[key] = Open(index, position, now_ms)
 
     def ended(self, key: TransactionKey, index: int, *, committed: bool) -> None:
         """The marker of the transaction is stored."""
+        self._notice.changed()
         begun = self.open.pop(key, None)
         if begun is not None and not committed:
             self.aborted.append(Aborted(key, begun.first, index))
@@ -116,12 +120,14 @@ class TransactionIndex:
 
     def forget_before(self, index: int) -> None:
         """The log begins there now."""
+        self._notice.changed()
         del self.aborted[: bisect_left(self.aborted, index, key=_last)]
 
     def snapshot(self) -> IndexImage:
         return IndexImage(list(self.open.items()), list(self.aborted))
 
     def restore(self, image: IndexImage, _now_ms: int) -> None:
+        self._notice.changed()
         self.open, self.aborted = dict(image.open), list(image.aborted)
 
 

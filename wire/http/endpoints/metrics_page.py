@@ -131,6 +131,11 @@ def _broker(request: AdminRequest) -> list[Family]:
             "Limit of the tail cache",
             broker.settings.tail_cache_bytes_max,
         ),
+        gauge(
+            "magnetar_kept_rows_bytes",
+            "Plans of topics that are kept for the next query",
+            broker.kept_rows.bytes,
+        ),
     ]
 
 

@@ -42,8 +42,8 @@ async def test_the_last_one_is_read(desk: Bench, store: type[SnapshotStore[Numbe
     snapshots = store(desk, ledger)
     assert await snapshots.read() is None
     for place, number in zip(places, (1, 2), strict=True):
-        await snapshots.write(Snapshot(place, {"p": 0}, ledger.created_ms))
-        await snapshots.write(Snapshot(place, {"p": number}, ledger.created_ms))
+        await snapshots.write(Snapshot(place, {"p": 0}, ledger.ledgers.created_ms))
+        await snapshots.write(Snapshot(place, {"p": number}, ledger.ledgers.created_ms))
         snapshots = store(desk, ledger)  # the next owner's
         found = await snapshots.read()
         assert found is not None

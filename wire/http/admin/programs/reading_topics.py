@@ -12,29 +12,29 @@ do not look at the version: a program that asks for rows understands both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw, Struct
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.broker.kept_rows import NO_LOG, PAGE_ROWS
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import TopicNotFound
 from magnetar.core.kernel.names import TopicName, partition_name
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.log.planning import plan_of, row_of
+from magnetar.core.ledger.log.planning import encoded_row, plan_of
 from magnetar.core.ledger.read.reading_plan import ReadingPlan
 from magnetar.wire.http.admin.programs.stored_topics import (
     TOPICS_PER_REST,
     check_number,
-    log_of,
-    stored,
+    named_topics,
 )
 from magnetar.wire.http.request import AdminRequest
 
 Json = dict[str, Any]
 ROWS: Final = 2
 """The version in which plans are rows."""
+PIECE_SECONDS: Final = 0.003
+"""How long rows are made before other tasks run: a page takes a millisecond more."""
 
 
 class TopicsBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,69 +47,55 @@ async def topics(request: AdminRequest) -> Json:
     body = await request.value(TopicsBody) or TopicsBody()
     check_number(len(body.topics), "topics")
     broker = request.broker
-    partitions: dict[str, int] = {}
-    logs: dict[str, list[str]] = {}
+    logs: dict[str, int] = {}
+    """The partitions of each topic, 0 for one without."""
     number = 0
     async for name in Cooperative(map(TopicName.parse, body.topics), TOPICS_PER_REST):
         if name.full in logs:
             continue
         count = 0 if name.partitioned else await broker.catalog.partitions(name)
-        if count:
-            partitions[name.full] = count
         number += count or 1
         check_number(number, "topics and partitions")
-        logs[name.full] = [partition_name(name.full, i) for i in range(count)] or [name.full]
+        logs[name.full] = count
     missing: list[str] = []
+    partitions = {topic: count for topic, count in logs.items() if count}
     answer: Json = {"partitions": partitions, "missing": missing}
     if request.number("version", 1) >= ROWS:
         return answer | {"logs": await _rows(broker, logs, missing)}
     return answer | {"topics": await _plans(broker, logs, missing)}
 
 
-async def _rows(
-    broker: Broker, logs: Mapping[str, Sequence[str]], missing: list[str]
-) -> dict[str, Raw]:
-    """The rows of each topic, encoded piece by piece, so that there are never many of them."""
+async def _rows(broker: Broker, logs: Mapping[str, int], missing: list[str]) -> dict[str, Raw]:
+    """The rows of each topic, encoded."""
     pieces: dict[str, list[bytes]] = {topic: [] for topic in logs}
-    async for topic, names in Cooperative(_slices(logs)):
-        found = await _found(broker, names, missing)
-        rows = [None if log is None else row_of(log) for log in found]
-        pieces[topic].append(msgspec.json.encode(rows)[1:-1])
+    find = partial(named_topics, broker, missing)
+    async for topic, begin, end in Cooperative(_slices(logs), seconds=PIECE_SECONDS):
+        if logs[topic]:
+            piece = await broker.kept_rows.encoded(topic, begin, end - begin, find)
+        else:
+            (found,) = await find([topic])
+            piece = NO_LOG if found is None else encoded_row(found.ledger)
+        pieces[topic].append(piece)
     return {topic: Raw(b"[%b]" % b",".join(each)) for topic, each in pieces.items()}
 
 
 async def _plans(
-    broker: Broker, logs: Mapping[str, Sequence[str]], missing: list[str]
+    broker: Broker, logs: Mapping[str, int], missing: list[str]
 ) -> dict[str, ReadingPlan]:
     plans: dict[str, ReadingPlan] = {}
-    async for _, names in Cooperative(_slices(logs)):
-        for name, log in zip(names, await _found(broker, names, missing), strict=True):
-            if log is not None:
-                plans[name] = plan_of(log)
+    async for topic, begin, end in Cooperative(_slices(logs)):
+        names: Sequence[str] = [topic]
+        if logs[topic]:
+            names = [partition_name(topic, each) for each in range(begin, end)]
+        for name, found in zip(names, await named_topics(broker, missing, names), strict=True):
+            if found is not None:
+                plans[name] = plan_of(found.ledger)
     return plans
 
 
-def _slices(logs: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Some logs of a topic at a time."""
-    for topic, names in logs.items():
-        for begin in range(0, len(names), TOPICS_PER_REST):
-            yield topic, names[begin : begin + TOPICS_PER_REST]
-
-
-async def _found(
-    broker: Broker, names: Sequence[str], missing: list[str]
-) -> list[ManagedLedger | None]:
-    """The logs of topics; None for one that does not exist. Most are loaded, and nothing waits."""
-    found: list[ManagedLedger | None] = []
-    loaded = broker.topics
-    for name in names:
-        topic = loaded.get(name)
-        if topic is not None and not topic.fenced:
-            found.append(stored(topic).ledger)
-            continue
-        try:
-            found.append(await log_of(broker, TopicName.parse(name)))
-        except TopicNotFound:
-            missing.append(name)
-            found.append(None)
-    return found
+def _slices(logs: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Some partitions of a topic at a time: the first, and the one behind the last."""
+    for topic, count in logs.items():
+        number = count or 1
+        for begin in range(0, number, PAGE_ROWS):
+            yield topic, begin, min(begin + PAGE_ROWS, number)

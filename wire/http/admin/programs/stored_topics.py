@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from magnetar.core.broker.broker import Broker
-from magnetar.core.kernel.errors import Invalid
+from magnetar.core.kernel.errors import Invalid, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -32,3 +33,24 @@ async def log_of(broker: Broker, name: TopicName) -> ManagedLedger:
 def check_number(number: int, what: str) -> None:
     if number > NAMED_MAX:
         raise Invalid(f"more than {NAMED_MAX} {what}")
+
+
+async def named_topics(
+    broker: Broker, missing: list[str], names: Sequence[str]
+) -> list[PersistentTopic | None]:
+    """The topics; None for one that does not exist, whose name is added to `missing`. Most are
+    loaded, and nothing waits.
+    """
+    found: list[PersistentTopic | None] = []
+    loaded = broker.topics
+    for name in names:
+        topic = loaded.get(name)
+        if topic is not None and not topic.fenced:
+            found.append(stored(topic))
+            continue
+        try:
+            found.append(stored(await broker.topic(TopicName.parse(name), create=False)))
+        except TopicNotFound:
+            missing.append(name)
+            found.append(None)
+    return found

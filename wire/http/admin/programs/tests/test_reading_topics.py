@@ -64,3 +64,17 @@ async def test_a_connector_understands_both(visitor: Visitor) -> None:
         assert plan.end == Place(places[0][0], 1, 1)
         assert [one.id for one in plan.ledgers] == [places[0][0]]
         assert plan.ledgers[0].open
+
+
+async def test_queries_see_what_is_stored_before_them(visitor: Visitor) -> None:
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/p/partitions", 3)
+    for each in range(3):
+        await visitor.publish(f"{BASE}-partition-{each}", [b"a"])
+    path, body = "/admin/v2/reading/topics?version=2", {"topics": ["p"]}
+    for number in range(1, 4):
+        answer = (await visitor.ask("POST", path, body)).json()["logs"][BASE]
+        assert [row[2][2] for row in answer] == [1, 1, number]
+        await visitor.publish(f"{BASE}-partition-2", [b"b"])
+    text = (await visitor.ask("GET", "/metrics")).text
+    (line,) = [one for one in text.splitlines() if one.startswith("magnetar_kept_rows_bytes ")]
+    assert float(line.split()[1]) > 100

@@ -1,0 +1,131 @@
+"""Encoded rows of logs (`core/ledger/log/planning.py`), kept for as long as the logs do not change.
+
+Theory. To make a row is mostly to wait for memory: it is made of some twenty objects that lie
+apart, and those of 10,000 logs take 25 ms. So the rows of a topic's partitions are kept in pages.
+Before a page is given, the rows that are marked are made anew, and each such log is asked to set
+its mark at its next change (`ChangeNotice`). Nothing is looked up for a row without a mark.
+
+A log that is being written, unloaded, or that does not exist, has no row that lasts: its mark
+stays set.
+
+Invariants: a row without a mark is the one that would be made now. Each time a page is given, one
+of those is made anew and compared, in turn, because a change without a mark would hide messages
+from queries: it is our mistake, and fails the request. A row and its notice are taken in one plain
+call. All pages together take `bytes_max`; the one that was used longest ago leaves first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from magnetar.core.kernel.names import partition_name
+from magnetar.core.ledger.log.planning import encoded_row
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.topic import Topic
+
+Find = Callable[[Sequence[str]], Awaitable[Sequence[PersistentTopic | None]]]
+"""Loads topics by their names; None is one that does not exist."""
+
+PAGE_ROWS: Final = 250
+"""Partitions of a page: to make all their rows anew takes a millisecond."""
+KEPT_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Rows of 50,000 partitions that have one ledger each."""
+PAGE_BYTES: Final = 1_000
+"""What a page takes beside its rows."""
+ROW_BYTES: Final = 42
+"""What a row takes beside its text: the head of an object, its place in the list, its mark."""
+NO_LOG: Final = b"null"
+MARKED: Final = 1
+
+
+class RowPage:
+    """The rows of some partitions of a topic."""
+
+    __slots__ = ("bytes", "first", "marks", "rows", "topic", "turn")
+
+    def __init__(self, topic: str, first: int, number: int) -> None:
+        self.topic, self.first = topic, first
+        self.rows = [NO_LOG] * number
+        self.marks = bytearray([MARKED]) * number
+        self.bytes = PAGE_BYTES + (len(NO_LOG) + ROW_BYTES) * number
+        self.turn = -1
+        """The row that was compared last."""
+
+    def marked(self) -> list[int]:
+        """The rows that are to be made anew."""
+        marks = self.marks
+        return [at for at, mark in enumerate(marks) if mark] if MARKED in marks else []
+
+    def renew(self, numbers: Sequence[int], topics: Sequence[PersistentTopic | None]) -> None:
+        """Make rows of the topics as they are now; None is one that does not exist."""
+        for number, topic in zip(numbers, topics, strict=True):
+            row = NO_LOG if topic is None else encoded_row(topic.ledger)
+            if topic is not None and topic.ledger.at_rest and not topic.fenced:
+                topic.ledger.notice.ask(self.marks, number)
+            self.bytes += len(row) - len(self.rows[number])
+            self.rows[number] = row
+
+    def next_kept(self) -> int | None:
+        """The row whose turn it is, if it is not to be made anew."""
+        self.turn = (self.turn + 1) % len(self.rows)
+        return None if self.marks[self.turn] else self.turn
+
+    def name_of(self, number: int) -> str:
+        return partition_name(self.topic, self.first + number)
+
+
+class KeptRows:
+    """See the module's docstring."""
+
+    def __init__(self, topics: Mapping[str, Topic], bytes_max: int = KEPT_BYTES_MAX) -> None:
+        """`topics` are those that are loaded."""
+        self.bytes = 0
+        self._topics = topics
+        self._bytes_max = bytes_max
+        self._pages: OrderedDict[tuple[str, int], RowPage] = OrderedDict()
+        """By topic and first partition; the one that was used last is at the end."""
+
+    async def encoded(self, topic: str, first: int, number: int, find: Find) -> bytes:
+        """The rows of so many partitions, with commas between."""
+        page = self._page(topic, first, number)
+        marked = page.marked()
+        if marked:
+            topics = await find([page.name_of(each) for each in marked])
+            before = page.bytes
+            page.renew(marked, topics)
+            self._grown(page, page.bytes - before)
+        self._compare(page)
+        return b",".join(page.rows)
+
+    def _page(self, topic: str, first: int, number: int) -> RowPage:
+        key = topic, first
+        page = self._pages.pop(key, None)
+        if page is not None and len(page.rows) != number:  # partitions were added
+            self.bytes -= page.bytes
+            page = None
+        if page is None:
+            page = RowPage(topic, first, number)
+            self.bytes += page.bytes
+        self._pages[key] = page
+        return page
+
+    def _grown(self, page: RowPage, more: int) -> None:
+        """Count what a page has grown by, and drop others, or this one, if there is no room."""
+        if self._pages.get((page.topic, page.first)) is page:  # else dropped meanwhile
+            self.bytes += more
+        while self.bytes > self._bytes_max:
+            _, oldest = self._pages.popitem(last=False)
+            self.bytes -= oldest.bytes
+
+    def _compare(self, page: RowPage) -> None:
+        number = page.next_kept()
+        if number is None:
+            return
+        topic = self._topics.get(name := page.name_of(number))
+        log = None if topic is None or topic.stored is None else topic.stored.ledger
+        if log is None or encoded_row(log) != page.rows[number]:
+            self._pages.clear()
+            self.bytes = 0
+            raise AssertionError(f"{name} has changed without a notice")
