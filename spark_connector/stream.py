@@ -171,6 +171,8 @@ class MicroBatches:
         for topic, place in list(starts.items()):
             if topic in ends and ends[topic] != place:
                 starts[topic] = self._check(topic, place, plans.get(topic))
+                # of what begins at offset 0, only the end tells one topic from another
+                self._check_end(topic, ends[topic], plans.get(topic))
         return self._planner.tasks(plans, starts, ends, parallelism)
 
     # -- where logs are -----------------------------------------------------------------------
@@ -205,6 +207,14 @@ class MicroBatches:
             )
             return plan.first
         return place
+
+    def _check_end(self, topic: str, place: Place, plan: ReadingPlan | None) -> None:
+        """Where a planned batch ends; of another topic of the same name it reads nothing."""
+        if plan is not None and _is_another(place, plan):
+            self._lose(
+                f"{topic} has been deleted and made again: it ends at offset {plan.end.index}, "
+                f"and this batch was to be read up to {place.index}"
+            )
 
     def _lose(self, what: str) -> None:
         lose(what, fails=self._options.fail_on_data_loss)
