@@ -26,7 +26,6 @@ from magnetar.spark_connector.reading.stored_ledgers import opener
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
 QUICK = {"segment.ms": "50", "min.cleanable.dirty.ratio": "0.01"}
-READS = pytest.mark.parametrize("reads", ["bookies", "gateway"])
 KEYS = 7
 
 
@@ -34,7 +33,8 @@ KEYS = 7
 def server() -> Iterator[Standalone]:
     """One that rolls, compacts and deletes at once."""
     quick = {"housekeeping_interval_seconds": 0.02}
-    with standalone(bookie_port=0, broker=quick, storage={"gc_wait_seconds": 0.05}) as made:
+    at_once = {"gc_wait_seconds": 0.05, "flush_interval_seconds": 0.05}
+    with standalone(bookie_port=0, broker=quick, storage=at_once) as made:
         yield made
 
 
@@ -108,8 +108,7 @@ def log(server, topic) -> Log:
     return Log(server, topic)
 
 
-@READS
-@pytest.mark.parametrize("fails", ["true", "false"])
+@pytest.mark.parametrize(("reads", "fails"), [("bookies", "false"), ("gateway", "true")])
 def test_what_is_compacted_meanwhile_is_no_loss(server, log, topic, reads, fails) -> None:
     """Of the first ledger nothing is left, of the second some, and that is read where it is."""
     log.send(2)
@@ -127,7 +126,7 @@ def test_what_is_compacted_meanwhile_is_no_loss(server, log, topic, reads, fails
     assert {row["key"]: row["value"] for row in found} == latest
 
 
-@READS
+@pytest.mark.parametrize("reads", ["bookies", "gateway"])
 def test_what_is_deleted_meanwhile_is_a_loss(server, log, topic, reads) -> None:
     log.send(5)
     tasks = planned(server, topic, readFrom=reads)
