@@ -36,7 +36,7 @@ EXIT_CODES: Final = (
     "exit codes: 0 all is well, 1 something is wrong (the report says what), "
     "2 the job could not be done"
 )
-_OURS: Final = re.compile(r"magnetar\.spark_connector\.\w+\.\w+Error: (.+)")
+_OURS: Final = re.compile(r"magnetar\.spark_connector(?:\.\w+)+Error: (.+)")
 
 
 class JobCommand(Struct, frozen=True):
