@@ -193,8 +193,7 @@ def _report(
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_topics(parser)
-    command.add_options(parser)
+    command.add_source(parser)
     checks = parser.add_argument_group("checks")
     checks.add_argument(
         "--with", dest="other", metavar="OTHER",

@@ -192,8 +192,7 @@ def _problems(options: LagOptions, every: Sequence[Lag]) -> list[str]:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_topics(parser, needed=False)
-    command.add_options(parser)
+    command.add_source(parser, needed=False)
     limits = parser.add_argument_group("limits, for the exit code")
     limits.add_argument("--max-messages", type=int, metavar="N", help="more is a problem")
     limits.add_argument("--max-seconds", type=float, metavar="S", help="more is a problem")

@@ -161,8 +161,7 @@ def _report(version: TableVersion, read: int, counts: list[tuple[str, int]]) -> 
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_topics(parser)
-    command.add_options(parser)
+    command.add_source(parser)
     parser.add_argument(
         "--to", type=Path, required=True, metavar="DIR",
         help="the snapshot: a folder that driver and workers have; read DIR/current",

@@ -1,6 +1,5 @@
 """Command lines: exit codes, output, and what is said of errors."""
 
-import argparse
 import json
 from typing import Any
 
@@ -38,11 +37,7 @@ def job(result: JobReport | BaseException, **more: Any) -> command.JobCommand:
 
     options = more.get("options", command.topics_of)
 
-    def arguments(parser: argparse.ArgumentParser) -> None:
-        command.add_topics(parser)
-        command.add_options(parser)
-
-    return command.JobCommand("some", "Does something.", arguments, run, options)
+    return command.JobCommand("some", "Does something.", command.add_source, run, options)
 
 
 GIVEN = ["--topic", "t", "--quiet"]
