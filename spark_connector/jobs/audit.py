@@ -179,7 +179,7 @@ def _report(
         "entries without messages": sum(number for *_, number in harmless),
         "problems": len(problems),
     }
-    bars = [(f"{row.topic} {row.partition}", float(row.messages)) for row in totals]
+    bars = [(f"{row.topic} {row.partition}", row.messages) for row in totals]
     return JobReport(
         "audit",
         facts,

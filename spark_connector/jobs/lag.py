@@ -169,7 +169,7 @@ def _report(
         "messages": sum(one.messages for one in every),
         "oldest, in seconds": max((one.seconds for one in every), default=0.0),
     }
-    bars = [(f"{one.reader.name} {one.reader.log}", float(one.messages)) for one in top]
+    bars = [(f"{one.reader.name} {one.reader.log}", one.messages) for one in top]
     ages = [(f"{one.reader.name} {one.reader.log}", one.seconds) for one in top]
     charts: list[BarChart | LineChart] = [
         BarChart("Messages behind", bars),

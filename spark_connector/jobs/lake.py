@@ -173,7 +173,7 @@ def _report(files: Sequence[StagedFile], before: int, after: int) -> JobReport:
         "merged": f"{before:,} files to {after:,}",
     }
     table = ReportTable("Written", ("topic", "date", "messages", "bytes", "files"), rows)
-    bars = [(f"{topic} {date}", float(count)) for topic, date, count, *_ in rows]
+    bars = [(f"{topic} {date}", count) for topic, date, count, *_ in rows]
     return JobReport("lake", facts, (), (table,), (BarChart("Messages", bars),))
 
 
