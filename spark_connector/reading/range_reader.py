@@ -7,6 +7,7 @@ Invariant: every entry of a range is read, or an error names the first that cann
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -60,19 +61,19 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows of a task."""
     freeze_once()
     builder = BatchBuilder(task.columns, task.values)
-    service = ReadingService(task.service_urls, task.timeout_seconds, task.tls)
+    connect = partial(ReadingService, task.service_urls, task.timeout_seconds, task.tls)
     facts = LedgerFacts(task.ledgers, task.bookies)
-    directory = LedgerDirectory(facts, service, is_server=task.from_gateway)
-    for one in task.ranges:
-        reading = RangeReader(
-            one,
-            directory,
-            task.aborted.get(one.log, ()),
-            fails=task.fail_on_data_loss,
-            timeout_seconds=task.timeout_seconds,
-        )
-        for _ in reading.read_into(builder):
-            yield builder.build()
+    with LedgerDirectory(facts, connect, is_server=task.from_gateway) as directory:
+        for one in task.ranges:
+            reading = RangeReader(
+                one,
+                directory,
+                task.aborted.get(one.log, ()),
+                fails=task.fail_on_data_loss,
+                timeout_seconds=task.timeout_seconds,
+            )
+            for _ in reading.read_into(builder):
+                yield builder.build()
     if builder.rows:
         yield builder.build()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import ReadHandle, open_ledger
@@ -31,11 +31,28 @@ def opener(facts: LedgerFacts, service: ReadingService | None) -> Opener:
 class LedgerDirectory:
     """The ledgers of a query as they were planned, and, if it is asked for, as they are now."""
 
-    def __init__(self, facts: LedgerFacts, service: ReadingService, *, is_server: bool) -> None:
+    def __init__(
+        self, facts: LedgerFacts, connect: Callable[[], ReadingService], *, is_server: bool
+    ) -> None:
         """With `is_server` the server gives the entries, too, and knows what is stored where."""
         self.is_server = is_server
         self._facts = LedgerFacts(dict(facts.ledgers), dict(facts.bookies))
-        self._service = service
+        self._connect = connect
+        self._made: ReadingService | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._made is not None:
+            self._made.close()
+
+    @property
+    def _service(self) -> ReadingService:
+        """Most tasks do without, and TLS has files to read."""
+        if self._made is None:
+            self._made = self._connect()
+        return self._made
 
     def opened(self, log: str, ledger_id: int) -> StoredLedger:
         """`LedgerNotFound` if the plan does not have it."""
