@@ -29,7 +29,7 @@ QUICK = {"segment.ms": "50", "min.cleanable.dirty.ratio": "0.01"}
 KEYS = 7
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[Standalone]:
     """One that rolls, compacts and deletes at once."""
     quick = {"housekeeping_interval_seconds": 0.02}
