@@ -186,8 +186,8 @@ class LedgerEntries:
 def _compacted_away(one: EntryRange, plan: ReadingPlan | None) -> bool:
     """Whether a ledger that is none of its log's has lost its last entry to compaction: then the
     log begins where it did. By retention a log begins behind it, and one that was deleted and made
-    again has no place for it.
+    again has no place for it. Without indexes, which other brokers may not store, nobody knows.
     """
-    if plan is None or not 0 <= plan.first.index <= one.first_index:
+    if plan is None or not 0 <= plan.first.index <= one.first_index < one.next_index:
         return False
     return not is_another(one.ledger_id, one.next_index, plan)

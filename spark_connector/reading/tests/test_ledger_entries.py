@@ -1,6 +1,7 @@
 """A ledger's entries: where they were planned, where they are now, or not any more."""
 
 import pytest
+from msgspec.structs import replace
 
 from magnetar.spark_connector.errors import DataLossError, RefusedError, ServiceError, lose
 from magnetar.spark_connector.planning.ranges import EntryRange, between
@@ -77,6 +78,16 @@ def test_retention_has_deleted_it(directory) -> None:
     reading = Reading(directory, one)
     assert reading.found == {}
     assert reading.lost == ["entries 10:0 to 4: the ledger has been deleted"]
+
+
+@pytest.mark.parametrize("index", [-1, 0])
+def test_without_indexes_a_ledger_that_is_gone_is_a_loss(directory, index) -> None:
+    """Of entries that another broker has stored."""
+    one = replace(planned(directory)[0], first_index=index, next_index=index)
+    directory.planned = [replace(each, first_index=index) for each in directory.planned[1:]]
+    del directory.stored[10]
+    directory.first_index = index
+    assert Reading(directory, one).lost == ["entries 10:0 to 4: the ledger has been deleted"]
 
 
 def test_its_log_is_another_one_of_the_same_name(directory) -> None:
