@@ -24,8 +24,8 @@ KAFKA_SOURCE = Path(__file__).parents[2] / "bench/peers/spark-kafka.pom.xml"
 """What the benchmark asks Maven for."""
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Sessions are short here, and many: what Java spends on its best code never comes back. A session
-starts in half the time.
+"""Sessions are short here, and many: what Java spends on its best code never comes back. The files
+`test_views.py` and `test_pushdown.py` take 24 s of processors with this, and 43 without.
 """
 
 
