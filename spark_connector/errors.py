@@ -27,7 +27,7 @@ class DataLossError(ConnectorError):
     """Messages that were asked for are not there any more, or cannot be read."""
 
 
-class ValueMismatch(ConnectorError):
+class ValueMismatchError(ConnectorError):
     """The value of a message does not fit the schema that was given."""
 
 

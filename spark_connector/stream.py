@@ -41,7 +41,7 @@ from magnetar.spark_connector.errors import (
 from magnetar.spark_connector.options import SourceOptions
 from magnetar.spark_connector.planning.admission import shares_of
 from magnetar.spark_connector.planning.planner import Places, Planner, Plans
-from magnetar.spark_connector.planning.ranges import between
+from magnetar.spark_connector.planning.ranges import between, is_another
 from magnetar.spark_connector.reading.range_reader import Task
 
 log = logging.getLogger(__name__)
@@ -171,6 +171,8 @@ class MicroBatches:
         for topic, place in list(starts.items()):
             if topic in ends and ends[topic] != place:
                 starts[topic] = self._check(topic, place, plans.get(topic))
+                # of what begins at offset 0, only the end tells one topic from another
+                self._check_end(topic, ends[topic], plans.get(topic))
         return self._planner.tasks(plans, starts, ends, parallelism)
 
     # -- where logs are -----------------------------------------------------------------------
@@ -198,13 +200,21 @@ class MicroBatches:
         if 0 <= place.index < plan.first.index:
             self._lose(offsets.lost(topic, f"offset {place.index}", plan))
             return plan.first
-        if _is_another(place, plan):
+        if is_another(place.ledger_id, place.index, plan):
             self._lose(
                 f"{topic} has been deleted and made again: it ends at offset {plan.end.index}, "
                 f"and {place.index} have been read"
             )
             return plan.first
         return place
+
+    def _check_end(self, topic: str, place: Place, plan: ReadingPlan | None) -> None:
+        """Where a planned batch ends; of another topic of the same name it reads nothing."""
+        if plan is not None and is_another(place.ledger_id, place.index, plan):
+            self._lose(
+                f"{topic} has been deleted and made again: it ends at offset {plan.end.index}, "
+                f"and this batch was to be read up to {place.index}"
+            )
 
     def _lose(self, what: str) -> None:
         lose(what, fails=self._options.fail_on_data_loss)
@@ -271,14 +281,6 @@ class MicroBatches:
 def _index(place: Place, plan: ReadingPlan) -> int:
     """The offset of a place; that of the first message if the place was given without."""
     return place.index if place.index >= 0 else plan.first.index
-
-
-def _is_another(place: Place, plan: ReadingPlan) -> bool:
-    """Whether the place is none of this log's: in one log, what comes later has later offsets."""
-    later = (ledger for ledger in plan.ledgers if ledger.id > place.ledger_id)
-    following = next(later, None)
-    ends_before = place.index > plan.end.index
-    return ends_before or (following is not None and following.first_index < place.index)
 
 
 def _boundary(found: EntryPlace, start: Place) -> Place:

@@ -273,6 +273,40 @@ def test_made_again_with_as_many_messages(lending, send, connect, topic) -> None
     assert query.restart().batch() == encoded(numbers(10))
 
 
+def test_made_again_between_plan_and_read(lending, send, connect, topic) -> None:
+    """Nothing of the first batch has been read: no offset tells the one topic from the other."""
+    query = Query(lending, topic=topic, startingOffsets="earliest")
+    send(topic, *numbers(5))
+    end = query.planned()
+    url = f"{lending.http_url}/admin/v2/persistent/public/default/{topic}?force=true"
+    assert httpx.delete(url).status_code == 204
+    producer = connect(lending.pulsar_url).create_producer(topic)
+    for number in numbers(100, 110):
+        producer.send(number.encode())
+    with pytest.raises(DataLossError, match="deleted and made again"):
+        query.restart().rows(end)
+    query.given["failOnDataLoss"] = "false"
+    again = query.restart()
+    assert again.rows(end) == []
+    again.at = end
+    assert again.batch() == encoded(numbers(100, 110))
+
+
+@pytest.mark.parametrize("reads", ["bookies", "gateway"])
+def test_the_server_restarts_between_plan_and_read(lending, send, topic, reads) -> None:
+    """Once before the tasks of a batch are made, and once before they read."""
+    query = Query(lending, topic=topic, startingOffsets="earliest", readFrom=reads)
+    send(topic, *numbers(20))
+    end = query.planned()
+    lending.kill()
+    lending.start()
+    tasks = query.batches.tasks(query.at, end, 2)
+    lending.kill()
+    lending.start()
+    found = [one for task in tasks for batch in batches(task) for one in batch.column("value")]
+    assert [value.as_py() for value in found] == encoded(numbers(20))
+
+
 def test_a_pattern_that_matches_nothing_yet(lending, send, topic) -> None:
     query = Query(lending, topicsPattern=f"{topic}-.*")
     assert query.batch() == []

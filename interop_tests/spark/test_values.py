@@ -3,6 +3,7 @@
 import datetime
 import io
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -234,6 +235,22 @@ def test_a_stream_goes_on_behind_what_did_not_fit(sent, reader, tmp_path) -> Non
     fits, not_fits = run(mode="PERMISSIVE")
     assert (fits.value["count"], fits._corrupt_record) == (1, None)
     assert (not_fits.value, bytes(not_fits._corrupt_record)) == (None, b'{"count": "x"}')
+
+
+def test_a_job_says_which_message_does_not_fit(spark, lending, sent, tmp_path) -> None:
+    """A sentence, with exit code 2, and no traceback; the table has what was written before."""
+    from magnetar.spark_connector.jobs import command, lake
+    from magnetar.spark_connector.jobs.session import TopicSelection
+
+    topic = sent(b'{"count": 1}', b'{"count": "x"}')
+    options = {"valueFormat": "json", "valueSchema": "count INT"}
+    topics = TopicSelection(lending.http_url, (topic,), options=options)
+    with pytest.raises(Exception, match="does not fit") as raised:
+        lake.run(spark, lake.LakeOptions(topics, tmp_path / "lake"))
+    said = command.sentence_of(raised.value)
+    assert said is not None
+    place = rf"{topic}, partition 0: the value of message 1 of entry \d+:0 does not fit: "
+    assert re.fullmatch(rf"persistent://public/default/{place}Expected .* at `\$\.count`", said)
 
 
 def test_a_lake_of_fields(spark, lending, sent, tmp_path) -> None:

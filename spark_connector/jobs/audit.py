@@ -179,7 +179,7 @@ def _report(
         "entries without messages": sum(number for *_, number in harmless),
         "problems": len(problems),
     }
-    bars = [(f"{row.topic} {row.partition}", float(row.messages)) for row in totals]
+    bars = [(f"{row.topic} {row.partition}", row.messages) for row in totals]
     return JobReport(
         "audit",
         facts,
@@ -193,8 +193,7 @@ def _report(
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_topics(parser)
-    command.add_options(parser)
+    command.add_source(parser)
     checks = parser.add_argument_group("checks")
     checks.add_argument(
         "--with", dest="other", metavar="OTHER",

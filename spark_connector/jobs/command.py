@@ -36,7 +36,7 @@ EXIT_CODES: Final = (
     "exit codes: 0 all is well, 1 something is wrong (the report says what), "
     "2 the job could not be done"
 )
-_OURS: Final = re.compile(r"magnetar\.spark_connector\.\w+\.\w+Error: (.+)")
+_OURS: Final = re.compile(r"magnetar\.spark_connector(?:\.\w+)+Error: (.+)")
 
 
 class JobCommand(Struct, frozen=True):
@@ -51,8 +51,8 @@ class JobCommand(Struct, frozen=True):
     examples: str = ""
 
 
-def add_topics(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
-    """The arguments that name topics."""
+def add_source(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
+    """The arguments that say what is read: topics, and options of the source."""
     group = parser.add_argument_group("topics")
     named = group.add_mutually_exclusive_group(required=needed)
     named.add_argument(
@@ -63,18 +63,28 @@ def add_topics(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
         "--pattern", default="", metavar="[TENANT/NAMESPACE/]REGEX",
         help="all topics whose name matches wholly, in public/default if no namespace is given",
     )  # fmt: skip
+    source = "an option of the source, as in spark.read.option (docs/spark.md)"
+    add_pairs(parser, "--option", source)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """`--option`, for what the source knows and the job does not."""
+def add_pairs(parser: argparse._ActionsContainer, flag: str, meaning: str) -> None:
+    """A flag for settings by their names."""
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", type=pair,
-        help="an option of the source, as in spark.read.option (docs/spark.md)",
+        flag, action="append", default=[], metavar="NAME=VALUE", type=pair,
+        help=f"{meaning}; may be given several times",
+    )  # fmt: skip
+
+
+def add_columns(parser: argparse._ActionsContainer, meaning: str) -> None:
+    """`--select`, for columns in place of a job's own."""
+    parser.add_argument(
+        "--select", action="append", default=[], metavar="SQL",
+        help=f"{meaning}; may be given several times",
     )  # fmt: skip
 
 
 def topics_of(found: argparse.Namespace) -> TopicSelection:
-    """What `add_topics` and `add_options` were given."""
+    """What `add_source` was given."""
     return TopicSelection(found.url, tuple(found.topic), found.pattern, dict(found.option))
 
 
@@ -98,10 +108,7 @@ def parser_of(command: JobCommand) -> argparse.ArgumentParser:
     output.add_argument("--quiet", action="store_true", help="show no progress")
     spark = parser.add_argument_group("Spark")
     spark.add_argument("--master", default="", help="where it runs; without spark-submit: local[*]")
-    spark.add_argument(
-        "--conf", action="append", default=[], metavar="NAME=VALUE", type=pair,
-        help="a setting of the session; may be given several times",
-    )  # fmt: skip
+    add_pairs(spark, "--conf", "a setting of the session")
     return parser
 
 

@@ -169,7 +169,7 @@ def _report(
         "messages": sum(one.messages for one in every),
         "oldest, in seconds": max((one.seconds for one in every), default=0.0),
     }
-    bars = [(f"{one.reader.name} {one.reader.log}", float(one.messages)) for one in top]
+    bars = [(f"{one.reader.name} {one.reader.log}", one.messages) for one in top]
     ages = [(f"{one.reader.name} {one.reader.log}", one.seconds) for one in top]
     charts: list[BarChart | LineChart] = [
         BarChart("Messages behind", bars),
@@ -192,8 +192,7 @@ def _problems(options: LagOptions, every: Sequence[Lag]) -> list[str]:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_topics(parser, needed=False)
-    command.add_options(parser)
+    command.add_source(parser, needed=False)
     limits = parser.add_argument_group("limits, for the exit code")
     limits.add_argument("--max-messages", type=int, metavar="N", help="more is a problem")
     limits.add_argument("--max-seconds", type=float, metavar="S", help="more is a problem")

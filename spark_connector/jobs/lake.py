@@ -173,13 +173,12 @@ def _report(files: Sequence[StagedFile], before: int, after: int) -> JobReport:
         "merged": f"{before:,} files to {after:,}",
     }
     table = ReportTable("Written", ("topic", "date", "messages", "bytes", "files"), rows)
-    bars = [(f"{topic} {date}", float(count)) for topic, date, count, *_ in rows]
+    bars = [(f"{topic} {date}", count) for topic, date, count, *_ in rows]
     return JobReport("lake", facts, (), (table,), (BarChart("Messages", bars),))
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_topics(parser)
-    command.add_options(parser)
+    command.add_source(parser)
     table = parser.add_argument_group("table")
     table.add_argument(
         "--to", type=Path, required=True, metavar="DIR",
@@ -189,10 +188,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=tuple(FORMATS), default="parquet",
         help="delta needs magnetar[lake] (%(default)s)",
     )  # fmt: skip
-    table.add_argument(
-        "--select", action="append", default=[], metavar="SQL",
-        help="a column in place of all, such as 'CAST(key AS STRING) customer'; several times",
-    )  # fmt: skip
+    command.add_columns(table, "a column in place of all, such as 'CAST(key AS STRING) customer'")
     table.add_argument("--compact", action="store_true", help="merge small files of past days")
     stream = parser.add_argument_group("stream")
     stream.add_argument(

@@ -138,8 +138,7 @@ def milliseconds(text: str) -> str:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_topics(parser)
-    command.add_options(parser)
+    command.add_source(parser)
     chosen = parser.add_argument_group("messages")
     chosen.add_argument(
         "--from", dest="begin", type=milliseconds, metavar="TIME",
@@ -152,10 +151,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--where", default="", metavar="SQL",
         help="which ones, such as \"CAST(key AS STRING) LIKE 'eu-%%'\"",
     )  # fmt: skip
-    chosen.add_argument(
-        "--select", action="append", default=[], metavar="SQL",
-        help="a column for the sink, in place of key, value, headers and event_time; several times",
-    )  # fmt: skip
+    command.add_columns(
+        chosen, "a column for the sink, in place of key, value, headers and event_time"
+    )
     target = parser.add_argument_group("target")
     target.add_argument("--to", required=True, metavar="TOPIC", help="where they are written")
     target.add_argument("--to-url", default="", metavar="URL", help="another server")
@@ -165,10 +163,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_argument(
         "--unordered", action="store_true", help="do not sort: quicker, in any order"
     )
-    target.add_argument(
-        "--sink-option", action="append", default=[], metavar="NAME=VALUE", type=command.pair,
-        help="an option of the sink (docs/spark.md)",
-    )  # fmt: skip
+    command.add_pairs(target, "--sink-option", "an option of the sink (docs/spark.md)")
     target.add_argument("--dry-run", action="store_true", help="only tell how much it would be")
 
 

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.core.kernel.names import TopicName
+from magnetar.spark_connector.errors import lose
 from magnetar.spark_connector.jobs import command
 from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
 from magnetar.spark_connector.jobs.reports.report import BarChart, JobReport, ReportTable
@@ -25,6 +26,7 @@ from magnetar.spark_connector.jobs.session import TopicSelection, positions
 from magnetar.spark_connector.jobs.tables import staging
 from magnetar.spark_connector.jobs.tables.versions import TableVersion, VersionedTable
 from magnetar.spark_connector.planning.planner import Planner, Plans
+from magnetar.spark_connector.planning.ranges import is_another
 from magnetar.spark_connector.reading.columns import ddl
 
 if TYPE_CHECKING:
@@ -56,9 +58,8 @@ def run(
         with progress.step("asking the server"):
             plans = Planner(options.topics.parsed()).plans()
         ends = {log: _place(plan) for log, plan in plans.items()}
-        known = {} if before is None else before.positions
         read = 0
-        if before is None or any(known.get(log) != place for log, place in ends.items()):
+        if before is None or any(before.positions.get(log) != end for log, end in ends.items()):
             number = 1 if before is None else before.number + 1
             with progress.tasks(spark, "merging what is new"):
                 read = _write(spark, options.topics, plans, table, before, number)
@@ -73,6 +74,26 @@ def run(
 
 def _place(plan: Any) -> tuple[int, int, int]:
     return plan.stable.ledger_id, plan.stable.entry_id, plan.stable.index
+
+
+def known(before: TableVersion, plans: Plans, *, fails: bool) -> dict[str, tuple[int, int, int]]:
+    """Up to where logs are in a version, as far as they are there and still the same. One that was
+    deleted and made again is a loss of data: unless that `fails`, it is read from its beginning.
+    """
+    found = {}
+    for log, place in before.positions.items():
+        plan = plans.get(log)
+        if plan is None:
+            continue
+        if is_another(place[0], place[2], plan):
+            lose(
+                f"{log} has been deleted and made again: it ends at offset {plan.end.index}, and "
+                f"the snapshot has the keys of another one up to {place[2]}",
+                fails=fails,
+            )
+        else:
+            found[log] = place
+    return found
 
 
 def starts(before: TableVersion | None) -> str:
@@ -106,8 +127,8 @@ def _write(
 
     still = None
     if before is not None:
-        kept = {log: place for log, place in before.positions.items() if log in plans}
-        still = TableVersion(before.number, kept, before.rows)
+        fails = topics.parsed().fail_on_data_loss
+        still = TableVersion(before.number, known(before, plans, fails=fails), before.rows)
     new = topics.frame(
         spark,
         columns=READ,
@@ -156,13 +177,12 @@ def _counts(spark: SparkSession, path: Path) -> list[tuple[str, int]]:
 def _report(version: TableVersion, read: int, counts: list[tuple[str, int]]) -> JobReport:
     facts = {"messages read": read, "keys": version.rows, "version": version.number}
     table = ReportTable("Keys", ("topic", "keys"), counts)
-    bars = [(topic, float(keys)) for topic, keys in counts]
+    bars = [(topic, keys) for topic, keys in counts]
     return JobReport("snapshot", facts, (), (table,), (BarChart("Keys", bars),))
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_topics(parser)
-    command.add_options(parser)
+    command.add_source(parser)
     parser.add_argument(
         "--to", type=Path, required=True, metavar="DIR",
         help="the snapshot: a folder that driver and workers have; read DIR/current",

@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec.structs import replace
 from pyspark.sql.datasource import Filter
 
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
 from magnetar.core.ledger.read.transaction_index import Aborted
 from magnetar.spark_connector import offsets
-from magnetar.spark_connector.errors import OptionError, lose
+from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.offsets import BoundOption, Time
 from magnetar.spark_connector.options import SourceOptions
 from magnetar.spark_connector.planning.pruning import UNPRUNED, Pruning
@@ -123,8 +122,6 @@ class Planner:
                 found = between(topic, plan, starts[topic], end, self.pruning.admits_ledger)
                 ranges += self.pruning.clipped(found)
         options = self.options
-        if options.from_gateway:
-            ranges = [replace(one, kept="") for one in ranges]  # it knows where they are
         most = options.max_partitions or 2 * parallelism
         shares = shared(ranges, options.max_bytes_per_split, options.min_partitions, most)
         asked = () if options.from_gateway else sorted({one.stored_in for one in ranges})
@@ -135,11 +132,6 @@ class Planner:
         """A share with what is needed for it."""
         options = self.options
         wanted = {one.stored_in for one in ranges}
-        gone = set() if options.from_gateway else wanted - facts.ledgers.keys()
-        for one in ranges:
-            if one.stored_in in gone:
-                what = f"{one.log}: ledger {one.ledger_id} has been deleted"
-                lose(what, fails=options.fail_on_data_loss)
         aborted: dict[str, list[Aborted]] = {}
         if options.read_committed:
             # the ranges of a log have the same offsets, so one of them will do
@@ -147,14 +139,15 @@ class Planner:
                 if found := aborted_of(plans[log], one):
                     aborted[log] = found
         return Task(
-            tuple(one for one in ranges if one.stored_in not in gone),
+            tuple(ranges),
             {each: facts.ledgers[each] for each in wanted if each in facts.ledgers},
             facts.bookies,
             aborted,
             options.columns,
             options.fail_on_data_loss,
             options.timeout_seconds,
-            options.service_urls if options.from_gateway else (),
+            options.service_urls,
+            options.from_gateway,
             options.tls,
             options.values,
         )

@@ -10,6 +10,7 @@ facts give the same ranges, so that a task which is run again reads the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from magnetar.core.ledger.read.reading_plan import Place, PlannedLedger, Reading
 from magnetar.core.ledger.read.transaction_index import Aborted
 
 ANY_OFFSET: Final = (1 << 63) - 1
+NO_INDEX: Final = -1
 
 
 class EntryRange(Struct, frozen=True):
@@ -36,6 +38,10 @@ class EntryRange(Struct, frozen=True):
     """Not included."""
     kept: str = ""
     """Where the entries of a compacted ledger are stored."""
+    first_index: int = NO_INDEX
+    """Of the whole ledger, as it was planned."""
+    next_index: int = NO_INDEX
+    """Of what comes behind the ledger."""
 
     @property
     def stored_in(self) -> int:
@@ -61,7 +67,9 @@ def between(
     wanted: Callable[[PlannedLedger], bool] = lambda _: True,
 ) -> Iterator[EntryRange]:
     """The ranges of a log from one position up to, not including, another."""
-    for ledger in filter(wanted, plan.ledgers):
+    for ledger, following in zip_longest(plan.ledgers, plan.ledgers[1:]):
+        if not wanted(ledger):
+            continue
         first = start.entry_id if ledger.id == start.ledger_id else 0
         last = end.entry_id if ledger.id == end.ledger_id else ledger.entries
         if start.ledger_id <= ledger.id <= end.ledger_id and first < last:
@@ -75,7 +83,18 @@ def between(
                 max(start.index, 0),
                 end.index if end.index >= 0 else ANY_OFFSET,
                 ledger.kept,
+                ledger.first_index,
+                plan.end.index if following is None else following.first_index,
             )
+
+
+def is_another(ledger_id: int, index: int, plan: ReadingPlan) -> bool:
+    """Whether a message of that ledger, or the end of it, is none of this log's: in one log, what
+    comes later has later indexes.
+    """
+    later = (ledger for ledger in plan.ledgers if ledger.id > ledger_id)
+    following = next(later, None)
+    return index > plan.end.index or (following is not None and following.first_index < index)
 
 
 def cut(one: EntryRange, bytes_max: int) -> Iterator[EntryRange]:

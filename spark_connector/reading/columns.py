@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from magnetar.core.entry.columns.columns import Buffers, HeaderBuffers, Taken, columns_of
-from magnetar.spark_connector.errors import ValueMismatch
+from magnetar.spark_connector.errors import ValueMismatchError
 from magnetar.spark_connector.values.decoding import ValueDecoder, ValueType, corrupt_column
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class BatchBuilder:
         options = self._values.options
         if found.misfits and not options.permissive:
             number, reason = next(iter(found.misfits.items()))
-            raise ValueMismatch(f"{self._place(taken, rows, number)} does not fit: {reason}")
+            raise ValueMismatchError(f"{self._place(taken, rows, number)} does not fit: {reason}")
         return {"value": found.column, options.corrupt: corrupt_column(stored, found.misfits)}
 
     def _place(self, taken: Taken, rows: int, number: int) -> str:

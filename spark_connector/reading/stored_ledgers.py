@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import ReadHandle, open_ledger
 from magnetar.bookie.reading.sources import PlannedLedgers
+from magnetar.core.ledger.read.reading_plan import ReadingPlan
 from magnetar.spark_connector.reading.gateway_ledger import GatewayLedger
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
@@ -25,3 +26,46 @@ def opener(facts: LedgerFacts, service: ReadingService | None) -> Opener:
         return lambda log, ledger_id: GatewayLedger(service, log, ledger_id)
     source, options = PlannedLedgers(facts.ledgers, facts.bookies), ReadOptions()
     return lambda _log, ledger_id: open_ledger(ledger_id, source, options, last_confirmed=ANY_ENTRY)
+
+
+class LedgerDirectory:
+    """The ledgers of a query as they were planned, and, if it is asked for, as they are now."""
+
+    def __init__(
+        self, facts: LedgerFacts, connect: Callable[[], ReadingService], *, is_server: bool
+    ) -> None:
+        """With `is_server` the server gives the entries, too, and knows what is stored where."""
+        self.is_server = is_server
+        self._facts = LedgerFacts(dict(facts.ledgers), dict(facts.bookies))
+        self._connect = connect
+        self._made: ReadingService | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._made is not None:
+            self._made.close()
+
+    @property
+    def _service(self) -> ReadingService:
+        """Most tasks do without, and TLS has files to read."""
+        if self._made is None:
+            self._made = self._connect()
+        return self._made
+
+    def opened(self, log: str, ledger_id: int) -> StoredLedger:
+        """`LedgerNotFound` if the plan does not have it."""
+        return opener(self._facts, self._service if self.is_server else None)(log, ledger_id)
+
+    def plan(self, log: str) -> ReadingPlan | None:
+        """The log as it is now; None if it is gone."""
+        return self._service.topics([log]).topics.get(log)
+
+    def renew(self, *ledger_ids: int) -> None:
+        """Learn the metadata of ledgers, as they are now."""
+        if self.is_server:
+            return
+        found = self._service.ledgers(ledger_ids)
+        self._facts.ledgers.update(found.ledgers)
+        self._facts.bookies.update(found.bookies)

@@ -55,6 +55,10 @@ class ReadingPlan(Struct, frozen=True, gc=False):
     aborted: list[tuple[TransactionKey, int, int]]
     """As `Aborted`, whose own types the decoder does not see when it is compiled."""
 
+    def ledger(self, ledger_id: int) -> PlannedLedger | None:
+        """One of its ledgers; None for another log's, and for one that was deleted."""
+        return next((one for one in self.ledgers if one.id == ledger_id), None)
+
 
 class PlannedLedgerRow(PlannedLedger, frozen=True, array_like=True, gc=False):
     """The same without the names of its parts."""

@@ -20,6 +20,7 @@ COLOURS: Final = (
 )  # fmt: skip
 _BAR: Final = 22
 _LABELS: Final = 300
+_LABEL_LETTERS: Final = 44
 _HEIGHT: Final = 220
 _EDGE: Final = 30
 
@@ -31,28 +32,32 @@ def drawn(chart: BarChart | LineChart) -> str:
 
 def _bars(chart: BarChart) -> str:
     bars = list(chart.bars[:BARS_MAX])
-    most = max((value for _, value in bars), default=0) or 1
+    if not bars:
+        return _nothing(chart.title)
+    most = max(value for _, value in bars) or 1
     room = WIDTH - _LABELS - 110
     parts = []
     for row, (label, value) in enumerate(bars):
         y, width = row * _BAR, max(room * value / most, 1)
         parts += [
-            _text(_LABELS - 8, y + 15, _short(label), "end"),
+            _text(_LABELS - 8, y + 15, _fitting(label), "end"),
             f'<rect x="{_LABELS}" y="{y + 3}" width="{width:.1f}" height="{_BAR - 7}" rx="2" '
             f'fill="{COLOURS[0]}"/>',
             _text(_LABELS + width + 6, y + 15, shown(value)),
         ]
+    rows = len(bars)
     if len(chart.bars) > BARS_MAX:
+        rows += 1
         more = f"and {len(chart.bars) - BARS_MAX:,} more"
         parts.append(_text(_LABELS - 8, len(bars) * _BAR + 15, more, "end"))
-    return _svg(chart.title, (len(bars) + 1) * _BAR, parts)
+    return _svg(chart.title, rows * _BAR, parts)
 
 
 def _lines(chart: LineChart) -> str:
     lines = dict(list(chart.lines.items())[:LINES_MAX])
     points = [point for line in lines.values() for point in line]
     if not points:
-        return _svg(chart.title, _BAR, [_text(0, 15, "nothing yet")])
+        return _nothing(chart.title)
     first, last = min(time for time, _ in points), max(time for time, _ in points)
     most = max(value for _, value in points) or 1
     floor = _HEIGHT - _EDGE
@@ -71,8 +76,12 @@ def _lines(chart: LineChart) -> str:
         parts.append(f'<polyline points="{at}" fill="none" stroke="{colour}" stroke-width="2"/>')
         y = _HEIGHT + row * _BAR
         parts.append(f'<rect x="{_EDGE}" y="{y + 5}" width="12" height="12" fill="{colour}"/>')
-        parts.append(_text(_EDGE + 20, y + 15, label))
+        parts.append(_text(_EDGE + 20, y + 15, _short(label)))
     return _svg(chart.title, _HEIGHT + len(lines) * _BAR, parts)
+
+
+def _nothing(title: str) -> str:
+    return _svg(title, _BAR, [_text(0, 15, "nothing yet")])
 
 
 def _across(time: datetime, first: datetime, last: datetime) -> float:
@@ -81,8 +90,14 @@ def _across(time: datetime, first: datetime, last: datetime) -> float:
 
 
 def _short(label: str) -> str:
-    """The end of a long name, which tells topics of a namespace apart."""
-    return label if len(label) <= 44 else f"...{label[-41:]}"
+    """Without what most names of topics begin with."""
+    return label.replace("persistent://public/default/", "").replace("persistent://", "")
+
+
+def _fitting(label: str) -> str:
+    """The beginning of a long one, which says who reads a topic, and its end, which says what."""
+    label = _short(label)
+    return label if len(label) <= _LABEL_LETTERS else f"{label[:17]}...{label[-24:]}"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:

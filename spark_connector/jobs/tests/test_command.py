@@ -1,15 +1,16 @@
 """Command lines: exit codes, output, and what is said of errors."""
 
-import argparse
 import json
 from typing import Any
 
 import pytest
 
-from magnetar.spark_connector.errors import OptionError, ServiceError
+from magnetar.spark_connector.errors import ConnectorError, OptionError, ServiceError
 from magnetar.spark_connector.jobs import audit, command
 from magnetar.spark_connector.jobs.reports.report import JobReport
 from magnetar.spark_connector.jobs.reports.tests.full_report import full_report
+from magnetar.spark_connector.writing.columns import SchemaError
+from magnetar.spark_connector.writing.errors import WriteError
 
 
 class NoSpark:
@@ -36,11 +37,7 @@ def job(result: JobReport | BaseException, **more: Any) -> command.JobCommand:
 
     options = more.get("options", command.topics_of)
 
-    def arguments(parser: argparse.ArgumentParser) -> None:
-        command.add_topics(parser)
-        command.add_options(parser)
-
-    return command.JobCommand("some", "Does something.", arguments, run, options)
+    return command.JobCommand("some", "Does something.", command.add_source, run, options)
 
 
 GIVEN = ["--topic", "t", "--quiet"]
@@ -54,6 +51,22 @@ def test_the_exit_code_says_whether_all_is_well(spark, capsys, tmp_path, problem
     assert spark.stopped
     assert json.loads(capsys.readouterr().out)["problems"] == list(problems)
     assert page.read_text().startswith("<!doctype html>")
+
+
+def kinds(of: type[ConnectorError]) -> list[type[ConnectorError]]:
+    """All errors of the connector, wherever they are defined."""
+    return [of, *(each for kind in of.__subclasses__() for each in kinds(kind))]
+
+
+EVERY = kinds(ConnectorError)
+assert {SchemaError, WriteError} < set(EVERY)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_each_error_of_ours_is_told_in_a_sentence(kind) -> None:
+    """As Spark hands on what a worker raised."""
+    text = f"Traceback:\n  File x\n{kind.__module__}.{kind.__qualname__}: t: it was so\n\tat java"
+    assert command.sentence_of(RuntimeError(text)) == "t: it was so"
 
 
 WRAPPED = RuntimeError(

@@ -4,7 +4,7 @@ import pytest
 
 from magnetar.core.kernel.errors import LedgerNotFound
 from magnetar.spark_connector.reading.gateway_ledger import GatewayLedger
-from magnetar.spark_connector.reading.stored_ledgers import opener
+from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory, opener
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
 FACTS = LedgerFacts({}, {})
@@ -18,3 +18,41 @@ def test_from_the_server() -> None:
 def test_from_bookies_a_ledger_must_be_known() -> None:
     with pytest.raises(LedgerNotFound):
         opener(FACTS, None)("persistent://a/b/t", 7)
+
+
+class Answers:
+    """What a server says of ledgers."""
+
+    questions = 0
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def ledgers(self, ids: tuple[int, ...]) -> LedgerFacts:
+        self.questions += 1
+        return LedgerFacts(dict.fromkeys(ids, b"x"), {"b": ("h", 1)})
+
+
+def test_the_server_is_asked_for_what_is_not_in_the_plan() -> None:
+    made: list[Answers] = []
+
+    def connect() -> Answers:
+        made.append(Answers())
+        return made[-1]
+
+    with LedgerDirectory(FACTS, connect, is_server=False) as directory:
+        with pytest.raises(LedgerNotFound):
+            directory.opened("persistent://a/b/t", 7)
+        assert made == []
+        directory.renew(7)
+        directory.renew(8, 9)
+    assert [(each.questions, each.closed) for each in made] == [(2, True)]
+    assert FACTS.ledgers == {}, "the plan stays as it was"
+
+
+def test_the_server_knows_what_it_stores_where() -> None:
+    service = ReadingService(["http://127.0.0.1:1"], 1.0)
+    directory = LedgerDirectory(FACTS, lambda: service, is_server=True)
+    assert isinstance(directory.opened("persistent://a/b/t", 7), GatewayLedger)
+    directory.renew(7)

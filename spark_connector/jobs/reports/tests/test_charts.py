@@ -44,9 +44,22 @@ def test_lines_stay_in_the_frame() -> None:
     ],
 )
 def test_nothing_is_drawn_too(chart: BarChart | LineChart) -> None:
-    assert parsed(chart).attrib["aria-label"] == chart.title
+    svg = parsed(chart)
+    assert svg.attrib["aria-label"] == chart.title
+    assert (chart.title == "none") is (texts(svg) == ["nothing yet"])
 
 
 def test_many_bars_are_counted() -> None:
     svg = parsed(BarChart("many", [("x" * 100, number) for number in range(BARS_MAX + 2)]))
     assert texts(svg)[-1] == "and 2 more"
+
+
+def test_a_long_label_keeps_who_reads_and_what() -> None:
+    log = "persistent://shop/orders/of-all-the-shops-of-the-continent-partition-3"
+    svg = parsed(BarChart("lag", [(f"subscription-of-audit {log}", 3), ("group " + log, 3)]))
+    assert texts(svg)[::2] == [
+        "subscription-of-a...he-continent-partition-3",
+        "group shop/orders...he-continent-partition-3",
+    ]
+    short = parsed(BarChart("lag", [("audit persistent://public/default/orders-partition-0", 3)]))
+    assert texts(short) == ["audit orders-partition-0", "3"]

@@ -35,3 +35,18 @@ def test_a_page() -> None:
 
 def test_all_is_well() -> None:
     assert "Nothing is wrong." in page.of(full_report(), BEGIN)
+
+
+def test_numbers_stand_below_their_names() -> None:
+    made = page.of(full_report(), BEGIN)
+    assert '<th>topic</th><th class="number">messages</th><th>first</th>' in made
+    assert '<td>a&lt;b</td><td class="number">7</td>' in made
+    assert "2026-01-02 03:04:05 UTC" in made
+
+
+def test_it_fits_a_telephone() -> None:
+    """Tables and charts are wider: they move in a frame of their own."""
+    made = page.of(full_report(), BEGIN)
+    assert '<meta name="viewport" content="width=device-width' in made
+    assert made.count('<div class="wide"><svg') == 2
+    assert made.count('<div class="wide"><table') == 2

@@ -1,0 +1,143 @@
+"""Messages in chunks (Pulsar's PIP-37): a row is made of the last chunk and those before it.
+
+Chunks are entries of their own, among those of other producers. A range may begin between two of
+them, and so may a ledger: those that are before it are looked for backwards, in the ledger of the
+range, then in the ledgers before that one, for which the server is asked.
+
+A producer that has lost its connection sends chunks again. A message is a row of its first last
+chunk, so what is before a range also says whether there was one already. A range that has a second
+copy whole makes a row of it: so does any message that was stored twice.
+
+Invariant: a message is one row, or an error says that chunks of it are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import Final
+
+from magnetar.core.entry import header
+from magnetar.core.entry.form import Chunk
+from magnetar.core.entry.forms import form_of
+from magnetar.core.ledger.read.reading_plan import Place
+from magnetar.spark_connector.planning.ranges import EntryRange, between
+from magnetar.spark_connector.reading.ledger_entries import LedgerEntries, Lose
+from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
+
+CHUNKS_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of messages in chunks that are held until their last chunk comes; and so much before a range is
+looked at for one that was sent twice.
+"""
+COMPLETE_MAX: Final = 1_000
+LOOKED_FOR_ENTRIES: Final = 20_000
+"""How many entries before a range may have the first chunks of a message in it."""
+STEP_ENTRIES: Final = 64
+
+
+class ChunkedMessages:
+    """See the module's docstring. It belongs to one range."""
+
+    def __init__(
+        self,
+        wanted: EntryRange,
+        directory: LedgerDirectory,
+        opened: Callable[[EntryRange, Lose], LedgerEntries],
+        lose: Lose,
+    ) -> None:
+        self._wanted = wanted
+        self._directory = directory
+        self._opened = opened
+        self._lose = lose
+        self._chunks: dict[bytes, dict[int, bytes]] = {}
+        """Of messages whose last one has not come, by their uuids."""
+        self._complete: dict[bytes, None] = {}
+        """Messages that have been read, the last ones."""
+
+    def earlier(self, entry_id: int, sent: bytes, chunk: Chunk) -> list[bytes] | None:
+        """The chunks before the last one of a message; None for one that is not the last, and for
+        a message that is a row already.
+        """
+        if chunk.uuid in self._complete:
+            return None
+        known = self._chunks.setdefault(chunk.uuid, {})
+        if not chunk.is_last:
+            if 0 <= chunk.chunk_id < chunk.chunks - 1:
+                known[chunk.chunk_id] = sent
+                self._bound()
+            return None
+        del self._chunks[chunk.uuid]
+        self._complete[chunk.uuid] = None
+        if len(known) < chunk.chunks - 1:
+            found = self._looked_for(chunk)
+            if found is None:
+                return None  # sent again: it is a row of what is before
+            known = found | known
+        if len(known) < chunk.chunks - 1:
+            where = f"{self._wanted.ledger_id}:{entry_id}"
+            self._lose(f"chunks of the message that ends in {where} are missing")
+            return None
+        return [known[number] for number in range(chunk.chunks - 1)]
+
+    def _bound(self) -> None:
+        """Forget the oldest messages that do not end: their chunks are looked for if they do."""
+        while sum(len(each) for known in self._chunks.values() for each in known.values()) > (
+            CHUNKS_BYTES_MAX
+        ):
+            del self._chunks[next(iter(self._chunks))]
+        while len(self._complete) > COMPLETE_MAX:
+            del self._complete[next(iter(self._complete))]
+
+    # -- before the range ---------------------------------------------------------------------
+
+    def _looked_for(self, chunk: Chunk) -> dict[int, bytes] | None:
+        """Chunks of a message that are before the range; None if all of it is."""
+        found: dict[int, bytes] = {}
+        seen = size = 0
+        with closing(self._before(lambda: len(found) == chunk.chunks - 1)) as steps:
+            for entries in steps:
+                step: dict[int, bytes] = {}
+                for entry in entries:
+                    sent = entry[header.read(entry).size :]
+                    other = form_of(sent).chunk(sent)
+                    if other is None or other.uuid != chunk.uuid:
+                        continue
+                    if other.is_last:
+                        return None
+                    if 0 <= other.chunk_id < chunk.chunks - 1:
+                        step[other.chunk_id] = sent
+                found = step | found
+                seen, size = seen + len(entries), size + sum(map(len, entries))
+                if seen >= LOOKED_FOR_ENTRIES or sum(map(len, found.values())) > CHUNKS_BYTES_MAX:
+                    break
+                if len(found) == chunk.chunks - 1 and size >= CHUNKS_BYTES_MAX:
+                    break
+        return found
+
+    def _before(self, enough: Callable[[], bool]) -> Generator[list[bytes], None, None]:
+        """What is before the range, some entries at a time: the nearest ones first. Ledgers before
+        its own are read unless there is `enough`.
+        """
+        yield from self._backwards(self._wanted, self._wanted.first)
+        if enough():
+            return
+        log, ledger_id = self._wanted.log, self._wanted.ledger_id
+        plan = self._directory.plan(log)
+        if plan is not None:
+            for one in reversed(list(between(log, plan, plan.first, Place(ledger_id, 0, -1)))):
+                self._directory.renew(one.stored_in)
+                yield from self._backwards(one, one.last + 1)
+                if enough():
+                    return
+
+    def _backwards(self, one: EntryRange, end: int) -> Generator[list[bytes], None, None]:
+        """The entries of one ledger before `end`. One that is lost says so as a missing chunk."""
+        with self._opened(one, _passed_over) as ledger:
+            while end > 0:
+                start = max(end - STEP_ENTRIES, 0)
+                yield [each for _, entries in ledger.runs(start, end - 1) for each in entries]
+                end = start
+
+
+def _passed_over(_what: str) -> None:
+    """Nobody has asked for what is before a range."""
