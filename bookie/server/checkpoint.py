@@ -1,6 +1,7 @@
 """Checkpoints: entries move from write cache and journal to entry log and index.
 
-The work has two parts: the first is done often, the second rarely, because it syncs. Apache does
+The work has two parts: the first is done often, the second rarely, because it syncs. (So does
+step 2 between tables of the index: `index/locations.py`.) Apache does
 both at once (`SingleDirectoryDbLedgerStorage.checkpoint` of 4.18, called by `SyncThread.java`).
 
     writing out   on the loop   note the journal's synced position; swap the write cache; take the

@@ -61,6 +61,7 @@ class RowPage:
     def renew(self, numbers: Sequence[int], topics: Sequence[PersistentTopic | None]) -> None:
         """Make rows of the topics as they are now; None is one that does not exist."""
         for number, topic in zip(numbers, topics, strict=True):
+            self.marks[number] = MARKED  # whoever overtook us may have seen another topic
             row = NO_LOG if topic is None else encoded_row(topic.ledger)
             if topic is not None and topic.ledger.at_rest and not topic.fenced:
                 topic.ledger.notice.ask(self.marks, number)
@@ -109,12 +110,17 @@ class KeptRows:
             page = RowPage(topic, first, number)
             self.bytes += page.bytes
         self._pages[key] = page
+        self._bound()
         return page
 
     def _grown(self, page: RowPage, more: int) -> None:
-        """Count what a page has grown by, and drop others, or this one, if there is no room."""
+        """Count what a page has grown by."""
         if self._pages.get((page.topic, page.first)) is page:  # else dropped meanwhile
             self.bytes += more
+            self._bound()
+
+    def _bound(self) -> None:
+        """Drop the pages that were used longest ago, or the last one, if there is no room."""
         while self.bytes > self._bytes_max:
             _, oldest = self._pages.popitem(last=False)
             self.bytes -= oldest.bytes

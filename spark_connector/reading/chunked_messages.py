@@ -13,7 +13,7 @@ Invariant: a message is one row, or an error says that chunks of it are missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Final
 
@@ -22,7 +22,7 @@ from magnetar.core.entry.form import Chunk
 from magnetar.core.entry.forms import form_of
 from magnetar.core.ledger.read.reading_plan import Place
 from magnetar.spark_connector.planning.ranges import EntryRange, between
-from magnetar.spark_connector.reading.ledger_entries import LedgerEntries, Lose
+from magnetar.spark_connector.reading.ledger_entries import LedgerEntries, Lose, Run
 from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
 
 CHUNKS_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -33,6 +33,7 @@ COMPLETE_MAX: Final = 1_000
 LOOKED_FOR_ENTRIES: Final = 20_000
 """How many entries before a range may have the first chunks of a message in it."""
 STEP_ENTRIES: Final = 64
+"""Ids of entries that are looked at together; twice as many behind a step without entries."""
 
 
 class ChunkedMessages:
@@ -98,6 +99,7 @@ class ChunkedMessages:
             for entries in steps:
                 step: dict[int, bytes] = {}
                 for entry in entries:
+                    seen, size = seen + 1, size + len(entry)
                     sent = entry[header.read(entry).size :]
                     other = form_of(sent).chunk(sent)
                     if other is None or other.uuid != chunk.uuid:
@@ -107,14 +109,13 @@ class ChunkedMessages:
                     if 0 <= other.chunk_id < chunk.chunks - 1:
                         step[other.chunk_id] = sent
                 found = step | found
-                seen, size = seen + len(entries), size + sum(map(len, entries))
                 if seen >= LOOKED_FOR_ENTRIES or sum(map(len, found.values())) > CHUNKS_BYTES_MAX:
                     break
                 if len(found) == chunk.chunks - 1 and size >= CHUNKS_BYTES_MAX:
                     break
         return found
 
-    def _before(self, enough: Callable[[], bool]) -> Generator[list[bytes], None, None]:
+    def _before(self, enough: Callable[[], bool]) -> Generator[Iterator[bytes], None, None]:
         """What is before the range, some entries at a time: the nearest ones first. Ledgers before
         its own are read unless there is `enough`.
         """
@@ -130,13 +131,32 @@ class ChunkedMessages:
                 if enough():
                     return
 
-    def _backwards(self, one: EntryRange, end: int) -> Generator[list[bytes], None, None]:
-        """The entries of one ledger before `end`. One that is lost says so as a missing chunk."""
+    def _backwards(self, one: EntryRange, end: int) -> Generator[Iterator[bytes], None, None]:
+        """The entries of one ledger before `end`. One that is lost says so as a missing chunk.
+
+        Compaction may have left few of very many ids, so steps without entries become larger.
+        """
+        step = STEP_ENTRIES
         with self._opened(one, _passed_over) as ledger:
             while end > 0:
-                start = max(end - STEP_ENTRIES, 0)
-                yield [each for _, entries in ledger.runs(start, end - 1) for each in entries]
+                start = max(end - step, 0)
+                counted = _Counted(ledger.runs(start, end - 1))
+                yield iter(counted)
+                step = STEP_ENTRIES if counted.count else min(2 * step, LOOKED_FOR_ENTRIES)
                 end = start
+
+
+class _Counted:
+    """Entries of runs, one by one: they may be large."""
+
+    def __init__(self, runs: Iterator[Run]) -> None:
+        self._runs = runs
+        self.count = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _, entries in self._runs:
+            self.count += len(entries)
+            yield from entries
 
 
 def _passed_over(_what: str) -> None:

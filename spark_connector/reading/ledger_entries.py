@@ -69,6 +69,8 @@ class LedgerEntries:
         """Of the entries that compaction has left, when they are known."""
         self._asked = False
         """Whether the server has said that the ledger is where it was, since the last entry."""
+        self._gone: Where | None = None
+        """Why nothing of it is anywhere any more."""
 
     def __enter__(self) -> Self:
         return self
@@ -91,12 +93,15 @@ class LedgerEntries:
                     yield run
                 return
             except (EntryNotFound, LedgerNotFound, RefusedError) as error:
-                match Where.UNMOVED if self._asked else self._now(error):
+                where = Where.UNMOVED if self._asked else self._gone or self._now(error)
+                match where:
                     case Where.MOVED:
                         continue
                     case Where.COMPACTED_AWAY:
+                        self._gone = where
                         return
                     case Where.DELETED:
+                        self._gone = where
                         self._lose_to(last, following, "the ledger has been deleted")
                         return
                     case Where.UNMOVED:
@@ -188,6 +193,9 @@ def _compacted_away(one: EntryRange, plan: ReadingPlan | None) -> bool:
     log begins where it did. By retention a log begins behind it, and one that was deleted and made
     again has no place for it. Without indexes, which other brokers may not store, nobody knows.
     """
-    if plan is None or not 0 <= plan.first.index <= one.first_index < one.next_index:
+    if plan is None or not 0 <= one.first_index < one.next_index:
+        return False
+    begins = max(one.first_index, one.from_offset)  # records may be deleted within a ledger
+    if not 0 <= plan.first.index <= begins:
         return False
     return not is_another(one.ledger_id, one.next_index, plan)

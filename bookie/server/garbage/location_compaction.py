@@ -4,7 +4,7 @@ RocksDB compacts it by itself as it grows; after many ledgers were deleted, what
 goes sooner so. The index is compacted from its first key to its last, in slices; each holds the
 storage's lock, and a checkpoint has its turn between two of them. However many entries a ledger
 has, a slice takes about `SLICE_SECONDS`: the next one has fewer ids if one took longer. Only the
-first may take a second or two: RocksDB merges its newest tables (level 0, each of all keys) as a
+first may take a second or two: RocksDB merges its newest tables (level 0, those of many small ledgers) as a
 whole, which are not more than some dozens of megabytes.
 
 What changes between two slices does not matter: a slice is a range of keys, which begins where the

@@ -53,6 +53,10 @@ MEMORY_BYTES: Final = 16 * 1024 * 1024
 """Twice the memory of `MEMORY_PUTS_MAX` locations, of 50 bytes each."""
 TABLE_PUTS: Final = 20_000
 """So many puts of one ledger are worth a table: to compact them later costs more than a sync."""
+TABLES_MAX: Final = 8
+"""So many ledgers of a half have tables of their own at most: RocksDB slows writers down when it
+has forty new tables.
+"""
 BREATHE_PUTS: Final = 2000
 """Puts between two pauses of the writing thread, in which the loop runs."""
 
@@ -70,10 +74,11 @@ def _tables(placed: Sequence[Placed]) -> dict[int | None, list[Placed]]:
     puts: dict[int, int] = {}
     for run, _ in placed:
         puts[run.ledger_id] = puts.get(run.ledger_id, 0) + run.count
+    least = max(TABLE_PUTS, sum(puts.values()) // TABLES_MAX)
     tables: dict[int | None, list[Placed]] = {}
     for one in placed:
         ledger_id = one[0].ledger_id
-        tables.setdefault(ledger_id if puts[ledger_id] >= TABLE_PUTS else None, []).append(one)
+        tables.setdefault(ledger_id if puts[ledger_id] >= least else None, []).append(one)
     return tables
 
 
@@ -113,6 +118,8 @@ class LocationIndex:
 
     def at_or_after(self, ledger_id: int, entry_id: int) -> tuple[int, int] | None:
         """The first entry from there on, with its ledger; None if there is none."""
+        if ledger_id > ENTRY_ID_MAX:  # ids of ledgers end where those of entries do
+            return None
         for found, _ in self._database.from_key(key(ledger_id, entry_id)):
             known, entry = ids_of(found)
             return int(known), int(entry)

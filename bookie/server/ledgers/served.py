@@ -15,7 +15,8 @@ bookie takes keys of any length in version 3, and holds them for each ledger in 
 The bookie never looks at digests, and learns the LAC from the entries and the explicit LAC.
 
 Invariants: the key of a ledger changes only while it is empty or all zeros; "no such ledger" is
-said only if there is no row and no entry of it; the LAC that is told never goes back.
+said only if there is no row and no entry of it; the LAC that is told never goes back
+behind what is stored.
 """
 
 from __future__ import annotations

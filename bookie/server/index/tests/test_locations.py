@@ -76,6 +76,7 @@ def test_the_next_entry_from_a_place_on(opened):
     assert locations.at_or_after(1, 6) == (1, 6)
     assert locations.at_or_after(1, 7) == (3, 0)
     assert locations.at_or_after(3, 1) is None
+    assert locations.at_or_after(2**63, 0) is None
     locations.compact((1, 6), (3, 0))
     locations.compact((3, 0), None)
     assert locations.find(1, 5) == 1028
@@ -191,4 +192,19 @@ def test_one_ledger_alone_is_not_synced_more_often(opened, monkeypatch):
         locations.put([(run(2, 1000 * count, 1000), 2)], lambda: None, pytest.fail)
     locations.sync()
     assert tables_of(locations) == [(2, 2)]
+    locations.close()
+
+
+def test_the_largest_ledgers_of_many_have_tables_of_their_own(opened, monkeypatch):
+    monkeypatch.setattr(locations_module, "TABLE_PUTS", 10)
+    locations, syncs = opened(), []
+
+    def full():
+        syncs.append(1)
+        locations.sync()
+
+    half = [(run(ledger_id, 0, 20 + ledger_id % 2 * 200), 1) for ledger_id in range(1, 21)]
+    locations.put(half, lambda: None, full)
+    assert len(syncs) <= locations_module.TABLES_MAX
+    assert [locations.last(ledger_id)[0] for ledger_id in (1, 2, 20)] == [219, 19, 19]
     locations.close()
