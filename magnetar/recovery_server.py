@@ -57,7 +57,9 @@ class RecoveryOptions(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def opened(options: RecoveryOptions) -> AsyncIterator[AutoRecovery]:
+async def opened(
+    options: RecoveryOptions, began_ms: int | None = None
+) -> AsyncIterator[AutoRecovery]:
     """AutoRecovery, for as long as the block lasts."""
     # Imported here: a bookie that is alone needs no client of ZooKeeper.
     from magnetar.core.metadata.zookeeper.addresses import parse
@@ -76,7 +78,7 @@ async def opened(options: RecoveryOptions) -> AsyncIterator[AutoRecovery]:
                 )
                 await UnderReplication(store, cluster).prepare()
             async with open_auto_recovery(
-                store, cluster, machine, bookie_id, options.recovery
+                store, cluster, machine, bookie_id, options.recovery, began_ms=began_ms
             ) as found:
                 yield found
 
@@ -87,6 +89,7 @@ class RecoveryBeside:
     def __init__(self, options: RecoveryOptions) -> None:
         self._options = options
         self._found: AutoRecovery | None = None
+        self._began_ms = SystemClock().wall_ms()
 
     def running(self) -> AutoRecovery | None:
         """None until it has begun, and after a failure until it has begun again."""
@@ -96,7 +99,7 @@ class RecoveryBeside:
         """Audit and repair until it is cancelled; what goes wrong is logged, and tried again."""
         while True:
             try:
-                async with opened(self._options) as self._found:
+                async with opened(self._options, self._began_ms) as self._found:
                     await trio.sleep_forever()
             except OperatorError as error:
                 log.error("%s", error)

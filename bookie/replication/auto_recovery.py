@@ -43,9 +43,11 @@ async def open_auto_recovery(
     bookie_id: str,
     settings: RecoverySettings,
     quorum: QuorumSettings | None = None,
+    began_ms: int | None = None,
 ) -> AsyncIterator[AutoRecovery]:
     """Audit and repair while the block lasts, in a cluster that is prepared for it
-    (`UnderReplication.prepare`). `bookie_id` is our name in votes and locks.
+    (`UnderReplication.prepare`). `bookie_id` is our name in votes and locks; if it is that of a
+    bookie in this process, `began_ms` says since when that runs.
     """
     counters = ReplicationCounters()
     marks = UnderReplication(metadata, cluster)
@@ -56,7 +58,7 @@ async def open_auto_recovery(
         audits = Audits(client, marks, clock, counters, settings)
         auditor = Auditor(client, marks, audits, clock, settings)
         election = AuditorElection(metadata, cluster, bookie_id)
-        presence = BookiePresence(client.bookies, clock)
+        presence = BookiePresence(client.bookies, clock, bookie_id, began_ms)
         worker = ReplicationWorker(
             MarkedLedgers(marks, bookie_id, machine.chance),
             LedgerRepair(client, settings, counters),

@@ -97,8 +97,8 @@ class ReplicationWorker:
         """
         if self._settings.verification_percentage:
             return ledger.missing
-        came = self._presence.has_come_since
-        return [bookie for bookie in ledger.missing if not came(bookie, ledger.marked_ms)]
+        away = self._presence.was_away
+        return [bookie for bookie in ledger.missing if not away(bookie, ledger.marked_ms)]
 
     async def _conclude(
         self, ledger: LockedLedger, outcome: LedgerCondition, room: trio.Semaphore

@@ -48,9 +48,9 @@ class ScriptedRepair:
 
 
 class ScriptedPresence:
-    """Bookie a was there all the time, and b has come back since a ledger was marked."""
+    """Bookie a was there all the time, and b was away when a ledger was marked."""
 
-    def has_come_since(self, bookie_id, marked_ms):
+    def was_away(self, bookie_id, marked_ms):
         assert marked_ms in (1, 2)
         return bookie_id == "b"
 

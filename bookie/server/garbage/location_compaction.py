@@ -4,8 +4,8 @@ RocksDB compacts it by itself as it grows; after many ledgers were deleted, what
 goes sooner so. The index is compacted from its first key to its last, in slices; each holds the
 storage's lock, and a checkpoint has its turn between two of them. However many entries a ledger
 has, a slice takes about `SLICE_SECONDS`: the next one has fewer ids if one took longer. Only the
-first may take a second or two: RocksDB merges its newest tables (level 0, those of many small ledgers) as a
-whole, which are not more than some dozens of megabytes.
+first may take a second or two: RocksDB merges those of its newest tables (level 0) that overlap as
+a whole, which are not more than some dozens of megabytes.
 
 What changes between two slices does not matter: a slice is a range of keys, which begins where the
 last one ended, and is rewritten as it is then. Ledgers that are deleted meanwhile go with it, and
@@ -49,6 +49,7 @@ class LocationCompaction:
 
     def __init__(self, storage: LedgerStorage) -> None:
         self._storage = storage
+        self._now = storage.machine.clock.monotonic
         self._wanted = trio.Event()
         self._running = False
         self._count = self._last_ms = 0
@@ -85,23 +86,24 @@ class LocationCompaction:
 
     async def _compact_all(self) -> None:
         storage = self._storage
-        threads, now = storage.machine.threads, storage.machine.clock.monotonic
+        threads = storage.machine.threads
         ids = sorted(await threads.run(storage.ledgers.ledger_ids))
         place: Place | None = 0, 0
         count = IDS_FIRST
         while place is not None:
             async with storage.lock:
-                began = now()
-                place = await threads.run(self._compact, place, ids, count)
-                seconds = now() - began
+                place, seconds = await threads.run(self._compact, place, ids, count)
             count = next_count(count, seconds)
 
-    def _compact(self, place: Place, ids: Sequence[int], count: int) -> Place | None:
-        """Compact a slice, and return where the next one begins; None behind the last."""
+    def _compact(self, place: Place, ids: Sequence[int], count: int) -> tuple[Place | None, float]:
+        """Compact a slice. Returns where the next one begins, None behind the last, and how long
+        it took, without the syncs before it: those take the same for a smaller one.
+        """
         stop = self._stop(place, ids, count)
         make_durable(self._storage)
+        began = self._now()
         self._storage.locations.compact(place, stop)
-        return stop
+        return stop, self._now() - began
 
     def _stop(self, place: Place, ids: Sequence[int], count: int) -> Place | None:
         """Where a slice of so many ids ends: always at an entry, None behind the last.
