@@ -5,6 +5,7 @@ plan names is deleted. So when an entry is not where the plan has it, the server
 ledger is now:
 
     stored elsewhere                  it is read there; what has been compacted away is no loss
+    on other bookies                  it is read there: what some had lost was copied to others
     gone, and its log begins before   compaction has left nothing of it: no loss
     gone, and its log begins behind   it was deleted: a loss
     gone, and its log is another one  so it was
@@ -180,11 +181,12 @@ class LedgerEntries:
         if now is None:
             return Where.COMPACTED_AWAY if _compacted_away(one, plan) else Where.DELETED
         location = "" if self._directory.is_server else now.kept
-        if location == self._location:
+        renewed = self._directory.renew(parse_location(location)[0] if location else one.ledger_id)
+        if location == self._location and not renewed:
             return Where.UNMOVED
         self._close()
-        self._location, self._ids = location, None
-        self._directory.renew(parse_location(location)[0] if location else one.ledger_id)
+        if location != self._location:
+            self._location, self._ids = location, None
         return Where.MOVED
 
 

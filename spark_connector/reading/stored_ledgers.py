@@ -62,10 +62,12 @@ class LedgerDirectory:
         """The log as it is now; None if it is gone."""
         return self._service.topics([log]).topics.get(log)
 
-    def renew(self, *ledger_ids: int) -> None:
-        """Learn the metadata of ledgers, as they are now."""
+    def renew(self, *ledger_ids: int) -> bool:
+        """Learn the metadata of ledgers, as they are now; whether those are others."""
         if self.is_server:
-            return
+            return False
         found = self._service.ledgers(ledger_ids)
+        changed = any(self._facts.ledgers.get(each) != one for each, one in found.ledgers.items())
         self._facts.ledgers.update(found.ledgers)
         self._facts.bookies.update(found.bookies)
+        return changed

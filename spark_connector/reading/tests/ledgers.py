@@ -45,6 +45,7 @@ class MemoryDirectory:
             10 + number: dict(enumerate(entries)) for number, entries in enumerate(ledgers)
         }
         self.planned = list(self.ledgers(*map(len, ledgers)))
+        self.copied: dict[int, dict[int, bytes]] = {}
         self.first_index = 0
         self.questions = 0
 
@@ -71,8 +72,11 @@ class MemoryDirectory:
         first = Place(self.planned[0].id, 0, self.first_index)
         return ReadingPlan(first, end, end, self.planned, [])
 
-    def renew(self, *_ledger_ids: int) -> None:
-        """All is known."""
+    def renew(self, *ledger_ids: int) -> bool:
+        """Of ledgers that are copied to other bookies, nobody else knows of those."""
+        moved = [each for each in ledger_ids if each in self.copied]
+        self.stored.update((each, self.copied.pop(each)) for each in moved)
+        return bool(moved)
 
     def compact(self, ledger_id: int, stored_in: int, ids: list[int], begin: int = 3) -> None:
         """Leave some entries of a ledger, and store them in another; the old one is deleted."""

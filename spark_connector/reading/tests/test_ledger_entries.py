@@ -62,6 +62,15 @@ def test_compacted_twice_while_it_is_read(directory) -> None:
     assert found == {0: b"5", 1: b"6", 4: b"9"}
 
 
+def test_what_bookies_lost_was_copied_to_others(directory) -> None:
+    one = planned(directory)[1]
+    directory.copied[11] = dict(directory.stored[11])
+    del directory.stored[11][2]
+    reading = Reading(directory, one)
+    assert list(reading.found.values()) == numbered(5, 5)
+    assert (reading.lost, directory.questions) == ([], 1)
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_compaction_has_left_nothing(directory, place) -> None:
     """Of the first ledger neither: then the log still begins where it did."""
