@@ -22,7 +22,11 @@ from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.format import service_info
 from magnetar.bookie.machine.network import SystemNetwork
-from magnetar.bookie.replication.auto_recovery import AutoRecovery, open_auto_recovery
+from magnetar.bookie.replication.auto_recovery import (
+    AutoRecovery,
+    RecoveryMember,
+    open_auto_recovery,
+)
 from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.bookie_identity import explained
 from magnetar.core.kernel.clock import SystemClock
@@ -78,7 +82,7 @@ async def opened(
                 )
                 await UnderReplication(store, cluster).prepare()
             async with open_auto_recovery(
-                store, cluster, machine, bookie_id, options.recovery, began_ms=began_ms
+                store, cluster, machine, RecoveryMember(bookie_id, began_ms), options.recovery
             ) as found:
                 yield found
 

@@ -35,19 +35,26 @@ class AutoRecovery(Struct, frozen=True):
     election: AuditorElection
 
 
+class RecoveryMember(Struct, frozen=True):
+    """One of those who audit and repair."""
+
+    bookie_id: str
+    """Its name in votes and locks."""
+    began_ms: int | None = None
+    """Since when the bookie of that id runs, if it does in this process."""
+
+
 @asynccontextmanager
 async def open_auto_recovery(
     metadata: MetadataStore,
     cluster: BookKeeperCluster,
     machine: ClientMachine,
-    bookie_id: str,
+    member: RecoveryMember,
     settings: RecoverySettings,
     quorum: QuorumSettings | None = None,
-    began_ms: int | None = None,
 ) -> AsyncIterator[AutoRecovery]:
     """Audit and repair while the block lasts, in a cluster that is prepared for it
-    (`UnderReplication.prepare`). `bookie_id` is our name in votes and locks; if it is that of a
-    bookie in this process, `began_ms` says since when that runs.
+    (`UnderReplication.prepare`).
     """
     counters = ReplicationCounters()
     marks = UnderReplication(metadata, cluster)
@@ -57,10 +64,10 @@ async def open_auto_recovery(
         clock = machine.clock
         audits = Audits(client, marks, clock, counters, settings)
         auditor = Auditor(client, marks, audits, clock, settings)
-        election = AuditorElection(metadata, cluster, bookie_id)
-        presence = BookiePresence(client.bookies, clock, bookie_id, began_ms)
+        election = AuditorElection(metadata, cluster, member.bookie_id)
+        presence = BookiePresence(client.bookies, clock, member.bookie_id, member.began_ms)
         worker = ReplicationWorker(
-            MarkedLedgers(marks, bookie_id, machine.chance),
+            MarkedLedgers(marks, member.bookie_id, machine.chance),
             LedgerRepair(client, settings, counters),
             settings,
             counters,

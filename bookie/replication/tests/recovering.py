@@ -10,7 +10,7 @@ from magnetar.bookie.client.quorum.store import ClientMachine, open_cluster_clie
 from magnetar.bookie.client.quorum.tests.bookies import QUICK
 from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.machine.network import SystemNetwork
-from magnetar.bookie.replication.auto_recovery import open_auto_recovery
+from magnetar.bookie.replication.auto_recovery import RecoveryMember, open_auto_recovery
 from magnetar.bookie.replication.settings import RecoverySettings
 from magnetar.core.kernel.clock import SystemClock
 
@@ -36,7 +36,7 @@ async def client_of(cluster):
 async def recovering(cluster, name="auditor:1", settings=HASTY, seed=1):
     await marks_of(cluster).prepare()
     async with open_auto_recovery(
-        cluster.metadata, cluster.cluster, machine(seed), name, settings
+        cluster.metadata, cluster.cluster, machine(seed), RecoveryMember(name), settings
     ) as recovery:
         yield recovery
 

@@ -13,7 +13,7 @@ from magnetar.bookie.client.quorum.store import (
 )
 from magnetar.bookie.cluster.under_replication import UnderReplication
 from magnetar.bookie.replication.audits import Audits
-from magnetar.bookie.replication.auto_recovery import open_auto_recovery
+from magnetar.bookie.replication.auto_recovery import RecoveryMember, open_auto_recovery
 from magnetar.bookie.replication.bookie_recovery import BookieRecovery
 from magnetar.bookie.replication.ledger_repair import LedgerRepair
 from magnetar.bookie.replication.marked_ledgers import MarkedLedgers
@@ -44,7 +44,12 @@ async def repair(world, name):
             verification_percentage=climate.verification_percentage if checks else 0,
         )
         opened = open_auto_recovery(
-            client.session, world.cluster, client.machine, name, settings, client.settings
+            client.session,
+            world.cluster,
+            client.machine,
+            RecoveryMember(name),
+            settings,
+            client.settings,
         )
         async with opened as running:
             client.note("repairs")
