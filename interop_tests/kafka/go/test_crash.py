@@ -15,7 +15,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("going", ["kill", "stop"])
+@pytest.mark.parametrize("going", ["kill", pytest.param("stop", marks=pytest.mark.heavy)])
 def test_idempotent_producers_and_groups(kafka_go, topics, going):
     under_load(kafka_go, topics, going, 3 if going == "kill" else 1)
 
