@@ -125,9 +125,10 @@ class ZooKeeper:
         self._process = None
 
     def freeze(self) -> None:
-        """SIGSTOP: its connections stay open and nothing answers."""
+        """SIGSTOP: its connections stay open and nothing answers, once this has returned."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # a thread on another core runs on
 
     def thaw(self) -> None:
         assert self._process is not None
