@@ -25,9 +25,13 @@ def stored(topic: Topic) -> PersistentTopic:
     return found
 
 
+async def _topic_of(broker: Broker, name: TopicName) -> PersistentTopic:
+    return stored(await broker.topic(name, create=False))
+
+
 async def log_of(broker: Broker, name: TopicName) -> ManagedLedger:
     """The log of a topic that exists."""
-    return stored(await broker.topic(name, create=False)).ledger
+    return (await _topic_of(broker, name)).ledger
 
 
 def check_number(number: int, what: str) -> None:
@@ -49,7 +53,7 @@ async def named_topics(
             found.append(stored(topic))
             continue
         try:
-            found.append(stored(await broker.topic(TopicName.parse(name), create=False)))
+            found.append(await _topic_of(broker, TopicName.parse(name)))
         except TopicNotFound:
             missing.append(name)
             found.append(None)
