@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from interop_tests import maven
-from interop_tests.bookkeeper import bookshell
+from interop_tests.bookkeeper import bookshell, signals
 from interop_tests.bookkeeper.bookshell import HERE, LOGGING, OPENED
 from interop_tests.bookkeeper.zookeeper import free_port
 
@@ -75,7 +75,7 @@ class ApacheBookie:
 
     def send_signal(self, how: signal.Signals) -> None:
         assert self._process is not None
-        self._process.send_signal(how)
+        signals.send(self._process, how)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self._process is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from interop_tests import maven
+from interop_tests.bookkeeper import signals
 from interop_tests.bookkeeper.bookshell import HERE, LOGGING, OPENED
 from interop_tests.driver import Driver
 
@@ -111,7 +112,7 @@ class Bookie:
         self.address = self.listeners["bookie"]
 
     def send_signal(self, how: signal.Signals) -> None:
-        self._process.send_signal(how)
+        signals.send(self._process, how)
 
     def kill(self) -> None:
         self._process.kill()
@@ -130,11 +131,11 @@ class Bookie:
 
     def pause(self, meanwhile: Callable[[], None]) -> None:
         """SIGSTOP: its connections stay open and nothing answers, while something happens."""
-        self._process.send_signal(signal.SIGSTOP)
+        self.send_signal(signal.SIGSTOP)
         try:
             meanwhile()
         finally:
-            self._process.send_signal(signal.SIGCONT)
+            self.send_signal(signal.SIGCONT)
 
     def wait(self, seconds: float) -> int:
         """The exit code of one that ends by itself."""

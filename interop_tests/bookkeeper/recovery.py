@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from interop_tests.bookkeeper import signals
 from interop_tests.bookkeeper.cluster import MAGNETAR, wait_until
 from magnetar.bookie.client.connection.question import ask_once
 from magnetar.bookie.machine.network import SystemNetwork
@@ -45,7 +46,7 @@ class Recovery:
         self._process.wait()
 
     def send_signal(self, how: signal.Signals) -> None:
-        self._process.send_signal(how)
+        signals.send(self._process, how)
 
     def stop(self) -> int:
         self._process.terminate()

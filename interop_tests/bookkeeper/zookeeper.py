@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from interop_tests import maven
+from interop_tests.bookkeeper import signals
 
 HERE = Path(__file__).parent
 START_SECONDS = 60
@@ -127,8 +128,7 @@ class ZooKeeper:
     def freeze(self) -> None:
         """SIGSTOP: its connections stay open and nothing answers, once this has returned."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # a thread on another core runs on
+        signals.send(self._process, signal.SIGSTOP)
 
     def thaw(self) -> None:
         assert self._process is not None
