@@ -381,6 +381,7 @@ def test_full_ledger_directories(tmp_path, small_disks) -> None:
             assert found.entry == sealed[entry_id]
         assert bookie.end(signal.SIGKILL) == -signal.SIGKILL
     with running(tmp_path, *flags) as bookie:
+        assert not bookie.refusal()
         for entry_id in range(stored + 1):
             found = bookie.ask(Read(1, entry_id))
             assert isinstance(found, ReadEntry)

@@ -28,6 +28,7 @@ async def test_whether_it_takes_writes_is_told_at_first_and_when_it_changes(auto
     front = BookieFront(SimpleNamespace(ledgers=ledgers))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(front.tell_mode, told.append, 1.0)
+        await trio.sleep(0.5)  # always between two looks
         for writable in (True, False, False, True):
             ledgers.writable = writable
             await trio.sleep(1.0)
