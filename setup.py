@@ -72,7 +72,7 @@ HOT = [
     "bookie.server.ledgers.served",
     "bookie.server.ledgers.states",
     "bookie.server.statistics",
-    "core.broker.access",
+    "core.security.access",
     "core.broker.sweep_work",
     "core.dispatch.selectors",
     "core.dispatch.shared",

@@ -43,7 +43,7 @@ told by a bookie without a mechanism.
 
 
 class PeerConversation(Protocol):
-    """The exchange with one client, as `core/broker/access.py` has it for the other protocols."""
+    """The exchange with one client, as `core/security/access.py` has it for the other protocols."""
 
     @property
     def who(self) -> str:

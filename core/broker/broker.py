@@ -23,11 +23,11 @@ import trio
 from msgspec import Struct
 
 from magnetar.core.broker import rate_sampler
-from magnetar.core.broker.access import Access
 from magnetar.core.broker.attachment import ATTACH_SECONDS, NameCounts
 from magnetar.core.broker.catalog import Catalog
 from magnetar.core.broker.housekeeping import Housekeeping
 from magnetar.core.broker.kept_rows import KeptRows
+from magnetar.core.broker.rules import Rules
 from magnetar.core.broker.sweep_work import SweepWork
 from magnetar.core.broker.topic_ids import TopicIds
 from magnetar.core.broker.topic_list import topics_of
@@ -50,6 +50,7 @@ from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.security.access import Access
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -99,14 +100,16 @@ class Broker:
         clock: Clock,
         schedule: Callable[[], None],
         ownership: Ownership = ALONE,
+        access: Access | None = None,
     ) -> None:
         self.settings = settings
         self.ownership = ownership
         self.clock = clock
         self.metadata = metadata
         self.topics: dict[str, Topic] = {}
-        self.access = Access()
+        self.access = Access() if access is None else access
         self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
+        self.rules = Rules(self.access, self.catalog, metadata)
         self.topic_ids = TopicIds(metadata)
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.kept_rows = KeptRows(self.topics)
@@ -146,6 +149,9 @@ class Broker:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             await self.catalog.open()
+            await self.rules.open()
+            nursery.start_soon(self.rules.run)
+            nursery.start_soon(self.access.live.run)
             nursery.start_soon(self._flush_cursors)
             nursery.start_soon(self.housekeeping.run)
             nursery.start_soon(rate_sampler.run, self)

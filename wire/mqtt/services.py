@@ -13,7 +13,6 @@ from urllib.parse import quote_plus
 
 import trio
 
-from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.mqtt import form
@@ -22,6 +21,8 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.budget import MemoryBudget
 from magnetar.wire.mqtt.clients.departures import Departures
 from magnetar.wire.mqtt.clients.hold import SUBSCRIPTION, Hold
@@ -248,14 +249,14 @@ class MqttServices:
 
     # -- messages without a connection ----------------------------------------------------------
 
-    def check_may_publish(self, principal: str, topic: str) -> None:
+    def check_may_publish(self, who: Identity, topic: str) -> None:
         """Raise `InvalidName` or `Unauthorized` unless a client may publish to an MQTT topic."""
         name = self.logs.rules.topic_for(topic)
-        self.broker.access.check(principal, Action.WRITE, ResourceType.TOPIC, name.full)
+        self.broker.access.check(who, Action.WRITE, ResourceType.TOPIC, name.full)
 
     async def publish_will(self, client_id: str, will: StoredWill) -> None:
         """Publish a will; stored when this returns. Rights may have changed since CONNECT."""
-        self.check_may_publish(will.principal, will.topic)
+        self.check_may_publish(Identity(will.principal), will.topic)
         log = await self.logs.open_for(will.topic)
         topic = log.topic
         assert topic is not None

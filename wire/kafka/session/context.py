@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from magnetar.core.broker.access import ANYBODY, Conversation
+from magnetar.core.security.conversation import Conversation
+from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.kafka.session.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Caller:
-    """The client of one connection: its address, its principal, and whether it is still connected.
+    """The client of one connection: its address, its identity, and whether it is still connected.
 
     Invariant: `closed` wakes every wait of this connection, after `gone` is set.
     """
 
-    __slots__ = ("_wakeups", "connection", "endpoint", "gone", "listener", "principal", "proof")
+    __slots__ = ("_wakeups", "connection", "endpoint", "gone", "identity", "listener", "proof")
 
     def __init__(self, connection: Connection, endpoint: Endpoint, listener: str) -> None:
         self.connection = connection
@@ -34,9 +35,9 @@ class Caller:
         """Our address for clients of this listener, as Metadata returns it (KIP-103)."""
         self.listener = listener
         self.gone = False
-        self.principal = ANYBODY
+        self.identity: Identity = ANYBODY
         self.proof: Conversation | None = None
-        """The SASL exchange while it is in progress; it ends with a principal."""
+        """The SASL exchange while it is in progress; it ends with an identity."""
         self._wakeups: set[Wakeup] = set()
 
     @property

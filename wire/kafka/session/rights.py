@@ -2,7 +2,7 @@
 
 Operations and resources are those of Kafka's ACLs (KIP-11; `KafkaApis.scala` of 4.3 has the checks
 of each request). Names are the client's; a topic that is named by its id alone (KIP-516) appears as
-the id in hex. So far everything is allowed (`core/broker/access.py`). A forbidden request ends its
+the id in hex. So far everything is allowed (`core/security/access.py`). A forbidden request ends its
 connection; error codes for single topics come with the first refusal.
 
 Invariant: every served request has a row here, and is checked once.
@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from magnetar.core.broker.access import Access, Action, ResourceType
+from magnetar.core.security.access import Access
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.identity import Identity
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import NO_UUID, Request
 from magnetar.wire.kafka.messages.configs import ConfigResourceType
@@ -27,7 +29,7 @@ class Right(NamedTuple):
     names: Callable[[Any], Iterable[str]]
 
 
-def check(access: Access, who: str, key: int, request: Request | None) -> None:
+def check(access: Access, who: Identity, key: int, request: Request | None) -> None:
     """Return if the request is allowed, else raise `Unauthorized`."""
     if key not in RIGHTS or request is None:  # `HELLO`: allowed before authentication
         return
@@ -36,7 +38,7 @@ def check(access: Access, who: str, key: int, request: Request | None) -> None:
             access.check(who, right.action, right.kind, name)
 
 
-def check_named(access: Access, who: str, key: int, name: str) -> None:
+def check_named(access: Access, who: Identity, key: int, name: str) -> None:
     """Check a request that names one resource."""
     right = RIGHTS[key]
     access.check(who, right.action, right.kind, name)

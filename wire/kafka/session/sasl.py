@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security.conversation import Peer
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     ILLEGAL_SASL_STATE,
@@ -26,7 +27,7 @@ from magnetar.wire.kafka.messages.sasl import (
 )
 
 if TYPE_CHECKING:
-    from magnetar.core.broker.access import Access
+    from magnetar.core.security.access import Access
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 
@@ -47,11 +48,10 @@ class SaslHandlers:
         self, context: RequestContext, request: SaslHandshakeRequest
     ) -> SaslHandshakeResponse:
         mechanisms = self._access.mechanisms
-        begin = mechanisms.get(request.mechanism)
-        if begin is None:
-            code = UNSUPPORTED_SASL_MECHANISM
-        else:
-            code, context.caller.proof = NONE, begin()
+        code = UNSUPPORTED_SASL_MECHANISM
+        if request.mechanism in mechanisms:
+            peer = Peer(context.caller.host)
+            code, context.caller.proof = NONE, self._access.begin(request.mechanism, peer)
         return SaslHandshakeResponse(error_code=code, mechanisms=sorted(mechanisms))
 
     async def on_sasl_authenticate(
@@ -64,11 +64,11 @@ class SaslHandlers:
             response.error_message = "SaslAuthenticate request received before a SaslHandshake"
             return response
         try:
-            response.auth_bytes = proof.respond(request.auth_bytes)
+            response.auth_bytes = await proof.respond(request.auth_bytes)
         except Unauthenticated as error:
             context.caller.proof = None
             response.error_code, response.error_message = SASL_AUTHENTICATION_FAILED, str(error)
             return response
-        if proof.who:
-            context.caller.principal, context.caller.proof = proof.who, None
+        if proof.identity is not None:
+            context.caller.identity, context.caller.proof = proof.identity, None
         return response

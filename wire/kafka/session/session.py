@@ -164,11 +164,11 @@ class KafkaSession:
         try:
             if isinstance(request, RepeatedProduce):
                 named = request.shape.resource
-                rights.check_named(handlers.access, caller.principal, request.key, named)
+                rights.check_named(handlers.access, caller.identity, request.key, named)
                 if single_batch.begin(self._produce, request):
                     return
             else:
-                rights.check(handlers.access, caller.principal, request.key, request.request)
+                rights.check(handlers.access, caller.identity, request.key, request.request)
         except Unauthorized as error:
             self.connection.end(str(error))
             return

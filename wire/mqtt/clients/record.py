@@ -25,7 +25,6 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder
 from msgspec.structs import replace
 
-from magnetar.core.broker.access import ANYBODY
 from magnetar.core.kernel.errors import Corrupted
 
 LAYOUT: Final = 1
@@ -73,8 +72,8 @@ class StoredWill(Struct, frozen=True, array_like=True):
     properties: bytes = b""
     """Encoded, without the will delay interval."""
     delay_seconds: int = 0
-    principal: str = ANYBODY
-    """Who publishes it (`core/broker/access.py`)."""
+    principal: str = ""
+    """Who publishes it (`core/security/access.py`)."""
 
 
 class SessionRecord(Struct, frozen=True, array_like=True):

@@ -8,18 +8,18 @@
 The last message of the server is part of CONNACK, or of the AUTH that ends a re-authentication.
 While a client exchanges before CONNACK, it may send nothing else but DISCONNECT [MQTT-3.1.2-30].
 
-Core has no mechanism yet (`core/broker/access.py`): all methods are refused, and user names are
+Core has no mechanism yet (`core/security/access.py`): all methods are refused, and user names are
 accepted without a look at the password.
 
-Invariants: at most one exchange is going on; `principal` changes only when one succeeds.
+Invariants: at most one exchange is going on; `identity` changes only when one succeeds.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.broker.access import ANYBODY
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import Auth, Connect, Version
 from magnetar.wire.mqtt.codec.properties import Property
@@ -30,7 +30,8 @@ from magnetar.wire.mqtt.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from magnetar.core.broker.access import Access, Conversation
+    from magnetar.core.security.access import Access
+    from magnetar.core.security.conversation import Conversation
 
 PLAIN: Final = "PLAIN"
 
@@ -46,7 +47,7 @@ class AuthenticationFailed(Exception):
 class Authentication:
     """See the module's docstring."""
 
-    __slots__ = ("_access", "_answer", "_conversation", "_packet_bytes_max", "method", "principal")
+    __slots__ = ("_access", "_answer", "_conversation", "_packet_bytes_max", "identity", "method")
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -55,7 +56,7 @@ class Authentication:
         self._packet_bytes_max = NO_LIMIT
         self.method = ""
         """The method of CONNECT; empty for none."""
-        self.principal = ANYBODY
+        self.identity: Identity = ANYBODY
 
     @property
     def is_over(self) -> bool:

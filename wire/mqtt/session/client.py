@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from magnetar.core.broker.access import ANYBODY
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.mqtt.clients import record as records
 from magnetar.wire.mqtt.clients.record import (
     SessionProgress,
@@ -72,9 +72,9 @@ class ConnectedClient:
         "expiry_seconds",
         "feeds",
         "gone",
+        "identity",
         "keep_alive",
         "lasts",
-        "principal",
         "publisher",
         "subscriber",
         "version",
@@ -96,7 +96,7 @@ class ConnectedClient:
         self.wire = wire
         self.client_id = client_id
         self.version = wire.version
-        self.principal = ANYBODY
+        self.identity: Identity = ANYBODY
         self.gone = False
         self.lasts = False
         self.connected_ms = services.broker.clock.wall_ms()

@@ -141,7 +141,7 @@ class Connecting:
             raise ConnectRefused(ReasonCode.SERVER_BUSY, refusal)
         if packet.will is not None:
             try:
-                self._services.check_may_publish(self.authentication.principal, packet.will.topic)
+                self._services.check_may_publish(self.authentication.identity, packet.will.topic)
             except Unauthorized as error:
                 raise ConnectRefused(ReasonCode.NOT_AUTHORIZED, str(error)) from error
 
@@ -180,8 +180,8 @@ class Connecting:
         client.keep_alive = self.keep_alive
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
-        client.principal = self.authentication.principal
-        client.will = _stored_will(packet.will, client.principal)
+        client.identity = self.authentication.identity
+        client.will = _stored_will(packet.will, client.identity.name)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
         self._check_room_for(client)

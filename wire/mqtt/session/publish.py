@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt import run as runs
@@ -40,6 +39,7 @@ from magnetar.core.kernel.errors import BrokerError, QuotaExceeded
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.acknowledgements import pack_acknowledgements
 from magnetar.wire.mqtt.codec.packets import PacketType, Version
@@ -264,7 +264,7 @@ class Publisher:
         assert topic is not None
         try:
             access = self._services.broker.access
-            access.check(self._client.principal, WRITE, TOPIC, log.name.full)
+            access.check(self._client.identity, WRITE, TOPIC, log.name.full)
             topic.check_producer()
         except BrokerError as error:
             done(error)

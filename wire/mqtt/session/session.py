@@ -310,7 +310,7 @@ class MqttSession:
         except AuthenticationFailed as error:
             raise PacketError(error.reason, str(error)) from None  # [MQTT-4.12.1-2]
         if authentication.is_over:
-            client.principal = authentication.principal
+            client.identity = authentication.identity
             self._send_auth(authentication, ReasonCode.SUCCESS)
         else:
             self._send_auth(authentication, ReasonCode.CONTINUE_AUTHENTICATION)

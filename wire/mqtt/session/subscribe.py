@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.kernel.errors import BrokerError, NotReady
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import (
@@ -208,7 +208,7 @@ async def _open_logs(
         )
         for log in logs:
             services.broker.access.check(
-                client.principal, Action.READ, ResourceType.TOPIC, log.name.full
+                client.identity, Action.READ, ResourceType.TOPIC, log.name.full
             )
             if subscription.qos:
                 await services.hold.keep(log)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.broker.access import Access, Action, ResourceType
 from magnetar.core.kernel.errors import Unauthorized
+from magnetar.core.security.access import Access
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.conftest import Stage, fetch_request
 from magnetar.wire.kafka.messages.configs import DescribeConfigsRequest, DescribeResource

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.broker.access import Action, ResourceType
 from magnetar.core.kernel.errors import Unauthorized
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.session.tests.test_authentication import Plain

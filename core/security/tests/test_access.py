@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.broker.access import ANYBODY, Access, Action, ResourceType
+from magnetar.core.security.access import Access
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.identity import ANYBODY
 
 
 @pytest.mark.parametrize("action", Action)

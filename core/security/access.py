@@ -1,0 +1,88 @@
+"""Authentication and authorisation, as fronts use them.
+
+    `mechanisms`      the ways to prove an identity, by the names that clients use
+    `begin`           begin an exchange of one of them (`conversation.py`)
+    `nobody`          the identity of a client that proves nothing; None if it must prove one
+    `check`           raise `Unauthorized` unless an action is allowed (`judge.py`): a plain call
+    `live`            what authenticated connections are told when rights change or a proof expires
+
+A server without mechanisms restricts nothing: everybody is `ANYBODY`, and may do everything.
+
+Invariant: an identity comes from an exchange that succeeded, or is `nobody`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.identity import ANYBODY, Identity
+from magnetar.core.security.live import LiveSessions
+
+if TYPE_CHECKING:
+    from magnetar.core.security.conversation import Conversation, Mechanism, Peer
+    from magnetar.core.security.failures import FailedLogins
+    from magnetar.core.security.judge import Judge
+
+log = logging.getLogger(__name__)
+
+
+class Access:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        mechanisms: Mapping[str, Mechanism] | None = None,
+        judge: Judge | None = None,
+        anonymous: Identity | None = ANYBODY,
+        failures: FailedLogins | None = None,
+    ) -> None:
+        self.mechanisms = mechanisms or {}
+        self.judge = judge
+        """None if everything is allowed."""
+        self.nobody = anonymous
+        self.live = LiveSessions()
+        self._failures = failures
+
+    def begin(self, mechanism: str, peer: Peer) -> Conversation:
+        """Begin an exchange; raises `Unauthenticated` if there is no such mechanism."""
+        begin = self.mechanisms.get(mechanism)
+        if begin is None:
+            raise Unauthenticated(f"there is no authentication by {mechanism[:100]!r} here")
+        found = begin(peer)
+        if self._failures is None:
+            return found
+        return self._failures.watched(found, mechanism, peer)
+
+    def anonymous(self) -> Identity:
+        """The identity of a client that proves none; raises `Unauthenticated` if it must."""
+        if self.nobody is None:
+            raise Unauthenticated("this server wants to know who you are: authenticate")
+        return self.nobody
+
+    def check(
+        self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
+    ) -> None:
+        """Raise `Unauthorized` unless the action is allowed. Plain call, for every request."""
+        if self.judge is not None and not self.judge.allows(who, action, kind, name, host):
+            raise Unauthorized(
+                f"{who.name or 'an anonymous client'} may not {action.words} {kind.words} {name}"
+            )
+
+    def check_somewhere(
+        self, who: Identity, action: Action, kind: ResourceType, host: str = ""
+    ) -> None:
+        """Raise `Unauthorized` unless the action is allowed with some resource of the kind."""
+        if self.judge is not None and not self.judge.allows_somewhere(who, action, kind, host):
+            raise Unauthorized(
+                f"{who.name or 'an anonymous client'} may not {action.words} any {kind.words}"
+            )
+
+    def allows(
+        self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
+    ) -> bool:
+        """Whether an action is allowed."""
+        return self.judge is None or self.judge.allows(who, action, kind, name, host)

@@ -1,0 +1,115 @@
+"""Logins that fail: answered late, logged, counted, and limited by address.
+
+    a failure           is answered after `DELAY_SECONDS`, so that guessing takes time
+    `FAILURES_MAX`      failures of one address within `WINDOW_SECONDS`: it has to wait until they are
+                        that old, whatever it says, and its credentials are not looked at
+
+Kafka delays by `connection.failed.authentication.delay.ms` (100). There is no count by user: anybody
+could lock somebody else out.
+
+Invariants: memory is bounded, whatever the number of addresses; no secret is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import Final
+
+import trio
+
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security.conversation import Conversation, Peer
+from magnetar.core.security.identity import Identity
+
+log = logging.getLogger(__name__)
+
+DELAY_SECONDS: Final = 0.3
+WINDOW_SECONDS: Final = 10.0
+FAILURES_MAX: Final = 50
+ADDRESSES_MAX: Final = 10_000
+"""Addresses with failures that are remembered; the one that failed longest ago is forgotten first."""
+LOGGED_SECONDS: Final = 1.0
+"""One line of an address in this time; the others are counted in the next."""
+
+
+class _Failed:
+    """The failures of one address in its window."""
+
+    __slots__ = ("count", "logged_at", "since", "unlogged")
+
+    def __init__(self, now: float) -> None:
+        self.since = now
+        self.count = 0
+        self.logged_at = -LOGGED_SECONDS
+        self.unlogged = 0
+
+
+class FailedLogins:
+    """See the module's docstring."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._by_host: OrderedDict[str, _Failed] = OrderedDict()
+        self.total = 0
+        self.by_mechanism: dict[str, int] = {}
+
+    def watched(self, inner: Conversation, mechanism: str, peer: Peer) -> Conversation:
+        """A conversation whose failure is delayed and noted."""
+        return _Watched(self, inner, mechanism, peer.host)
+
+    def is_barred(self, host: str) -> bool:
+        """Whether an address has failed so often that it must wait."""
+        found = self._by_host.get(host)
+        if found is None or found.count < FAILURES_MAX:
+            return False
+        return self._clock.monotonic() - found.since < WINDOW_SECONDS
+
+    def note(self, host: str, mechanism: str, why: str) -> None:
+        """Count a failure, and log it if that address was not logged just now."""
+        now = self._clock.monotonic()
+        self.total += 1
+        self.by_mechanism[mechanism] = self.by_mechanism.get(mechanism, 0) + 1
+        found = self._by_host.pop(host, None)
+        if found is None or now - found.since >= WINDOW_SECONDS:
+            found = _Failed(now)
+        self._by_host[host] = found
+        found.count += 1
+        if len(self._by_host) > ADDRESSES_MAX:
+            self._by_host.popitem(last=False)
+        if now - found.logged_at < LOGGED_SECONDS:
+            found.unlogged += 1
+            return
+        more = f" ({found.unlogged} more since the last line)" if found.unlogged else ""
+        log.warning("%s: authentication by %s failed: %s%s", host, mechanism, why, more)
+        found.logged_at, found.unlogged = now, 0
+
+
+class _Watched:
+    """A conversation whose failure is noted."""
+
+    __slots__ = ("_failures", "_host", "_inner", "_mechanism")
+
+    def __init__(
+        self, failures: FailedLogins, inner: Conversation, mechanism: str, host: str
+    ) -> None:
+        self._failures = failures
+        self._inner = inner
+        self._mechanism = mechanism
+        self._host = host
+
+    @property
+    def identity(self) -> Identity | None:
+        return self._inner.identity
+
+    async def respond(self, said: bytes) -> bytes:
+        failures = self._failures
+        try:
+            if failures.is_barred(self._host):
+                raise Unauthenticated("too many failed logins from this address, wait a little")
+            return await self._inner.respond(said)
+        except Unauthenticated as error:
+            failures.note(self._host, self._mechanism, str(error))
+            await trio.sleep(DELAY_SECONDS)
+            raise

@@ -1,0 +1,218 @@
+"""Decides what an identity may do, from Pulsar's permissions and Kafka's ACLs, which both hold for
+the same topics.
+
+In this order (`docs/security.md` says why):
+
+    1. a superuser may do everything
+    2. an ACL that denies decides
+    3. an ACL that allows decides
+    4. an administrator of the tenant may do everything within it
+    5. a permission of the namespace, topic or subscription decides
+    6. if `allow_if_unmentioned`, what no ACL covers is allowed (`allow.everyone.if.no.acl.found`)
+    7. otherwise it is not allowed
+
+Decisions are remembered with each identity until a rule changes: `generation` counts the changes.
+
+Invariant: a remembered right has the generation in which it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from msgspec import Struct
+
+from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.security.acls import EVERYTHING, Acl, Acls, users_of
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.identity import Identity
+from magnetar.core.security.permissions import WORDS, Permissions
+
+REMEMBERED_MAX: Final = 10_000
+"""Rights that are remembered with one identity."""
+OF_EITHER: Final = frozenset(WORDS.values())
+
+
+class Verdict(Struct, frozen=True):
+    """A decision, and the rule that made it."""
+
+    allowed: bool
+    rule: str
+
+
+class Judge:
+    """See the module's docstring."""
+
+    def __init__(
+        self, superusers: Collection[str] = (), allow_if_unmentioned: bool = False
+    ) -> None:
+        self.superusers = frozenset(superusers)
+        self.permissions = Permissions()
+        self.acls = Acls()
+        self.generation = 1
+        self._allow_if_unmentioned = allow_if_unmentioned
+
+    def changed(self) -> None:
+        """A rule has changed: forget all decisions."""
+        self.generation += 1
+
+    def allows(
+        self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
+    ) -> bool:
+        """Whether an identity may do that. Plain call: for every request."""
+        key = (action, kind, name)
+        granted = who.granted
+        if granted.get(key) == self.generation:
+            return True
+        if not self.verdict(who, action, kind, name, host).allowed:
+            granted.pop(key, None)
+            return False
+        if self._depends_on_host(kind, name):
+            return True  # connections from several hosts may share the identity
+        if len(granted) >= REMEMBERED_MAX:
+            granted.clear()
+        granted[key] = self.generation
+        return True
+
+    def allows_somewhere(
+        self, who: Identity, action: Action, kind: ResourceType, host: str = ""
+    ) -> bool:
+        """Whether some resource of a kind is allowed (`authorizeByResourceType` of Kafka)."""
+        if not self.superusers.isdisjoint(who.roles):
+            return True
+        if self.acls.anywhere(users_of(who.roles), action, kind, host):
+            return True
+        word = WORDS.get(action)
+        if kind is ResourceType.TOPIC and word is not None:
+            if self.permissions.administers(who.roles):
+                return True
+            return self.permissions.somewhere(who.roles, word)
+        return self._allow_if_unmentioned
+
+    def verdict(
+        self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
+    ) -> Verdict:
+        """The decision, and why."""
+        if not self.superusers.isdisjoint(who.roles):
+            return Verdict(True, "a superuser")
+        rule = self._acl_for(who, action, kind, name, host)
+        if rule is not None:
+            return Verdict(rule.allow, described(rule))
+        granted = self._permission_for(who.roles, action, kind, name)
+        if granted:
+            return Verdict(True, granted)
+        if self._allow_if_unmentioned and not any(self.acls.covering(kind, acl_name(kind, name))):
+            return Verdict(True, "no ACL covers it, and allow_everyone_if_no_acl_found is set")
+        return Verdict(False, "no rule allows it")
+
+    def _depends_on_host(self, kind: ResourceType, name: str) -> bool:
+        covering = self.acls.covering(kind, acl_name(kind, name))
+        return any(rule.host != EVERYTHING for rule in covering)
+
+    def _acl_for(
+        self, who: Identity, action: Action, kind: ResourceType, name: str, host: str
+    ) -> Acl | None:
+        users = users_of(who.roles)
+        return self.acls.decisive(users, action, kind, acl_name(kind, name), host)
+
+    def _permission_for(
+        self, roles: Collection[str], action: Action, kind: ResourceType, name: str
+    ) -> str:
+        """The permission that allows an action; empty if none does."""
+        judged = _BY_KIND.get(kind)
+        return "" if judged is None else judged(self.permissions, roles, action, name)
+
+
+def described(rule: Acl) -> str:
+    """An ACL, as `kafka-acls` shows one."""
+    return (
+        f"the ACL {rule.principal} {'ALLOW' if rule.allow else 'DENY'} {rule.action.name} on "
+        f"{rule.pattern.name} {rule.kind.name} {rule.name} from host {rule.host}"
+    )
+
+
+def acl_name(kind: ResourceType, name: str) -> str:
+    """The name by which ACLs know a resource: that of Kafka's clients."""
+    if kind is not ResourceType.TOPIC:
+        return name
+    try:
+        topic = TopicName.parse(name).base
+    except InvalidName:
+        return name
+    namespace = str(topic.namespace)
+    return topic.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{topic.local}"
+
+
+def _topic(permissions: Permissions, roles: Collection[str], action: Action, name: str) -> str:
+    try:
+        topic = TopicName.parse(name)
+    except InvalidName:
+        return ""
+    if permissions.is_admin(roles, topic.namespace.tenant):
+        return f"an administrator of tenant {topic.namespace.tenant}"
+    return _granted(permissions.of_topic(roles, topic), action, f"of topic {topic.base}")
+
+
+def _granted(words: frozenset[str], action: Action, where: str) -> str:
+    if action is Action.DESCRIBE:  # a lookup needs any of them
+        return f"the permissions {where}" if words & OF_EITHER else ""
+    word = WORDS.get(action)
+    return f"the permission {word} {where}" if word in words else ""
+
+
+def _subscription(
+    permissions: Permissions, roles: Collection[str], action: Action, name: str
+) -> str:
+    topic, _, subscription = name.partition("|")
+    granted = _topic(permissions, roles, action, topic)
+    if not granted or granted.startswith("an administrator"):
+        return granted
+    namespace = TopicName.parse(topic).namespace
+    return "" if permissions.subscription_refusal(roles, namespace, subscription) else granted
+
+
+def _namespace(permissions: Permissions, roles: Collection[str], action: Action, name: str) -> str:
+    namespace = NamespaceName.parse(name)
+    if permissions.is_admin(roles, namespace.tenant):
+        return f"an administrator of tenant {namespace.tenant}"
+    return _granted(permissions.of_namespace(roles, namespace), action, f"of namespace {name}")
+
+
+def _tenant(permissions: Permissions, roles: Collection[str], _action: Action, name: str) -> str:
+    return f"an administrator of tenant {name}" if permissions.is_admin(roles, name) else ""
+
+
+def _group(permissions: Permissions, roles: Collection[str], action: Action, _name: str) -> str:
+    """Pulsar has no right for groups of their own: who may consume something may have any group,
+    unless an ACL denies it.
+    """
+    if action not in (Action.READ, Action.DESCRIBE, Action.DELETE):
+        return ""
+    return "the permission consume" if permissions.somewhere(roles, "consume") else ""
+
+
+def _transaction(
+    permissions: Permissions, roles: Collection[str], action: Action, _name: str
+) -> str:
+    if action not in (Action.WRITE, Action.DESCRIBE):
+        return ""
+    return "the permission produce" if permissions.somewhere(roles, "produce") else ""
+
+
+def _cluster(permissions: Permissions, roles: Collection[str], action: Action, _name: str) -> str:
+    if action is not Action.IDEMPOTENT_WRITE:
+        return ""
+    return "the permission produce" if permissions.somewhere(roles, "produce") else ""
+
+
+_BY_KIND: Final[dict[ResourceType, Callable[[Permissions, Collection[str], Action, str], str]]] = {
+    ResourceType.TOPIC: _topic,
+    ResourceType.SUBSCRIPTION: _subscription,
+    ResourceType.NAMESPACE: _namespace,
+    ResourceType.TENANT: _tenant,
+    ResourceType.GROUP: _group,
+    ResourceType.TRANSACTION: _transaction,
+    ResourceType.CLUSTER: _cluster,
+}

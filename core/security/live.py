@@ -1,0 +1,90 @@
+"""Connections that live longer than what was found when they began.
+
+A right may be taken from a client that is attached, and a proof may expire while its connection is
+used. Each front registers its sessions here, which are told of both within a second.
+
+Invariant: a session is told of a change after the judge knows it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import trio
+
+from magnetar.core.security.identity import Identity
+
+LOOK_SECONDS: Final = 0.5
+"""How often it is looked for expired proofs."""
+SESSIONS_PER_REST: Final = 100
+"""Sessions that are told before other tasks run: each looks at all that is attached to it."""
+
+
+class LiveSession(Protocol):
+    """An authenticated connection, as `LiveSessions` knows it."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+    def rights_changed(self) -> None:
+        """Detach what is no longer allowed. Plain call."""
+        ...
+
+    def expired(self) -> None:
+        """The proof has expired: ask for another one, or end. Plain call, repeated until the
+        identity is another one or the session is gone.
+        """
+        ...
+
+
+class LiveSessions:
+    """See the module's docstring."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[LiveSession, None] = {}
+        self._changed = trio.Event()
+
+    def add(self, session: LiveSession) -> None:
+        self._sessions[session] = None
+
+    def remove(self, session: LiveSession) -> None:
+        self._sessions.pop(session, None)
+
+    @contextmanager
+    def having(self, session: LiveSession) -> Iterator[None]:
+        """Have a session here for the time of a block."""
+        self.add(session)
+        try:
+            yield
+        finally:
+            self.remove(session)
+
+    def rights_changed(self) -> None:
+        """The judge's rules have changed."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Tell sessions until cancelled."""
+        while True:
+            with trio.move_on_after(LOOK_SECONDS):
+                await self._changed.wait()
+            changed = self._changed.is_set()
+            if changed:
+                self._changed = trio.Event()
+            await self._tell(changed)
+
+    async def _tell(self, changed: bool) -> None:
+        now = time.time()
+        for count, session in enumerate(list(self._sessions), 1):
+            if session not in self._sessions:
+                continue  # it ended meanwhile
+            expires_at = session.identity.expires_at
+            if expires_at is not None and expires_at <= now:
+                session.expired()
+            elif changed:
+                session.rights_changed()
+            if count % SESSIONS_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
