@@ -2,8 +2,8 @@
 
 Operations and resources are those of Kafka's ACLs (KIP-11; `KafkaApis.scala` of 4.3 has the checks
 of each request). Names are the client's; a topic that is named by its id alone (KIP-516) appears as
-the id in hex. So far everything is allowed (`core/security/access.py`). A forbidden request ends its
-connection; error codes for single topics come with the first refusal.
+the id in hex. A forbidden request ends its connection; error codes for single topics come with the
+first refusal.
 
 Invariant: every served request has a row here, and is checked once.
 """
