@@ -31,6 +31,7 @@ from magnetar.doors.sockets import open_doors
 from magnetar.fronts import Parts, door_plans, http_address, make_fronts
 from magnetar.process import memory
 from magnetar.process.ready import ReadyReport
+from magnetar.security.access import open_access
 from magnetar.settings import Settings
 from magnetar.shared_settings import link_limits
 from magnetar.storage.embedded import open_embedded_storage
@@ -45,13 +46,23 @@ async def serve(
 ) -> None:
     """Open the doors, serve, and shut down in order once `stop` is set."""
     plans = door_plans(settings)
-    doors = open_doors(plans, settings, server_contexts(plans, settings.tls))
     clock = SystemClock()
+    guarded = open_access(settings.security, clock)
+    contexts = server_contexts(plans, settings.tls)
+    authenticates = settings.security.authenticates
+    doors = open_doors(plans, settings, contexts, authenticates=authenticates)
     link = Link(clock, link_limits(settings), http_address(settings, doors))
     async with open_storage(settings, link) as storage:
         store = storage.ledgers
         gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
-        broker = Broker(gathering, store, storage.metadata, clock, link.schedule_settle)
+        broker = Broker(
+            gathering,
+            store,
+            storage.metadata,
+            clock,
+            link.schedule_settle,
+            access=guarded.access,
+        )
         link.serve(store, broker)
         parts = Parts(settings, doors, link, storage, broker, SpareFiles().lend)
         with ExitStack() as closed:
@@ -60,6 +71,7 @@ async def serve(
                 # starts may write.
                 await nursery.start(link.run)
                 await nursery.start(broker.run)
+                nursery.start_soon(guarded.run)
                 fronts = make_fronts(parts)
                 for front in fronts:
                     closed.callback(front.close)

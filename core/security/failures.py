@@ -1,11 +1,11 @@
 """Logins that fail: answered late, logged, counted, and limited by address.
 
     a failure           is answered after `DELAY_SECONDS`, so that guessing takes time
-    `FAILURES_MAX`      failures of one address within `WINDOW_SECONDS`: it has to wait until they are
-                        that old, whatever it says, and its credentials are not looked at
+    `FAILURES_MAX`      failures of one address within `WINDOW_SECONDS`: it has to wait until they
+                        are that old, whatever it says, and its credentials are not looked at
 
-Kafka delays by `connection.failed.authentication.delay.ms` (100). There is no count by user: anybody
-could lock somebody else out.
+Kafka delays by `connection.failed.authentication.delay.ms` (100). There is no count by user, since
+anybody could lock somebody else out.
 
 Invariants: memory is bounded, whatever the number of addresses; no secret is logged.
 """
@@ -29,7 +29,7 @@ DELAY_SECONDS: Final = 0.3
 WINDOW_SECONDS: Final = 10.0
 FAILURES_MAX: Final = 50
 ADDRESSES_MAX: Final = 10_000
-"""Addresses with failures that are remembered; the one that failed longest ago is forgotten first."""
+"""Addresses with failures that are remembered; the oldest failure is forgotten first."""
 LOGGED_SECONDS: Final = 1.0
 """One line of an address in this time; the others are counted in the next."""
 

@@ -8,8 +8,8 @@ from typing import Final
 class Identity:
     """A principal with its roles.
 
-    Pulsar calls the name a role, Kafka a user (`User:name`). Rights of any of the roles are its own:
-    a token may name several. Connections may share one.
+    Pulsar calls the name a role, Kafka a user (`User:name`). Rights of any of the roles are its
+    own: a token may name several. Connections may share one.
     """
 
     __slots__ = ("expires_at", "granted", "method", "name", "roles")

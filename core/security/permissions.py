@@ -1,9 +1,9 @@
 """Pulsar's permissions: administrators of tenants, and what roles may do in namespaces. Pure.
 
 They are stored with tenants and in the policies of namespaces, in Pulsar's own form
-(`AuthPoliciesImpl.java` of 4.2). A permission of a namespace holds for all its topics, one of a topic
-for it and its partitions. A subscription that names roles is for these only, one that names none is
-for everybody who may consume (`PulsarAuthorizationProvider.java` of 4.2).
+(`AuthPoliciesImpl.java` of 4.2). A permission of a namespace holds for all its topics, one of a
+topic for it and its partitions. A subscription that names roles is for these only, one that names
+none is for everybody who may consume (`PulsarAuthorizationProvider.java` of 4.2).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from magnetar.settings.broker import Broker
 from magnetar.settings.kafka import Kafka
 from magnetar.settings.mqtt import Mqtt
+from magnetar.settings.security import Security
 from magnetar.settings.server import Limits, Listen, Log, Tls
 from magnetar.settings.storage import BookieRequests, Ledgers, Storage
 
@@ -22,6 +23,7 @@ class Settings(Struct, frozen=True):
 
     listen: Listen = Listen()
     tls: Tls = Tls()
+    security: Security = Security()
     storage: Storage = Storage()
     ledgers: Ledgers = Ledgers()
     bookie: BookieRequests = BookieRequests()

@@ -1,0 +1,1 @@
+"""Keys and passwords from files and URLs, and the `Access` that they make."""

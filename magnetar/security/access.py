@@ -1,0 +1,148 @@
+"""The `Access` of a server: which ways to authenticate its settings ask for.
+
+The libraries for tokens and passwords are imported only by servers that use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+from msgspec import Struct
+
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.security.access import Access
+from magnetar.core.security.conversation import (
+    BASIC,
+    OAUTHBEARER,
+    PLAIN,
+    TOKEN,
+    Mechanism,
+)
+from magnetar.core.security.failures import FailedLogins
+from magnetar.core.security.identity import Identity
+from magnetar.core.security.judge import Judge
+from magnetar.security.sources import LOOK_SECONDS, RemoteDocument, Source, is_remote
+from magnetar.settings.security import Security
+
+if TYPE_CHECKING:
+    from magnetar.core.security.passwords import Passwords
+    from magnetar.core.security.token_keys import TokenKey
+    from magnetar.core.security.tokens import TokenVerifier
+
+
+class GuardedAccess(Struct, frozen=True):
+    """An access, and what keeps its keys and passwords up to date."""
+
+    access: Access
+    sources: Sequence[Source] = ()
+    remote: Sequence[RemoteDocument] = ()
+
+    async def run(self) -> None:
+        """Read again what changes, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for each in self.remote:
+                nursery.start_soon(each.run)
+            while True:
+                await trio.sleep(LOOK_SECONDS if self.sources else float("inf"))
+                for source in self.sources:
+                    source.look()
+
+
+def open_access(settings: Security, clock: Clock) -> GuardedAccess:
+    """The access that settings ask for; raises `OperatorError` for keys that cannot be used."""
+    if not settings.authenticates:
+        return GuardedAccess(Access())
+    made = _Opening(settings, clock)
+    tokens, passwords = made.tokens(), made.passwords()
+    mechanisms: dict[str, Mechanism] = {}
+    if tokens is not None:
+        from magnetar.core.security.tokens import BearerConversation, TokenConversation
+
+        mechanisms[TOKEN] = lambda _peer: TokenConversation(tokens)
+        mechanisms[OAUTHBEARER] = lambda _peer: BearerConversation(tokens)
+    if tokens is not None or passwords is not None:
+        from magnetar.core.security.passwords import BasicConversation, PasswordConversation
+
+        mechanisms[PLAIN] = lambda _peer: PasswordConversation(passwords, tokens)
+        mechanisms[BASIC] = lambda _peer: BasicConversation(passwords, tokens)
+    judge = None
+    if settings.authorization:
+        judge = Judge(settings.superusers, settings.allow_everyone_if_no_acl_found)
+    access = Access(mechanisms, judge, _anonymous(settings), FailedLogins(clock))
+    return GuardedAccess(access, made.sources, made.remote)
+
+
+def _anonymous(settings: Security) -> Identity | None:
+    return Identity(settings.anonymous_role) if settings.anonymous_role else None
+
+
+class _Opening:
+    """Gathers what is read from files and URLs."""
+
+    def __init__(self, settings: Security, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self.sources: list[Source] = []
+        self.remote: list[RemoteDocument] = []
+
+    def _open(self, setting: str, where: str, take: Callable[[bytes], None]) -> None:
+        source = Source(f"security.{setting}", where, take)
+        source.open()
+        self.sources.append(source)
+
+    def tokens(self) -> TokenVerifier | None:
+        """The verifier of tokens, if there is a key for them."""
+        settings = self._settings
+        if not (settings.token_secret_key or settings.token_public_key or settings.token_jwks):
+            return None
+        from magnetar.core.security import token_keys
+        from magnetar.core.security.tokens import Claims, TokenVerifier
+
+        claims = Claims(
+            settings.token_auth_claim,
+            settings.token_issuer,
+            settings.token_audience,
+            settings.token_audience_claim,
+        )
+        verifier = TokenVerifier(claims)
+        parts: dict[str, Sequence[TokenKey]] = {}
+
+        def take(name: str, read: Callable[[bytes], Sequence[TokenKey]], raw: bytes) -> None:
+            try:
+                parts[name] = read(raw)
+            except token_keys.UnusableKey as error:
+                raise ValueError(str(error)) from None
+            verifier.keys = [key for each in parts.values() for key in each]
+
+        for name, read in (
+            ("token_secret_key", lambda raw: [token_keys.secret_key(raw)]),
+            ("token_public_key", lambda raw: [token_keys.public_key(raw)]),
+            ("token_jwks", token_keys.jwks),
+        ):
+            where = getattr(settings, name)
+            if where and is_remote(where):
+                document = RemoteDocument(f"security.{name}", where, partial(take, name, read))
+                verifier.on_unknown_key = document.want
+                self.remote.append(document)
+            elif where:
+                self._open(name, where, partial(take, name, read))
+        return verifier
+
+    def passwords(self) -> Passwords | None:
+        if not self._settings.htpasswd:
+            return None
+        from magnetar.core.security.passwords import Passwords, people_in
+
+        passwords = Passwords(self._clock)
+
+        def take(raw: bytes) -> None:
+            found, wrong = people_in(raw.decode())
+            if wrong:
+                raise ValueError("; ".join(wrong[:3]))
+            passwords.hashes = found
+
+        self._open("htpasswd", self._settings.htpasswd, take)
+        return passwords

@@ -1,0 +1,96 @@
+"""The section `security`: who clients are, and what they may do."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class Security(Struct, frozen=True):
+    """Authentication and authorisation, for every protocol. Without a way to authenticate nobody is
+    asked, everybody may do everything, and only this machine can connect.
+    """
+
+    token_secret_key: Annotated[
+        str,
+        Meta(
+            description="The secret that JSON Web Tokens are signed with: a file, or a `data:` "
+            "URL; empty: none."
+        ),
+    ] = ""
+    token_public_key: Annotated[
+        str,
+        Meta(
+            description="The public key that tokens are verified with, RSA, EC or Ed25519, as PEM "
+            "or DER: a file, or a `data:` URL; empty: none."
+        ),
+    ] = ""
+    token_jwks: Annotated[
+        str,
+        Meta(
+            description="The public keys of a token issuer, a JWKS document: a file or an https "
+            "URL, read again when it changes; empty: none."
+        ),
+    ] = ""
+    token_auth_claim: Annotated[
+        str, Meta(description="The claim of a token with its role, or a list of roles.")
+    ] = "sub"
+    token_issuer: Annotated[
+        str, Meta(description="The issuer (`iss`) that tokens must have; empty: any.")
+    ] = ""
+    token_audience: Annotated[
+        str, Meta(description="The audience that tokens must have; empty: any.")
+    ] = ""
+    token_audience_claim: Annotated[
+        str, Meta(description="The claim of a token with its audience.")
+    ] = "aud"
+    htpasswd: Annotated[
+        str,
+        Meta(
+            description="File with names and hashes of passwords (bcrypt, apr1, SHA), read again "
+            "when it changes; empty: none. `magnetar user` writes one."
+        ),
+    ] = ""
+    scram: Annotated[
+        bool,
+        Meta(
+            description="Accept SCRAM-SHA-256 and SCRAM-SHA-512, with users that `kafka-configs` "
+            "manages."
+        ),
+    ] = False
+    anonymous_role: Annotated[
+        str,
+        Meta(
+            description="The role of clients that do not authenticate, although others do; empty: "
+            "they are refused."
+        ),
+    ] = ""
+    authorization: Annotated[
+        bool,
+        Meta(
+            description="Ask for rights. If not, everybody who has authenticated may do everything."
+        ),
+    ] = True
+    superusers: Annotated[tuple[str, ...], Meta(description="Roles that may do everything.")] = ()
+    allow_everyone_if_no_acl_found: Annotated[
+        bool,
+        Meta(
+            description="Allow everybody who has authenticated what no ACL covers, as Kafka's "
+            "setting of this name."
+        ),
+    ] = False
+    anonymous_beyond_loopback: Annotated[
+        bool,
+        Meta(
+            description="Let other machines connect although nobody authenticates: a server that "
+            "listens beyond loopback does not start without this."
+        ),
+    ] = False
+    open_metrics: Annotated[
+        bool, Meta(description="Show /metrics to clients that do not authenticate.")
+    ] = False
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether clients have a way to authenticate."""
+        tokens = self.token_secret_key or self.token_public_key or self.token_jwks
+        return bool(tokens or self.htpasswd or self.scram)
