@@ -33,6 +33,7 @@ from magnetar.wire.kafka.messages import (
     reassignments,
     records,
     sasl,
+    scram,
     topics,
     transactions,
 )
@@ -106,6 +107,8 @@ _LIST: Final = (
         reassignments.ListPartitionReassignmentsResponse,
     ),
     Api(offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse),
+    Api(scram.DescribeUserScramCredentialsRequest, scram.DescribeUserScramCredentialsResponse),
+    Api(scram.AlterUserScramCredentialsRequest, scram.AlterUserScramCredentialsResponse),
     Api(quorum.DescribeQuorumRequest, quorum.DescribeQuorumResponse),
     Api(basics.DescribeClusterRequest, basics.DescribeClusterResponse),
     Api(transactions.DescribeProducersRequest, transactions.DescribeProducersResponse),

@@ -45,6 +45,7 @@ PARTS: Final = (
             "transactions",
             "configs",
             "sasl",
+            "scram",
             "consumer_groups",
         )
     ),

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.errors import KafkaRefusal
 from magnetar.wire.kafka.session import versions
-from magnetar.wire.kafka.session.configs import acls
+from magnetar.wire.kafka.session.configs.acls import AclHandlers
 from magnetar.wire.kafka.session.configs.configs import ConfigHandlers
 from magnetar.wire.kafka.session.configs.resources import ConfigResources
+from magnetar.wire.kafka.session.configs.scram import ScramHandlers
 from magnetar.wire.kafka.session.context import Caller, Handler
 from magnetar.wire.kafka.session.fetch.delete_records import DeleteRecordsHandlers
 from magnetar.wire.kafka.session.fetch.fetch import FetchHandlers
@@ -53,7 +54,8 @@ class RequestHandlers:
         )
         self.by_key: Final[Mapping[int, Handler]] = {
             **versions.HANDLERS,
-            **acls.HANDLERS,
+            **AclHandlers(services.broker).handlers(),
+            **ScramHandlers(services.broker.metadata).handlers(),
             **SaslHandlers(self.access, services.broker.clock).handlers(),
             **self.fetch.handlers(),
             **_of_topics(services),

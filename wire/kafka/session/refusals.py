@@ -29,6 +29,7 @@ from magnetar.wire.kafka.messages import (
     offsets,
     reassignments,
     records,
+    scram,
     topics,
     transactions,
 )
@@ -41,7 +42,7 @@ NAMES: Final = ("string", "uuid")
 One = TypeVar("One", bound=Message)
 
 
-class Answers(NamedTuple):
+class RefusedItems(NamedTuple):
     """How refused items are answered."""
 
     items: tuple[str, ...]
@@ -144,6 +145,12 @@ def _one(kind: type[Message], name: str = "", **given: Any) -> Callable[[Any, in
     return made
 
 
+def _user(
+    item: scram.ScramCredentialDeletion | scram.ScramCredentialUpsertion, code: int
+) -> list[Message]:
+    return [blank(scram.AlterUserScramCredentialsResult, code, user=item.name)]
+
+
 def _marker(item: transactions.WriteMarker, code: int) -> list[Message]:
     answer = _of_partitions(TopicErrors, PartitionError)
     answered = [one for topic in item.topics for one in answer(topic, code)]
@@ -165,70 +172,79 @@ def _dir(item: reassignments.AlteredDir, code: int) -> list[Message]:
 _TOPICS: Final = ("topics",)
 _RESOURCES: Final = ("resources",)
 
-ANSWERS: Final[Mapping[int, Answers]] = {
-    ApiKey.FETCH: Answers(
+ANSWERS: Final[Mapping[int, RefusedItems]] = {
+    ApiKey.FETCH: RefusedItems(
         _TOPICS,
         "responses",
         _of_partitions(records.FetchedTopic, records.FetchedPartition, high_watermark=-1),
     ),
-    ApiKey.LIST_OFFSETS: Answers(
+    ApiKey.LIST_OFFSETS: RefusedItems(
         _TOPICS,
         "topics",
         _of_partitions(records.ListedOffsetsTopic, records.ListedOffsetsPartition),
     ),
-    ApiKey.OFFSET_COMMIT: Answers(
+    ApiKey.OFFSET_COMMIT: RefusedItems(
         _TOPICS, "topics", _of_partitions(offsets.CommittedTopic, PartitionError)
     ),
-    ApiKey.DESCRIBE_GROUPS: Answers(("groups",), "groups", _one(groups.DescribedGroup, "group_id")),
-    ApiKey.CREATE_TOPICS: Answers(_TOPICS, "topics", _one(topics.CreatedTopic)),
-    ApiKey.DELETE_TOPICS: Answers(
+    ApiKey.DESCRIBE_GROUPS: RefusedItems(
+        ("groups",), "groups", _one(groups.DescribedGroup, "group_id")
+    ),
+    ApiKey.CREATE_TOPICS: RefusedItems(_TOPICS, "topics", _one(topics.CreatedTopic)),
+    ApiKey.DELETE_TOPICS: RefusedItems(
         ("topics", "topic_names"), "responses", _one(topics.DeletedTopic, "name")
     ),
-    ApiKey.DELETE_RECORDS: Answers(
+    ApiKey.DELETE_RECORDS: RefusedItems(
         _TOPICS,
         "topics",
         _of_partitions(
             records.DeletedRecordsTopic, records.DeletedRecordsPartition, low_watermark=-1
         ),
     ),
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: Answers(
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: RefusedItems(
         _TOPICS, "topics", _of_partitions(records.EndedEpochTopic, records.EndedEpochPartition)
     ),
-    ApiKey.ADD_PARTITIONS_TO_TXN: Answers(
+    ApiKey.ADD_PARTITIONS_TO_TXN: RefusedItems(
         _TOPICS,
         "results_by_topic",
         _of_partitions(transactions.AddedTopic, transactions.AddedPartition),
     ),
-    ApiKey.WRITE_TXN_MARKERS: Answers(("markers",), "markers", _marker),
-    ApiKey.TXN_OFFSET_COMMIT: Answers(
+    ApiKey.WRITE_TXN_MARKERS: RefusedItems(("markers",), "markers", _marker),
+    ApiKey.TXN_OFFSET_COMMIT: RefusedItems(
         _TOPICS, "topics", _of_partitions(TopicErrors, PartitionError)
     ),
-    ApiKey.CREATE_ACLS: Answers(("creations",), "results", _one(acls.AclCreationResult)),
-    ApiKey.DELETE_ACLS: Answers(("filters",), "filter_results", _one(acls.DeleteAclsFilterResult)),
-    ApiKey.DESCRIBE_CONFIGS: Answers(_RESOURCES, "results", _one(configs.DescribedResource)),
-    ApiKey.ALTER_CONFIGS: Answers(_RESOURCES, "responses", _one(configs.AlteredResource)),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: Answers(
+    ApiKey.CREATE_ACLS: RefusedItems(("creations",), "results", _one(acls.AclCreationResult)),
+    ApiKey.DELETE_ACLS: RefusedItems(
+        ("filters",), "filter_results", _one(acls.DeleteAclsFilterResult)
+    ),
+    ApiKey.DESCRIBE_CONFIGS: RefusedItems(_RESOURCES, "results", _one(configs.DescribedResource)),
+    ApiKey.ALTER_CONFIGS: RefusedItems(_RESOURCES, "responses", _one(configs.AlteredResource)),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: RefusedItems(
         _RESOURCES, "responses", _one(configs.AlteredResource)
     ),
-    ApiKey.ALTER_REPLICA_LOG_DIRS: Answers(("dirs",), "results", _dir),
-    ApiKey.CREATE_PARTITIONS: Answers(_TOPICS, "results", _one(topics.CreatedPartitionsTopic)),
-    ApiKey.DELETE_GROUPS: Answers(
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: RefusedItems(
+        ("deletions", "upsertions"), "results", _user
+    ),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: RefusedItems(("dirs",), "results", _dir),
+    ApiKey.CREATE_PARTITIONS: RefusedItems(_TOPICS, "results", _one(topics.CreatedPartitionsTopic)),
+    ApiKey.DELETE_GROUPS: RefusedItems(
         ("groups_names",), "results", _one(groups.DeletedGroup, "group_id")
     ),
-    ApiKey.OFFSET_DELETE: Answers(_TOPICS, "topics", _of_partitions(TopicErrors, PartitionError)),
-    ApiKey.DESCRIBE_PRODUCERS: Answers(
+    ApiKey.OFFSET_DELETE: RefusedItems(
+        _TOPICS, "topics", _of_partitions(TopicErrors, PartitionError)
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: RefusedItems(
         _TOPICS,
         "topics",
         _of_partitions(
             transactions.DescribedProducersTopic, transactions.DescribedProducersPartition
         ),
     ),
-    ApiKey.DESCRIBE_TRANSACTIONS: Answers(
+    ApiKey.DESCRIBE_TRANSACTIONS: RefusedItems(
         ("transactional_ids",),
         "transaction_states",
         _one(transactions.DescribedTransaction, "transactional_id"),
     ),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: Answers(
+    ApiKey.CONSUMER_GROUP_DESCRIBE: RefusedItems(
         ("group_ids",), "groups", _one(consumer_groups.DescribedConsumerGroup, "group_id")
     ),
 }

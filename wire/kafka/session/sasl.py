@@ -63,7 +63,7 @@ class SaslHandlers:
     ) -> SaslHandshakeResponse:
         caller = context.caller
         caller.proof = None
-        offered = [name for name in SASL if name in self._access.mechanisms]
+        offered: list[str] = [name for name in SASL if name in self._access.mechanisms]
         if caller.identity.method:
             offered = [name for name in offered if name == caller.mechanism]
         if request.mechanism not in offered:
