@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import Peer
+from magnetar.core.security.conversation import AuthPeer
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     ILLEGAL_SASL_STATE,
@@ -50,7 +50,7 @@ class SaslHandlers:
         mechanisms = self._access.mechanisms
         code = UNSUPPORTED_SASL_MECHANISM
         if request.mechanism in mechanisms:
-            peer = Peer(context.caller.host)
+            peer = AuthPeer(context.caller.host)
             code, context.caller.proof = NONE, self._access.begin(request.mechanism, peer)
         return SaslHandshakeResponse(error_code=code, mechanisms=sorted(mechanisms))
 
