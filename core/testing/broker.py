@@ -13,6 +13,7 @@ from magnetar.core.cluster.ownership import ALONE, Ownership
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.policies import Effective
+from magnetar.core.security.access import Access
 from magnetar.core.testing.clock import FixedClock
 from magnetar.core.testing.ledgers import MemoryLedgers
 
@@ -28,7 +29,10 @@ class Stores:
 
 @asynccontextmanager
 async def running(
-    stores: Stores | None = None, ownership: Ownership = ALONE, **defaults: Any
+    stores: Stores | None = None,
+    ownership: Ownership = ALONE,
+    access: Access | None = None,
+    **defaults: Any,
 ) -> AsyncIterator[Broker]:
     """A broker for the length of a block; the defaults are those of its policies.
 
@@ -39,7 +43,7 @@ async def running(
         defaults=Effective(**defaults), roll=RollLimits(entries_max=10, age_ms_min=0)
     )
     broker = Broker(
-        settings, stores.ledgers, stores.metadata, stores.clock, lambda: None, ownership
+        settings, stores.ledgers, stores.metadata, stores.clock, lambda: None, ownership, access
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
