@@ -46,9 +46,11 @@ async def serve(
 ) -> None:
     """Open the doors, serve, and shut down in order once `stop` is set."""
     plans = door_plans(settings)
-    doors = open_doors(plans, settings, server_contexts(plans, settings.tls))
     clock = SystemClock()
     guarded = open_access(settings.security, clock)
+    contexts = server_contexts(plans, settings.tls)
+    authenticates = settings.security.authenticates
+    doors = open_doors(plans, settings, contexts, authenticates=authenticates)
     link = Link(clock, link_limits(settings), http_address(settings, doors))
     async with open_storage(settings, link) as storage:
         store = storage.ledgers

@@ -222,7 +222,7 @@ def _ready(settings: Settings, report: ReadyReport) -> None:
     gc.freeze()
     for name, where in report.listeners.items():
         log.info("%s listens on %s", name, where)
-    introduction.say_who_may_connect(report.listeners)
+    introduction.say_who_may_connect(report.listeners, settings.security)
     # before the last line: whoever sees that line may read the file
     if settings.listen.ready_file:
         write_ready_file(settings.listen.ready_file, report)

@@ -151,7 +151,7 @@ class Broker:
             await self.catalog.open()
             await self.rules.open()
             nursery.start_soon(self.rules.run)
-            nursery.start_soon(self.access.live.run)
+            nursery.start_soon(self.access.live.run, self.clock)
             nursery.start_soon(self._flush_cursors)
             nursery.start_soon(self.housekeeping.run)
             nursery.start_soon(rate_sampler.run, self)

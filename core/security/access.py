@@ -14,7 +14,6 @@ Invariant: an identity comes from an exchange that succeeded, or is `nobody`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
@@ -35,7 +34,7 @@ class Access:
 
     def __init__(
         self,
-        mechanisms: Mapping[str, Mechanism] | None = None,
+        mechanisms: dict[str, Mechanism] | None = None,
         judge: Judge | None = None,
         anonymous: Identity | None = ANYBODY,
         failures: FailedLogins | None = None,

@@ -8,13 +8,13 @@ Invariant: a session is told of a change after the judge knows it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
 import trio
 
+from magnetar.core.kernel.clock import Clock
 from magnetar.core.security.identity import Identity
 
 LOOK_SECONDS: Final = 0.5
@@ -66,7 +66,7 @@ class LiveSessions:
         """The judge's rules have changed."""
         self._changed.set()
 
-    async def run(self) -> None:
+    async def run(self, clock: Clock) -> None:
         """Tell sessions until cancelled."""
         while True:
             with trio.move_on_after(LOOK_SECONDS):
@@ -74,10 +74,9 @@ class LiveSessions:
             changed = self._changed.is_set()
             if changed:
                 self._changed = trio.Event()
-            await self._tell(changed)
+            await self._tell(changed, clock.wall_ms() / 1000)
 
-    async def _tell(self, changed: bool) -> None:
-        now = time.time()
+    async def _tell(self, changed: bool, now: float) -> None:
         for count, session in enumerate(list(self._sessions), 1):
             if session not in self._sessions:
                 continue  # it ended meanwhile

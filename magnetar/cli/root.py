@@ -10,6 +10,8 @@ from magnetar.cli.ledger import ledger
 from magnetar.cli.metadata import metadata
 from magnetar.cli.recovery import recovery, switches
 from magnetar.cli.standalone import standalone
+from magnetar.cli.token import token
+from magnetar.cli.user import user
 
 
 def _show_version(context: click.Context, _option: click.Parameter, requested: bool) -> None:
@@ -47,12 +49,12 @@ def _print_version() -> None:
 
     system = f"{platform.system()} {platform.machine()}"
     click.echo(f"magnetar {__version__} (Python {platform.python_version()}, {system})")
-    for user in (
+    for module in (
         "magnetar.bookie.format.entries",
         "magnetar.core.entry.header",
         "magnetar.wire.pulsar.hot",
     ):
-        import_module(user)  # importing decides between compiled and pure
+        import_module(module)  # importing decides between compiled and pure
     click.echo(f"codec: {native.described()}")
     click.echo(f"hot path: {sources.described()}")
 
@@ -62,6 +64,8 @@ root.add_command(gateway)
 root.add_command(recovery)
 root.add_command(config)
 root.add_command(metadata)
+root.add_command(token)
+root.add_command(user)
 for _command in (
     *bookie_cluster.commands(),
     *bookie_files.commands(),

@@ -18,6 +18,10 @@ from magnetar.settings.server import ClientAuth, Listen, Tls
 from magnetar.wire.http.guard import HostNames
 
 LISTEN_BACKLOG: Final = 1024
+BEYOND_LOOPBACK: Final = (
+    "other machines can reach {}, and nobody is asked who they are: set up authentication "
+    "(docs/security.md), or say security.anonymous_beyond_loopback = true to let everybody in"
+)
 
 
 class DoorPlan(NamedTuple):
@@ -30,16 +34,25 @@ class DoorPlan(NamedTuple):
 
 
 def open_doors(
-    plans: Iterable[DoorPlan], settings: Settings, contexts: Mapping[str, ssl.SSLContext]
+    plans: Iterable[DoorPlan],
+    settings: Settings,
+    contexts: Mapping[str, ssl.SSLContext],
+    *,
+    authenticates: bool = False,
 ) -> dict[str, Door]:
-    """Bound, listening, non-blocking sockets by name: plain doors, and TLS doors with a context."""
+    """Bound, listening, non-blocking sockets by name: plain doors, and TLS doors with a context.
+    Beyond loopback they are for those who authenticate, if settings do not say otherwise.
+    """
     listen = settings.listen
+    for_anybody = not authenticates and not settings.security.anonymous_beyond_loopback
     doors = {}
     with ExitStack() as opened:
         for plan in sorted(plans, key=_for_tls):
             if _for_tls(plan) and plan.name not in contexts:
                 continue
             sock = opened.enter_context(_open(plan.name, listen.host, plan.port(listen)))
+            if for_anybody and not on_loopback(sock):
+                raise OperatorError(BEYOND_LOOPBACK.format(listen.host))
             doors[plan.name] = Door(plan.name, sock, contexts.get(plan.name))
         opened.pop_all()
     return doors

@@ -16,6 +16,7 @@ from magnetar import __version__
 from magnetar.core import native
 from magnetar.core.native import sources
 from magnetar.settings import Settings
+from magnetar.settings.security import Security
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +60,14 @@ def introduce(settings: Settings, config: str, stored_at: str = "") -> None:
     log.info("data: %s, messages are %s", Path(storage.data_dir).absolute(), synced)
 
 
-def say_who_may_connect(listeners: Mapping[str, str]) -> None:
+def say_who_may_connect(listeners: Mapping[str, str], security: Security) -> None:
+    """Log whom the listeners serve."""
     if not listeners:
+        return
+    if security.authenticates:
+        others = f"; others are {security.anonymous_role}" if security.anonymous_role else ""
+        rights = "" if security.authorization else ", and may do everything"
+        log.info("clients authenticate%s%s", rights, others)
         return
     hosts = {address.rpartition(":")[0].strip("[]") for address in listeners.values()}
     if all(ip_address(host.partition("%")[0]).is_loopback for host in hosts):

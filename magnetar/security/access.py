@@ -51,20 +51,9 @@ class GuardedAccess(Struct, frozen=True):
                     source.look()
 
 
-def authenticates(settings: Security) -> bool:
-    """Whether clients have a way to authenticate."""
-    return bool(
-        settings.token_secret_key
-        or settings.token_public_key
-        or settings.token_jwks
-        or settings.htpasswd
-        or settings.scram
-    )
-
-
 def open_access(settings: Security, clock: Clock) -> GuardedAccess:
     """The access that settings ask for; raises `OperatorError` for keys that cannot be used."""
-    if not authenticates(settings):
+    if not settings.authenticates:
         return GuardedAccess(Access())
     made = _Opening(settings, clock)
     tokens, passwords = made.tokens(), made.passwords()

@@ -164,13 +164,13 @@ def is_remote(where: str) -> bool:
     return urlsplit(where).scheme in REMOTE
 
 
-def owner_only(path: Path, text: str) -> None:
+def owner_only(path: Path, data: bytes) -> None:
     """Write a file that only its owner may read, whole or not at all."""
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)

@@ -20,6 +20,7 @@ def check(settings: Settings, origins: Mapping[str, str]) -> None:
     _check_tls(settings, origins)
     _check_client_auth(settings, origins)
     _check_ports(settings, origins)
+    _check_security(settings, origins)
     _check_mqtt(settings, origins)
     _check_order(settings)
     _check_memory(settings)
@@ -67,6 +68,28 @@ def _check_ports(settings: Settings, origins: Mapping[str, str]) -> None:
         if port and port in seen:
             raise OperatorError(f"{path} and {seen[port]} are both {port}")
         seen[port] = path
+
+
+NEED_PEOPLE = ("anonymous_role", "superusers", "allow_everyone_if_no_acl_found")
+"""Settings of `security` that mean nothing if nobody authenticates."""
+
+
+def _check_security(settings: Settings, origins: Mapping[str, str]) -> None:
+    security = settings.security
+    if not security.authenticates:
+        for key in NEED_PEOPLE:
+            if getattr(security, key):
+                path = f"security.{key}"
+                raise OperatorError(
+                    f"{origins.get(path, '')}: {path} needs a way to authenticate: "
+                    "security.token_secret_key, token_public_key, token_jwks, htpasswd or scram"
+                )
+    elif settings.listen.bookie_port >= 0:
+        origin = origins.get("listen.bookie_port", "")
+        raise OperatorError(
+            f"{origin}: listen.bookie_port serves whoever reaches it, since readers of ledgers do "
+            "not authenticate: it cannot be open while security asks other clients who they are"
+        )
 
 
 def _mounts(settings: Settings, origins: Mapping[str, str]) -> list[MountListener]:

@@ -88,3 +88,9 @@ class Security(Struct, frozen=True):
     open_metrics: Annotated[
         bool, Meta(description="Show /metrics to clients that do not authenticate.")
     ] = False
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether clients have a way to authenticate."""
+        tokens = self.token_secret_key or self.token_public_key or self.token_jwks
+        return bool(tokens or self.htpasswd or self.scram)

@@ -182,8 +182,17 @@ def test_the_first_lines_say_what_runs_with_what(standalone: Start, tmp_path: Pa
     assert lines[-2].endswith("only clients on this machine can connect, without authentication")
 
 
-def test_a_server_that_all_may_reach_warns(standalone: Start) -> None:
-    lines = wait_for(standalone("--host", "0.0.0.0", "--no-sync"), " ready")
+def test_other_machines_are_let_in_only_if_that_is_said(standalone: Start) -> None:
+    said = refusal(standalone("--host", "0.0.0.0"))
+    assert "security.anonymous_beyond_loopback = true" in said
+
+
+def test_a_server_that_all_may_reach_warns(standalone: Start, tmp_path: Path) -> None:
+    config = tmp_path / "m.toml"
+    config.write_text("[security]\nanonymous_beyond_loopback = true")
+    lines = wait_for(
+        standalone("--host", "0.0.0.0", "--no-sync", "--config", str(config)), " ready"
+    )
     assert any(line.endswith("messages are not synced") for line in lines)
     warning = next(line for line in lines if "no authentication" in line)
     assert " warning " in warning

@@ -252,7 +252,7 @@ class MqttServices:
     def check_may_publish(self, who: Identity, topic: str) -> None:
         """Raise `InvalidName` or `Unauthorized` unless a client may publish to an MQTT topic."""
         name = self.logs.rules.topic_for(topic)
-        self.broker.access.check(who, Action.WRITE, ResourceType.TOPIC, name.full)
+        self.broker.access.check(who, Action.WRITE, ResourceType.TOPIC, name.base.full)
 
     async def publish_will(self, client_id: str, will: StoredWill) -> None:
         """Publish a will; stored when this returns. Rights may have changed since CONNECT."""

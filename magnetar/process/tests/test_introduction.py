@@ -6,6 +6,7 @@ import pytest
 
 from magnetar.process.introduction import introduce, introduce_first, say_who_may_connect
 from magnetar.settings import load
+from magnetar.settings.security import Security
 
 
 def test_without_a_file_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -49,7 +50,7 @@ def test_it_comes_before_the_first_line_and_once(caplog: pytest.LogCaptureFixtur
 )
 def test_who_may_connect(address: str, level: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        say_who_may_connect({"pulsar": address})
+        say_who_may_connect({"pulsar": address}, Security())
     assert caplog.records[-1].levelname == level
 
 
@@ -57,5 +58,5 @@ def test_a_process_without_listeners_says_nothing_of_clients(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.INFO):
-        say_who_may_connect({})
+        say_who_may_connect({}, Security())
     assert not caplog.records

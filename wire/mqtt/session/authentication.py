@@ -1,27 +1,29 @@
 """The authentication of one connection: by user name and password, or by an exchange (4.12 of 5.0).
 
-    nobody       CONNECT names no user and no method: the client is `ANYBODY`
-    password     the mechanism PLAIN gets user name and password (RFC 4616), if there is one
+    nobody       CONNECT names no user and no method: the client is `Access.nobody`, or refused
+    password     the mechanism PLAIN gets user name and password (RFC 4616); a server without it
+                 takes any of them
     exchanging   CONNECT names a method, which is a mechanism of core: AUTH carries its messages
     over         it has succeeded; AUTH may begin another one with the same method
 
 The last message of the server is part of CONNACK, or of the AUTH that ends a re-authentication.
 While a client exchanges before CONNACK, it may send nothing else but DISCONNECT [MQTT-3.1.2-30].
 
-Core has no mechanism yet (`core/security/access.py`): all methods are refused, and user names are
-accepted without a look at the password.
+A failure is answered late (`core/security/failures.py`): these methods wait, and the session holds
+later packets back meanwhile.
 
 Invariants: at most one exchange is going on; `identity` changes only when one succeeds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security.conversation import PLAIN, Peer
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.mqtt.codec import encode
-from magnetar.wire.mqtt.codec.packets import Auth, Connect, Version
+from magnetar.wire.mqtt.codec.packets import Auth, Connect
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.delivery.subscriber import NO_LIMIT
 from magnetar.wire.mqtt.errors import PacketError, ProtocolViolation
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
     from magnetar.core.security.access import Access
     from magnetar.core.security.conversation import Conversation
-
-PLAIN: Final = "PLAIN"
 
 
 class AuthenticationFailed(Exception):
@@ -47,10 +47,19 @@ class AuthenticationFailed(Exception):
 class Authentication:
     """See the module's docstring."""
 
-    __slots__ = ("_access", "_answer", "_conversation", "_packet_bytes_max", "identity", "method")
+    __slots__ = (
+        "_access",
+        "_answer",
+        "_conversation",
+        "_packet_bytes_max",
+        "_peer",
+        "identity",
+        "method",
+    )
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, host: str) -> None:
         self._access = access
+        self._peer = Peer(host)
         self._conversation: Conversation | None = None
         self._answer = b""
         self._packet_bytes_max = NO_LIMIT
@@ -83,33 +92,41 @@ class Authentication:
 
     # -- packets ------------------------------------------------------------------------------
 
-    def begin(self, packet: Connect) -> None:
+    async def begin(self, packet: Connect) -> None:
         """Process CONNECT; raises `AuthenticationFailed`. If it is not over, AUTH follows."""
         self.method = packet.properties.get(Property.AUTHENTICATION_METHOD, "")
         self._packet_bytes_max = packet.properties.get(Property.MAXIMUM_PACKET_SIZE, NO_LIMIT)
         if Property.AUTHENTICATION_METHOD in packet.properties:
-            self._converse(packet.properties)
+            await self._converse(packet.properties)
         elif packet.username is not None and PLAIN in self._access.mechanisms:
-            self._prove(packet.username, packet.password or b"", packet.version)
+            await self._prove(packet.username, packet.password or b"")
+        else:
+            self._be_nobody()
 
-    def _prove(self, username: str, password: bytes, version: Version) -> None:
-        conversation = self._access.mechanisms[PLAIN]()
+    def _be_nobody(self) -> None:
         try:
-            conversation.respond(b"\0%s\0%s" % (username.encode(), password))
+            self.identity = self._access.anonymous()
+        except Unauthenticated as error:
+            raise AuthenticationFailed(ReasonCode.NOT_AUTHORIZED, str(error)) from None
+
+    async def _prove(self, username: str, password: bytes) -> None:
+        conversation = self._access.begin(PLAIN, self._peer)
+        try:
+            await conversation.respond(b"\0%s\0%s" % (username.encode(), password))
         except Unauthenticated as error:
             reason = ReasonCode.BAD_USER_NAME_OR_PASSWORD
             raise AuthenticationFailed(reason, str(error)) from None
-        self.principal = conversation.who
+        assert conversation.identity is not None, "PLAIN is one message"
+        self.identity = conversation.identity
 
-    def _converse(self, properties: Mapping[Property, Any]) -> None:
-        begin = self._access.mechanisms.get(self.method)
-        if begin is None:
+    async def _converse(self, properties: Mapping[Property, Any]) -> None:
+        if self.method not in self._access.mechanisms:
             reason = ReasonCode.BAD_AUTHENTICATION_METHOD
             raise AuthenticationFailed(reason, "there is no such method")
-        self._conversation = begin()
-        self._respond(properties)
+        self._conversation = self._access.begin(self.method, self._peer)
+        await self._respond(properties)
 
-    def proceed(self, packet: Auth) -> None:
+    async def proceed(self, packet: Auth) -> None:
         """Process AUTH: it continues an exchange, or begins another one (4.12.1)."""
         if packet.properties[Property.AUTHENTICATION_METHOD] != self.method:
             raise ProtocolViolation("AUTH names another method than CONNECT")  # [MQTT-4.12.1-1]
@@ -117,18 +134,19 @@ class Authentication:
         if again is not self.is_over:
             raise ProtocolViolation("AUTH is not for the exchange that is going on")
         if again:
-            self._converse(packet.properties)
+            await self._converse(packet.properties)
         else:
-            self._respond(packet.properties)
+            await self._respond(packet.properties)
 
-    def _respond(self, properties: Mapping[Property, Any]) -> None:
+    async def _respond(self, properties: Mapping[Property, Any]) -> None:
         assert self._conversation is not None
         try:
             said = properties.get(Property.AUTHENTICATION_DATA, b"")
-            self._answer = self._conversation.respond(said)
+            self._answer = await self._conversation.respond(said)
         except Unauthenticated as error:
             self._conversation = None
             raise AuthenticationFailed(ReasonCode.NOT_AUTHORIZED, str(error)) from None
-        if self._conversation.who:
-            self.principal = self._conversation.who
+        found = self._conversation.identity
+        if found is not None:
+            self.identity = found
             self._conversation = None

@@ -12,7 +12,7 @@ Invariant: nothing is sent or stored for a client that is gone, except its last 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -21,7 +21,9 @@ from msgspec.structs import replace
 
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.mqtt.clients import record as records
 from magnetar.wire.mqtt.clients.record import (
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 REASON_CHARACTERS_MAX: Final = 200
 FORMER: Final = ""
 """In place of a filter: logs of former rules, in which the session still has a place."""
+TOPIC: Final = ResourceType.TOPIC
 
 
 class ConnectedClient:
@@ -120,6 +123,36 @@ class ConnectedClient:
 
     def is_here(self, _now: float) -> bool:
         return not self.gone
+
+    # -- what it may do -----------------------------------------------------------------------
+
+    def rights_changed(self) -> None:
+        """End the connection if the client reads what it may read no longer. Each PUBLISH is looked
+        at when it comes.
+        """
+        for filter in self.subscriber.subscriptions.by_filter:
+            for name in self._read_by(filter):
+                if not self._may_read(name):
+                    text = f"{self.identity.name} may no longer read {name.base}"
+                    self.end(text, ReasonCode.NOT_AUTHORIZED)
+                    return
+
+    def _read_by(self, filter: str) -> Iterable[TopicName]:
+        """The names of the logs that a filter reads, for this client or its group."""
+        group = self._services.groups.find(filter) if filter.startswith(SHARE) else None
+        if group is not None:
+            return [TopicName.parse(full) for full in group.feeds]
+        return [log.name for log in self.feeds.get(filter, ())]
+
+    def _may_read(self, name: TopicName) -> bool:
+        access = self._services.broker.access
+        return access.judge is None or access.allows(
+            self.identity, Action.READ, TOPIC, name.base.full, self.connection.host
+        )
+
+    def expired(self) -> None:
+        """End the connection: the proof of its identity has expired."""
+        self.end("the proof of your identity has expired", ReasonCode.NOT_AUTHORIZED)
 
     # -- the connection -----------------------------------------------------------------------
 
@@ -289,7 +322,10 @@ class ConnectedClient:
         return found
 
     def join(self, filter: str, logs: list[MqttLog], *, whole: bool = False) -> None:
-        """Read the logs of a filter, besides those that it reads already; see `services.py`."""
+        """Read the logs of a filter, besides those that it reads already; see `services.py`. Of
+        those that come later (partitions, rules), only what the client may read.
+        """
+        logs = [log for log in logs if self._may_read(log.name)]
         self._services.join(self.subscriber, self.feeds, filter, logs, whole=whole)
         self.logs_changed()
 
@@ -387,6 +423,7 @@ class ConnectedClient:
         if self.lasts or self.will is not None:
             self._last = self.record()
         self.gone = True
+        self._services.broker.access.live.remove(self)
         self.give_back_memory()
         self.publisher.close()
         self.subscriber.close()

@@ -230,6 +230,7 @@ class Connecting:
         services.sessions.enter(client.client_id, client)
         if resumption is not None:
             resumption.restore()
+            client.rights_changed()
         if client.lasts or client.will is not None or found is not None:
             await services.sessions.records.prepare()
             if services.logs.generation != generation:  # the rules have changed meanwhile

@@ -263,8 +263,10 @@ class Publisher:
         topic = log.topic
         assert topic is not None
         try:
-            access = self._services.broker.access
-            access.check(self._client.identity, WRITE, TOPIC, log.name.full)
+            access, client = self._services.broker.access, self._client
+            if access.judge is not None:
+                where = client.connection.host
+                access.check(client.identity, WRITE, TOPIC, log.name.base.full, where)
             topic.check_producer()
         except BrokerError as error:
             done(error)

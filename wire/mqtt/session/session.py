@@ -159,7 +159,7 @@ class MqttSession:
             case Disconnect():
                 self._disconnect(client, event)
             case Auth():
-                self._authenticate_again(client, event)
+                self._hold_for(self._authenticate_again(client, event))
 
     def _with_following(self, first: Subscribe | Unsubscribe) -> Sequence[Subscribe | Unsubscribe]:
         """A packet, and the same that wait right behind it."""
@@ -241,29 +241,27 @@ class MqttSession:
         if not self.connection.has_room_to_wait(self._reserved):
             self._reserved = 0
             raise PacketError(ReasonCode.SERVER_BUSY, "no memory for clients that connect")
-        authentication = Authentication(self._services.broker.access)
+        authentication = Authentication(self._services.broker.access, self.connection.host)
         connecting = Connecting(self._services, self.connection, self.wire, packet, authentication)
         self.keep_alive = connecting.keep_alive
+        self._hold_for(self._prove(connecting, authentication.begin(packet)))
+
+    async def _prove(self, connecting: Connecting, step: Awaitable[None]) -> None:
+        """Take a step of an authentication. If it is over connect, else send its next message."""
+        authentication = connecting.authentication
         try:
-            authentication.begin(packet)
-        except AuthenticationFailed as error:
+            await step
+            if authentication.method:
+                self._authentication = authentication
+            if not authentication.is_over:
+                self._connecting = connecting
+                self._send_auth(authentication, ReasonCode.CONTINUE_AUTHENTICATION)
+                return
+        except (PacketError, AuthenticationFailed) as error:
             self._refuse(connecting, error.reason, str(error))
             return
-        if authentication.method:
-            self._authentication = authentication
-        self._go_on_connecting(connecting)
-
-    def _go_on_connecting(self, connecting: Connecting) -> None:
-        """Connect if the authentication is over, else send its next message."""
-        if connecting.authentication.is_over:
-            self._connecting = None
-            self._hold_for(self._connect(connecting))
-        else:
-            self._connecting = connecting
-            try:
-                self._send_auth(connecting.authentication, ReasonCode.CONTINUE_AUTHENTICATION)
-            except PacketError as error:
-                self._refuse(connecting, error.reason, str(error))
+        self._connecting = None
+        await self._connect(connecting)
 
     def _exchange(self, connecting: Connecting, event: Event) -> None:
         """A packet that comes before the authentication is over [MQTT-3.1.2-30]."""
@@ -271,14 +269,10 @@ class MqttSession:
             self._connecting, self._ended = None, True
             self.connection.end("the client leaves")
             return
-        try:
-            if not isinstance(event, Auth):
-                raise PacketError(ReasonCode.PROTOCOL_ERROR, "a packet before CONNACK")
-            connecting.authentication.proceed(event)
-        except (PacketError, AuthenticationFailed) as error:
-            self._refuse(connecting, error.reason, str(error))
-            return
-        self._go_on_connecting(connecting)
+        if isinstance(event, Auth):
+            self._hold_for(self._prove(connecting, connecting.authentication.proceed(event)))
+        else:
+            self._refuse(connecting, ReasonCode.PROTOCOL_ERROR, "a packet before CONNACK")
 
     def _refuse(self, connecting: Connecting, reason: ReasonCode, text: str) -> None:
         self._connecting, self._ended = None, True
@@ -300,17 +294,18 @@ class MqttSession:
         finally:
             self._release_connect()
 
-    def _authenticate_again(self, client: ConnectedClient, packet: Auth) -> None:
+    async def _authenticate_again(self, client: ConnectedClient, packet: Auth) -> None:
         """AUTH of a connected client (4.12.1)."""
         authentication = self._authentication
         if authentication is None:
             raise ProtocolViolation("CONNECT named no authentication method")  # [MQTT-4.12.0-7]
         try:
-            authentication.proceed(packet)
+            await authentication.proceed(packet)
         except AuthenticationFailed as error:
             raise PacketError(error.reason, str(error)) from None  # [MQTT-4.12.1-2]
         if authentication.is_over:
             client.identity = authentication.identity
+            client.rights_changed()
             self._send_auth(authentication, ReasonCode.SUCCESS)
         else:
             self._send_auth(authentication, ReasonCode.CONTINUE_AUTHENTICATION)
@@ -320,6 +315,8 @@ class MqttSession:
         if self._ended:
             return False
         self.client = client
+        if client.identity.method:
+            self._services.broker.access.live.add(client)
         if self.keep_alive:
             self._services.keep_alive.enter(self)
         else:

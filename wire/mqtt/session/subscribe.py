@@ -208,7 +208,11 @@ async def _open_logs(
         )
         for log in logs:
             services.broker.access.check(
-                client.identity, Action.READ, ResourceType.TOPIC, log.name.full
+                client.identity,
+                Action.READ,
+                ResourceType.TOPIC,
+                log.name.base.full,
+                client.connection.host,
             )
             if subscription.qos:
                 await services.hold.keep(log)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security.conversation import Peer
+from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.conftest import Client, Stage
 from magnetar.wire.mqtt.tests import peer
@@ -15,30 +17,30 @@ CONTINUE, AGAIN = 0x18, 0x19
 class Word:
     """A mechanism of two steps: the server asks for a word."""
 
-    def __init__(self) -> None:
-        self.who = ""
+    def __init__(self, _peer: Peer) -> None:
+        self.identity: Identity | None = None
         self._asked = False
 
-    def respond(self, said: bytes) -> bytes:
+    async def respond(self, said: bytes) -> bytes:
         if not self._asked:
             self._asked = True
             return b"word?"
         if said != b"sesame":
             raise Unauthenticated("that is not the word")
-        self.who = "ali"
+        self.identity = Identity("ali")
         return b"welcome"
 
 
 class Plain:
     """PLAIN of RFC 4616, with one user."""
 
-    def __init__(self) -> None:
-        self.who = ""
+    def __init__(self, _peer: Peer) -> None:
+        self.identity: Identity | None = None
 
-    def respond(self, said: bytes) -> bytes:
+    async def respond(self, said: bytes) -> bytes:
         if said != b"\0ali\0sesame":
             raise Unauthenticated("who is that?")
-        self.who = "ali"
+        self.identity = Identity("ali")
         return b""
 
 
@@ -72,7 +74,7 @@ async def test_an_exchange_comes_before_connack(stage: Stage) -> None:
     assert (connack.kind, connack.reasons) == ("CONNACK", (0,))
     assert (found_in(connack)[METHOD], found_in(connack)[DATA]) == (b"WORD", b"welcome")
     assert client.session.client is not None
-    assert client.session.client.principal == "ali"
+    assert client.session.client.identity.name == "ali"
 
 
 async def test_an_exchange_that_fails(stage: Stage) -> None:
@@ -159,7 +161,7 @@ async def test_user_name_and_password(stage: Stage) -> None:
         assert client.line.ending is not None
         good = await stage.connected("3", version=version, username="ali", password=b"sesame")
         assert good.session.client is not None
-        assert good.session.client.principal == "ali"
+        assert good.session.client.identity.name == "ali"
     nobody = await stage.connected("4")
     assert nobody.session.client is not None
-    assert nobody.session.client.principal == ""
+    assert nobody.session.client.identity.name == ""

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from magnetar.core.security.conversation import Peer
+from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.conftest import Client, Stage
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import V5, Received, acknowledge, publish, subscribe, unsubscribe
@@ -117,12 +119,12 @@ class Mechanism:
 
     rounds = 0
 
-    def __init__(self) -> None:
-        self.who = ""
+    def __init__(self, _peer: Peer) -> None:
+        self.identity: Identity | None = None
 
-    def respond(self, said: bytes) -> bytes:
+    async def respond(self, said: bytes) -> bytes:
         if said:
-            self.who = "ali"
+            self.identity = Identity("ali")
             return b""
         Mechanism.rounds += 1
         return b"x" * (Mechanism.rounds > 1) * 100

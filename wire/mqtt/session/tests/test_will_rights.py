@@ -6,6 +6,7 @@ import pytest
 
 from magnetar.core.kernel.errors import Unauthorized
 from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.identity import Identity
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.session.tests.test_authentication import Plain
@@ -17,10 +18,10 @@ LOG = "persistent://public/default/mqtt"
 def deny(stage: Stage, *names: str) -> None:
     """Nobody may write these topics."""
 
-    def check(who: str, action: Action, kind: ResourceType, name: str) -> None:
+    def check(who: Identity, action: Action, kind: ResourceType, name: str) -> None:
         assert kind is ResourceType.TOPIC
         if action is Action.WRITE and name in names:
-            raise Unauthorized(f"{who!r} may not write {name}")
+            raise Unauthorized(f"{who.name!r} may not write {name}")
 
     stage.broker.access.check = check  # type: ignore[method-assign]
 

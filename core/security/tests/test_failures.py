@@ -1,0 +1,61 @@
+"""Failed logins: late, counted, logged without secrets, limited by address."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import trio
+
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security import failures
+from magnetar.core.security.conversation import BASIC, Peer
+from magnetar.core.security.failures import FAILURES_MAX, FailedLogins
+from magnetar.core.security.tests.people import NameAndSecret
+from magnetar.core.testing.clock import FixedClock
+
+
+async def fail(made: FailedLogins, host: str, said: bytes = b"ali:wrong") -> str:
+    conversation = made.watched(NameAndSecret(BASIC), BASIC, Peer(host))
+    with pytest.raises(Unauthenticated) as refused:
+        await conversation.respond(said)
+    assert conversation.identity is None
+    return str(refused.value)
+
+
+async def test_a_failure_takes_time_and_is_logged(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = FailedLogins(FixedClock())
+    before = trio.current_time()
+    await fail(made, "10.0.0.1")
+    assert trio.current_time() - before == pytest.approx(failures.DELAY_SECONDS)
+    (line,) = [each for each in caplog.messages if "authentication" in each]
+    assert line == ("10.0.0.1: authentication by basic failed: the name or the secret is wrong")
+    assert (made.total, made.by_mechanism) == (1, {"basic": 1})
+
+
+async def test_an_address_that_guesses_has_to_wait(autojump_clock: object) -> None:
+    clock = FixedClock()
+    made = FailedLogins(clock)
+    async with trio.open_nursery() as nursery:
+        for _ in range(FAILURES_MAX):
+            nursery.start_soon(fail, made, "10.0.0.1")
+    assert "too many failed logins" in await fail(made, "10.0.0.1", b"ali:secret")
+    other = made.watched(NameAndSecret(BASIC), BASIC, Peer("10.0.0.2"))
+    await other.respond(b"ali:secret")
+    assert other.identity is not None
+    clock.forward(failures.WINDOW_SECONDS)
+    later = made.watched(NameAndSecret(BASIC), BASIC, Peer("10.0.0.1"))
+    await later.respond(b"ali:secret")
+    assert later.identity is not None
+
+
+def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "ADDRESSES_MAX", 3)
+    logging.getLogger(failures.__name__).setLevel(logging.ERROR)
+    made = FailedLogins(SystemClock())
+    for number in range(10):
+        made.note(f"10.0.0.{number}", BASIC, "no")
+    assert list(made._by_host) == ["10.0.0.7", "10.0.0.8", "10.0.0.9"]

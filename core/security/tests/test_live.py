@@ -1,0 +1,40 @@
+"""Sessions are told of changed rights, and of proofs that expire."""
+
+from __future__ import annotations
+
+import trio
+
+from magnetar.core.security.identity import Identity
+from magnetar.core.security.live import LOOK_SECONDS, LiveSessions
+from magnetar.core.testing.clock import FixedClock
+
+
+class Guest:
+    """A session that notes what it is told."""
+
+    def __init__(self, expires_at: float | None = None) -> None:
+        self.identity = Identity("ali", expires_at=expires_at)
+        self.told: list[str] = []
+
+    def rights_changed(self) -> None:
+        self.told.append("changed")
+
+    def expired(self) -> None:
+        self.told.append("expired")
+
+
+async def test_sessions_are_told(autojump_clock: object) -> None:
+    live, clock = LiveSessions(), FixedClock()
+    lasting, gone = Guest(), Guest(clock.wall_ms() / 1000)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(live.run, clock)
+        with live.having(lasting), live.having(gone):
+            await trio.sleep(LOOK_SECONDS * 1.5)
+            assert (lasting.told, gone.told) == ([], ["expired"])
+            live.rights_changed()
+            await trio.sleep(LOOK_SECONDS / 4)
+            assert (lasting.told, gone.told) == (["changed"], ["expired", "expired"])
+        live.rights_changed()
+        await trio.sleep(LOOK_SECONDS * 2)
+        assert lasting.told == ["changed"], "it is gone"
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,129 @@
+"""The access that settings ask for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+import trio
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security.access import Access
+from magnetar.core.security.conversation import BASIC, OAUTHBEARER, PLAIN, TOKEN, Peer
+from magnetar.core.security.password_hashes import new_hash
+from magnetar.operator_error import OperatorError
+from magnetar.security import sources
+from magnetar.security.access import GuardedAccess, open_access
+from magnetar.security.sources import owner_only
+from magnetar.settings.security import Security
+
+SECRET = "data:;base64,c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3M="
+
+
+def opened(**settings: Any) -> GuardedAccess:
+    return open_access(Security(**settings), SystemClock())
+
+
+async def prove(access: Access, mechanism: str, said: bytes) -> str:
+    conversation = access.begin(mechanism, Peer("127.0.0.1"))
+    await conversation.respond(said)
+    assert conversation.identity is not None
+    return conversation.identity.name
+
+
+def test_nothing_is_asked_by_default() -> None:
+    access = opened().access
+    assert (access.mechanisms, access.judge) == ({}, None)
+    assert access.anonymous().name == ""
+
+
+async def test_tokens_and_passwords(tmp_path: Path) -> None:
+    people = tmp_path / "people"
+    owner_only(people, f"ali:{new_hash('sesame')}\n".encode())
+    access = opened(token_secret_key=SECRET, htpasswd=str(people)).access
+    assert set(access.mechanisms) == {TOKEN, OAUTHBEARER, PLAIN, BASIC}
+    token = jwt.encode({"sub": "bob"}, b"s" * 32).encode()
+    assert await prove(access, TOKEN, token) == "bob"
+    assert await prove(access, PLAIN, b"\0x\0token:" + token) == "bob"
+    assert await prove(access, BASIC, b"ali:sesame") == "ali"
+    with pytest.raises(Unauthenticated):
+        access.anonymous()
+    assert access.judge is not None
+
+
+def test_anonymous_superusers_and_no_rights() -> None:
+    access = opened(token_secret_key=SECRET, anonymous_role="guest", superusers=("root",)).access
+    assert access.anonymous().name == "guest"
+    assert access.judge is not None
+    assert access.judge.superusers == {"root"}
+    assert opened(token_secret_key=SECRET, authorization=False).access.judge is None
+
+
+async def test_people_are_read_again(tmp_path: Path) -> None:
+    people = tmp_path / "people"
+    owner_only(people, f"ali:{new_hash('sesame')}\n".encode())
+    guarded = opened(htpasswd=str(people))
+    assert await prove(guarded.access, BASIC, b"ali:sesame") == "ali"
+    owner_only(people, f"bob:{new_hash('open')}\n".encode())
+    for source in guarded.sources:
+        source.look()
+    assert await prove(guarded.access, BASIC, b"bob:open") == "bob"
+    with pytest.raises(Unauthenticated):
+        await prove(guarded.access, BASIC, b"ali:sesame")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"token_secret_key": "data:,short"}, "a secret has 32 bytes or more"),
+        ({"token_public_key": "data:,x"}, "no public key"),
+        ({"token_jwks": "data:,x"}, "no JWKS document"),
+        ({"htpasswd": "/nowhere"}, "cannot read /nowhere"),
+        ({"htpasswd": "data:,ali:secret"}, "the hash of ali is not bcrypt, apr1 or SHA"),
+        ({"htpasswd": "data:,%FF"}, "utf-8"),
+    ],
+)
+def test_what_cannot_be_used(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(OperatorError, match=said):
+        opened(**settings)
+
+
+async def test_a_document_from_a_url(
+    autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is fetched at the start, and again when a token names a key that it does not have."""
+    private = rsa.generate_private_key(65537, 2048)
+    entry = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(private.public_key()))
+    served: list[bytes] = []
+
+    def fetch(self: sources.RemoteDocument) -> bytes:
+        if not served:
+            raise OSError("no route")
+        return served[0]
+
+    monkeypatch.setattr(sources.RemoteDocument, "_fetch", fetch)
+    monkeypatch.setattr(trio.to_thread, "run_sync", at_once)
+    guarded = opened(token_jwks="https://issuer.invalid/keys")
+    token = jwt.encode({"sub": "bob"}, private, "RS256", headers={"kid": "2"}).encode()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(guarded.run)
+        await trio.sleep(1)
+        with pytest.raises(Unauthenticated):
+            await prove(guarded.access, TOKEN, token)
+        served.append(json.dumps({"keys": [{**entry, "kid": "1"}]}).encode())
+        await trio.sleep(sources.FETCH_SOONER_SECONDS * 2)
+        served[0] = json.dumps({"keys": [{**entry, "kid": "2"}]}).encode()
+        with pytest.raises(Unauthenticated, match="not known here"):
+            await prove(guarded.access, TOKEN, token)
+        await trio.sleep(sources.FETCH_SOONER_SECONDS * 2)
+        assert await prove(guarded.access, TOKEN, token) == "bob"
+        nursery.cancel_scope.cancel()
+
+
+async def at_once(call: Any, *_args: Any, **_options: Any) -> Any:
+    return call()
