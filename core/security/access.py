@@ -46,6 +46,11 @@ class Access:
         self.live = LiveSessions()
         self._failures = failures
 
+    @property
+    def asks(self) -> bool:
+        """Whether clients may or must say who they are."""
+        return bool(self.mechanisms) or self.nobody is None
+
     def begin(self, mechanism: str, peer: AuthPeer) -> Conversation:
         """Begin an exchange; raises `Unauthenticated` if there is no such mechanism."""
         begin = self.mechanisms.get(mechanism)

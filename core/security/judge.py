@@ -94,7 +94,12 @@ class Judge:
     def verdict(
         self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
     ) -> Ruling:
-        """The decision, and why."""
+        """The decision, and why. A subscription needs the right of its topic, and may refuse."""
+        if kind is ResourceType.SUBSCRIPTION:
+            topic, _, subscription = name.partition("|")
+            found = self.verdict(who, action, ResourceType.TOPIC, topic, host)
+            refusal = self._refusal_of(who, topic, subscription) if found.allowed else ""
+            return Ruling(False, refusal) if refusal else found
         if not self.superusers.isdisjoint(who.roles):
             return Ruling(True, "a superuser")
         rule = self._acl_for(who, action, kind, name, host)
@@ -107,7 +112,18 @@ class Judge:
             return Ruling(True, "no ACL covers it, and allow_everyone_if_no_acl_found is set")
         return Ruling(False, "no rule allows it")
 
+    def _refusal_of(self, who: Identity, topic: str, subscription: str) -> str:
+        """Why somebody who may use a topic may not use one of its subscriptions."""
+        namespace = TopicName.parse(topic).namespace
+        if not self.superusers.isdisjoint(who.roles):
+            return ""
+        if self.permissions.is_admin(who.roles, namespace.tenant):
+            return ""
+        return self.permissions.subscription_refusal(who.roles, namespace, subscription)
+
     def _depends_on_host(self, kind: ResourceType, name: str) -> bool:
+        if kind is ResourceType.SUBSCRIPTION:
+            kind, name = ResourceType.TOPIC, name.partition("|")[0]
         covering = self.acls.covering(kind, acl_name(kind, name))
         return any(rule.host != EVERYTHING for rule in covering)
 
@@ -162,17 +178,6 @@ def _granted(words: frozenset[str], action: Action, where: str) -> str:
     return f"the permission {word} {where}" if word in words else ""
 
 
-def _subscription(
-    permissions: Permissions, roles: Collection[str], action: Action, name: str
-) -> str:
-    topic, _, subscription = name.partition("|")
-    granted = _topic(permissions, roles, action, topic)
-    if not granted or granted.startswith("an administrator"):
-        return granted
-    namespace = TopicName.parse(topic).namespace
-    return "" if permissions.subscription_refusal(roles, namespace, subscription) else granted
-
-
 def _namespace(permissions: Permissions, roles: Collection[str], action: Action, name: str) -> str:
     namespace = NamespaceName.parse(name)
     if permissions.is_admin(roles, namespace.tenant):
@@ -209,7 +214,6 @@ def _cluster(permissions: Permissions, roles: Collection[str], action: Action, _
 
 _BY_KIND: Final[dict[ResourceType, Callable[[Permissions, Collection[str], Action, str], str]]] = {
     ResourceType.TOPIC: _topic,
-    ResourceType.SUBSCRIPTION: _subscription,
     ResourceType.NAMESPACE: _namespace,
     ResourceType.TENANT: _tenant,
     ResourceType.GROUP: _group,
