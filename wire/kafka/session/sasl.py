@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import SASL, Conversation, AuthPeer
+from magnetar.core.security.conversation import SASL, AuthPeer, Conversation
 from magnetar.core.security.identity import Identity
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import BrokerError, Unauthenticated, Unauthorized
-from magnetar.core.security.conversation import Conversation, AuthPeer
+from magnetar.core.security.conversation import AuthPeer, Conversation
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
