@@ -153,8 +153,9 @@ def http_options(
         body_bytes_max=settings.limits.http_body_bytes,
         memory_bytes_max=settings.limits.memory_budget_mb * MEBIBYTE // HTTP_PART,
         message_bytes_max=settings.broker.max_message_size,
+        open_paths=frozenset(["/metrics"] if settings.security.open_metrics else []),
         configuration={
-            f"{section}.{key}": str(value)
+            f"{section}.{key}": _shown(str(value))
             for section, values in msgspec.to_builtins(settings).items()
             for key, value in values.items()
         },
@@ -164,6 +165,11 @@ def http_options(
         mqtt_clients=mqtt_clients,
         ledger_places=ledger_places,
     )
+
+
+def _shown(value: str) -> str:
+    """A setting as admin tools show it: a key that is in the setting itself stays secret."""
+    return "data:..." if value.startswith("data:") else value
 
 
 def advertised(settings: Settings, address: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Policies that this server stores and shows for tools, and that have no effect in it. Pure."""
+"""Policies that are stored as tools send them. Most have no effect in this server. Pure."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ STORED: Final = (
            namespace=Scope("offload_threshold_in_seconds", "offloadThresholdInSeconds", unset=-1)),
     stored("offload_deletion_lag_ms", LEDGERS, int, signed=True,
            namespace=Scope("offload_deletion_lag_ms", "offloadDeletionLagMs")),
-    stored("subscription_auth_mode",
-           "there is no authentication yet", str,
+    stored("subscription_auth_mode", "", str,
+           effect="Prefix: the name of a subscription begins with its user's role.",
            namespace=Scope("subscription_auth_mode", "subscriptionAuthMode", unset="None")),
     stored(
         "deduplication_snapshot_interval",

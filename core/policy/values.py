@@ -121,7 +121,7 @@ class DelayedDelivery(Struct, frozen=True, rename="camel"):
 
 
 class AuthPolicies(Struct, frozen=True):
-    """Permissions by role: stored and shown, without an effect yet."""
+    """Permissions by role, which `core/security/permissions.py` judges by."""
 
     namespace_auth: dict[str, list[str]] = {}
     topic_auth: dict[str, dict[str, list[str]]] = field(

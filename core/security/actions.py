@@ -46,7 +46,8 @@ class ResourceType(enum.IntEnum):
     TOKEN = 6
     USER = 7
     SUBSCRIPTION = 100
-    """Named `topic|subscription`, since it belongs to its topic (`subscription_of`)."""
+    """Named `topic|subscription`, since it belongs to its topic (`subscription_of`): its rights
+    include those of the topic."""
     NAMESPACE = 101
     TENANT = 102
 

@@ -10,7 +10,7 @@ says neither whether the name or the secret was wrong, nor the secret.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ PLAIN: Final = "PLAIN"
 OAUTHBEARER: Final = "OAUTHBEARER"
 SCRAM_SHA_256: Final = "SCRAM-SHA-256"
 SCRAM_SHA_512: Final = "SCRAM-SHA-512"
-SASL: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+SASL: Final[Sequence[str]] = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 """The mechanisms of SASL. `PLAIN` begins with `authzid NUL name NUL password` (RFC 4616)."""
 TOKEN: Final = "token"
 """The client says a token, and nothing else."""
@@ -31,7 +31,7 @@ CERTIFICATE: Final = "tls"
 """The client says nothing: its certificate was verified (`AuthenticationTls` of Pulsar)."""
 
 
-class Peer(Struct, frozen=True):
+class AuthPeer(Struct, frozen=True):
     """What is known of a client besides what it says."""
 
     host: str = ""
@@ -50,5 +50,5 @@ class Conversation(Protocol):
         ...
 
 
-Mechanism = Callable[[Peer], Conversation]
+Mechanism = Callable[[AuthPeer], Conversation]
 """Begins an exchange."""

@@ -35,7 +35,7 @@ REMEMBERED_MAX: Final = 10_000
 OF_EITHER: Final = frozenset(WORDS.values())
 
 
-class Verdict(Struct, frozen=True):
+class Ruling(Struct, frozen=True):
     """A decision, and the rule that made it."""
 
     allowed: bool
@@ -93,21 +93,37 @@ class Judge:
 
     def verdict(
         self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
-    ) -> Verdict:
-        """The decision, and why."""
+    ) -> Ruling:
+        """The decision, and why. A subscription needs the right of its topic, and may refuse."""
+        if kind is ResourceType.SUBSCRIPTION:
+            topic, _, subscription = name.partition("|")
+            found = self.verdict(who, action, ResourceType.TOPIC, topic, host)
+            refusal = self._refusal_of(who, topic, subscription) if found.allowed else ""
+            return Ruling(False, refusal) if refusal else found
         if not self.superusers.isdisjoint(who.roles):
-            return Verdict(True, "a superuser")
+            return Ruling(True, "a superuser")
         rule = self._acl_for(who, action, kind, name, host)
         if rule is not None:
-            return Verdict(rule.allow, described(rule))
+            return Ruling(rule.allow, described(rule))
         granted = self._permission_for(who.roles, action, kind, name)
         if granted:
-            return Verdict(True, granted)
+            return Ruling(True, granted)
         if self._allow_if_unmentioned and not any(self.acls.covering(kind, acl_name(kind, name))):
-            return Verdict(True, "no ACL covers it, and allow_everyone_if_no_acl_found is set")
-        return Verdict(False, "no rule allows it")
+            return Ruling(True, "no ACL covers it, and allow_everyone_if_no_acl_found is set")
+        return Ruling(False, "no rule allows it")
+
+    def _refusal_of(self, who: Identity, topic: str, subscription: str) -> str:
+        """Why somebody who may use a topic may not use one of its subscriptions."""
+        namespace = TopicName.parse(topic).namespace
+        if not self.superusers.isdisjoint(who.roles):
+            return ""
+        if self.permissions.is_admin(who.roles, namespace.tenant):
+            return ""
+        return self.permissions.subscription_refusal(who.roles, namespace, subscription)
 
     def _depends_on_host(self, kind: ResourceType, name: str) -> bool:
+        if kind is ResourceType.SUBSCRIPTION:
+            kind, name = ResourceType.TOPIC, name.partition("|")[0]
         covering = self.acls.covering(kind, acl_name(kind, name))
         return any(rule.host != EVERYTHING for rule in covering)
 
@@ -162,17 +178,6 @@ def _granted(words: frozenset[str], action: Action, where: str) -> str:
     return f"the permission {word} {where}" if word in words else ""
 
 
-def _subscription(
-    permissions: Permissions, roles: Collection[str], action: Action, name: str
-) -> str:
-    topic, _, subscription = name.partition("|")
-    granted = _topic(permissions, roles, action, topic)
-    if not granted or granted.startswith("an administrator"):
-        return granted
-    namespace = TopicName.parse(topic).namespace
-    return "" if permissions.subscription_refusal(roles, namespace, subscription) else granted
-
-
 def _namespace(permissions: Permissions, roles: Collection[str], action: Action, name: str) -> str:
     namespace = NamespaceName.parse(name)
     if permissions.is_admin(roles, namespace.tenant):
@@ -209,7 +214,6 @@ def _cluster(permissions: Permissions, roles: Collection[str], action: Action, _
 
 _BY_KIND: Final[dict[ResourceType, Callable[[Permissions, Collection[str], Action, str], str]]] = {
     ResourceType.TOPIC: _topic,
-    ResourceType.SUBSCRIPTION: _subscription,
     ResourceType.NAMESPACE: _namespace,
     ResourceType.TENANT: _tenant,
     ResourceType.GROUP: _group,

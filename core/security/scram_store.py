@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
-from magnetar.core.security.conversation import Mechanism, Peer
+from magnetar.core.security.conversation import AuthPeer, Mechanism
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.scram import HASHES, Credential, ScramExchange, stand_in
 
@@ -133,7 +133,7 @@ async def _secret(metadata: MetadataStore) -> bytes:
 def scram_mechanisms(metadata: MetadataStore) -> dict[str, Mechanism]:
     """SCRAM-SHA-256 and SCRAM-SHA-512 with the credentials in a metadata store."""
 
-    def begin(mechanism: str, _peer: Peer) -> ScramConversation:
+    def begin(mechanism: str, _peer: AuthPeer) -> ScramConversation:
         return ScramConversation(metadata, mechanism)
 
     return {mechanism: partial(begin, mechanism) for mechanism in HASHES}

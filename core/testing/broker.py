@@ -43,8 +43,10 @@ async def running(
         defaults=Effective(**defaults), roll=RollLimits(entries_max=10, age_ms_min=0)
     )
     broker = Broker(
-        settings, stores.ledgers, stores.metadata, stores.clock, lambda: None, ownership, access
+        settings, stores.ledgers, stores.metadata, stores.clock, lambda: None, ownership
     )
+    if access is not None:
+        broker.guard(access)
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         yield broker

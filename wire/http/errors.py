@@ -1,8 +1,9 @@
 """The HTTP status code of each of our errors.
 
 The table names every leaf of `core.kernel.errors` (a test checks it). The codes are those that
-Pulsar's admin tools and client suites expect: 404 missing, 409 exists, 412 not possible in this
-state or an invalid name, 405 not supported. The body is always `{"reason": ...}`.
+Pulsar's admin tools and client suites expect: 401 without an identity, 403 without the right, 404
+missing, 409 exists, 412 not possible in this state or an invalid name, 405 not supported. The body
+is always `{"reason": ...}`.
 """
 
 from collections.abc import Mapping
@@ -32,8 +33,7 @@ STATUS: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.Terminated: 412,
     errors.Unsupported: 405,
     errors.Unauthenticated: 401,
-    # Apache's broker answers 401 for both, and the C++ client checks for that number
-    errors.Unauthorized: 401,
+    errors.Unauthorized: 403,
     errors.IncompatibleSchema: 409,
     errors.NotReady: 503,
     # If the owner's address is known, the answer is a redirect (307) instead.

@@ -118,6 +118,8 @@ class HttpOptions(Struct, frozen=True):
     """The largest message that a producer may send; no topic may allow more."""
     memory_bytes_max: int = 16 * 1024 * 1024
     """Memory for the bodies of all requests, and as much for all answers; beyond it, 503."""
+    open_paths: frozenset[str] = frozenset()
+    """Paths that need no identity although the server asks for one: `/metrics`, or none."""
     configuration: Mapping[str, str] = {}
     """The settings in force, for admin tools to show."""
     readiness: Callable[[], str | None] = always_ready

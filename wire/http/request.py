@@ -19,6 +19,8 @@ from starlette.requests import ClientDisconnect, Request
 from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName, check_subscription
 from magnetar.core.policy.policies import decode
+from magnetar.core.security.actions import Action, ResourceType, subscription_of
+from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.http.advertised_address import as_reached
 from magnetar.wire.http.limits.memory import FREE_BYTES, NO_ROOM
 from magnetar.wire.http.options import HttpOptions
@@ -41,11 +43,13 @@ DISCONNECTED: Final = 499
 class AdminRequest:
     """See the module's docstring."""
 
-    __slots__ = ("_body", "_taken", "request", "services")
+    __slots__ = ("_body", "_taken", "identity", "request", "services")
 
     def __init__(self, services: HttpServices, request: Request) -> None:
         self.services = services
         self.request = request
+        self.identity: Identity = ANYBODY
+        """Who asks, once that is known (`rights.py`)."""
         self._body: bytes | None = None
         self._taken = 0
         """Bytes taken from the memory for bodies."""
@@ -58,6 +62,27 @@ class AdminRequest:
     def options(self) -> HttpOptions:
         """The options, with addresses that the client can reach."""
         return as_reached(self.services.options, self.request)
+
+    # -- rights -------------------------------------------------------------------------------
+
+    @property
+    def host(self) -> str:
+        """The address of the client."""
+        client = self.request.client
+        return client.host if client is not None else ""
+
+    def check(self, action: Action, kind: ResourceType, name: str) -> None:
+        """Raise `Unauthorized` unless the client may do that. Plain call."""
+        self.services.access.check(self.identity, action, kind, name, self.host)
+
+    def check_readable(self, name: TopicName, subscription: str | None = None) -> None:
+        """Raise `Unauthorized` unless the client may consume a topic that its body names."""
+        topic = name.base.full
+        if subscription is None:
+            self.check(Action.READ, ResourceType.TOPIC, topic)
+        else:
+            resource = subscription_of(topic, subscription)
+            self.check(Action.READ, ResourceType.SUBSCRIPTION, resource)
 
     # -- the path -----------------------------------------------------------------------------
 

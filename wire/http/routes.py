@@ -1,4 +1,4 @@
-"""Starlette's routes from tables of (method, path, handler), and HTTP answers from their results.
+"""Starlette's routes from tables of (method, path, handler, right), and answers from results.
 
 A handler is `async def name(request: AdminRequest) -> object`. None becomes 204 without a
 body, a `Response` is sent as it is, anything else is sent as JSON. An error that it raises becomes
@@ -7,8 +7,9 @@ an answer with `{"reason": ...}`.
 Internally all routes end with a slash, and `stack.py` adds one to requests without it: so mounts
 and the paths below them always fit together, and clients may send either.
 
-Invariant: one path is one route, whatever its methods, so that an unsupported method gets 405
-and not 404.
+Invariants: the right of a row (`rights.py`) is asked for before its handler is called, and before
+the body is read. One path is one route, whatever its methods, so that an unsupported method gets
+405 and not 404.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from magnetar.wire.http.guard import form, headers_of
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right, authorize
 from magnetar.wire.http.services import HttpServices
 
 AdminHandler = Callable[[AdminRequest], Coroutine[Any, Any, object]]
-Table = Sequence[tuple[str, str, AdminHandler]]
-"""Methods (several with a space between), path below the mount, handler."""
+Row = tuple[str, str, AdminHandler, Right]
+"""Methods (several with a space between), path below the mount, handler, right."""
+Table = Sequence[Row]
 
 JSON: Final = "application/json"
 
@@ -47,19 +50,19 @@ def exclusive(handler: AdminHandler) -> AdminHandler:
 def changing(table: Table) -> Table:
     """The table with exclusive access for every method but GET."""
     return [
-        (methods, path, handler if methods == "GET" else exclusive(handler))
-        for methods, path, handler in table
+        (methods, path, handler if methods == "GET" else exclusive(handler), right)
+        for methods, path, handler, right in table
     ]
 
 
 def routes(services: HttpServices, table: Table) -> list[BaseRoute]:
     """The routes of one table, in its order."""
-    by_path: dict[str, dict[str, AdminHandler]] = {}
-    for methods, path, handler in table:
+    by_path: dict[str, dict[str, tuple[AdminHandler, Right]]] = {}
+    for methods, path, handler, right in table:
         for method in methods.split():
             known = by_path.setdefault(path + "/", {})
             assert method not in known, f"{method} {path} is there twice"
-            known[method] = handler
+            known[method] = (handler, right)
     return [
         Route(path, endpoint(services, handlers), methods=list(handlers))
         for path, handlers in by_path.items()
@@ -78,18 +81,20 @@ def _last(path: str) -> tuple[int, str]:
 
 
 def endpoint(
-    services: HttpServices, handlers: Mapping[str, AdminHandler]
+    services: HttpServices, handlers: Mapping[str, tuple[AdminHandler, Right]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """The function that Starlette calls for one path."""
 
     async def respond(request: Request) -> Response:
-        handler = handlers.get(request.method) or handlers["GET"]  # HEAD is a GET without a body
+        found = handlers.get(request.method)
+        handler, right = found or handlers["GET"]  # HEAD is a GET without a body
         reason = form(request.method, headers_of(request.headers.raw))
         if reason is not None and not isinstance(handler, NotHere):
             raise HTTPException(415, reason)
         admin_request = AdminRequest(services, request)
         admin_request.check_query()  # now, since some handlers read it after the answer has begun
         try:
+            await authorize(admin_request, right)
             return answer(await services.pauses.of(handler(admin_request)))
         finally:
             admin_request.over()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.ports.bookie_administration import BookieAdministration
+from magnetar.core.security.access import Access
 from magnetar.wire.http.limits.connection_limit import ConnectionLimit
 from magnetar.wire.http.limits.memory import Memory
 from magnetar.wire.http.limits.pauses import Pauses
@@ -16,6 +17,9 @@ from magnetar.wire.http.options import HttpOptions
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.http.round_trip import HealthCheck
+
+
+NOT_ASKED: Final = Access()
 
 
 class HttpServices:
@@ -42,6 +46,11 @@ class HttpServices:
         """The memory of bodies and answers."""
         self.pauses = Pauses(SystemClock())
         """The longest pauses of the loop by requests."""
+
+    @property
+    def access(self) -> Access:
+        """Who may do what; a bookie asks nobody yet."""
+        return NOT_ASKED if self._broker is None else self._broker.access
 
     @property
     def broker(self) -> Broker:

@@ -1,10 +1,11 @@
 """One Pulsar connection without its socket: bytes in, events out, replies packed.
 
 It joins the frame format (`frames`), the hot forms (`hot`) and all other commands (`commands`). Its
-only state between frames is whether CONNECT was received. The session has producers, consumers and
-requests.
+only state between frames is whether CONNECT was received, and whether its sender is known. The
+session has producers, consumers and requests.
 
-Invariant: no byte is parsed after `WireError` or `close`.
+Invariants: no byte is parsed after `WireError` or `close`. While a client that must authenticate is
+not known, nothing of it is parsed to an event but what it says to prove who it is.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ class WireState(Enum):
 
     CONNECTING = "connecting"
     """Before CONNECT."""
+    AUTHENTICATING = "authenticating"
+    """After CONNECT, until the session knows its sender; without authentication there is no such
+    state. Clients send nothing meanwhile that was not asked for, not even PING."""
     OPEN = "open"
-    """After CONNECT; the session authenticates its sender."""
     CLOSED = "closed"
     """Nothing more is parsed; a last frame may still be sent."""
 
@@ -43,6 +46,7 @@ ONLY_FIRST: Final = (events.Connect,)
 
 ALLOWED: Final[Mapping[WireState, tuple[type, ...]]] = {
     WireState.CONNECTING: ONLY_FIRST,
+    WireState.AUTHENTICATING: (events.AuthResponse,),
     WireState.OPEN: tuple(kind for kind in events.ALL if kind not in ONLY_FIRST),
     WireState.CLOSED: (),
 }
@@ -79,8 +83,15 @@ class PulsarWire:
     packs_unasked = False
     bytes_held = 0
 
-    def __init__(self, options: WireOptions = WireOptions()) -> None:  # noqa: B008 -- frozen
+    def __init__(
+        self,
+        options: WireOptions = WireOptions(),  # noqa: B008 -- frozen
+        *,
+        guarded: bool = False,
+    ) -> None:
+        """`guarded` if its client must be `known` before it may do anything."""
         self.options = options
+        self._guarded = guarded
         self.state = WireState.CONNECTING
         self.frame_bytes_wanted = 0
         self.exposes_broker_metadata = False
@@ -141,9 +152,17 @@ class PulsarWire:
             event = self._with_tail(event, data[behind:end])
         if not isinstance(event, ALLOWED[self.state]):
             raise WireError(f"{type(event).__name__} while {self.state.value}")
+        if self.state is WireState.CONNECTING:
+            if self._guarded:
+                self.state = WireState.AUTHENTICATING
+            else:
+                self.known()
+        self._events.append(event)
+
+    def known(self) -> None:
+        """The client may send anything from now on."""
         self.state = WireState.OPEN
         self._hot = HOT
-        self._events.append(event)
 
     def _with_tail(self, send: commands.Send, tail: bytes) -> events.Sends | events.BadChecksum:
         tail = tail_to_store(tail)

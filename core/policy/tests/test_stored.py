@@ -1,4 +1,4 @@
-"""Policies without an effect."""
+"""Policies that are stored as they are sent."""
 
 import pytest
 
@@ -9,5 +9,5 @@ from magnetar.core.policy.stored import STORED
 
 @pytest.mark.parametrize("policy", STORED, ids=lambda policy: policy.name)
 def test_no_code_can_read_one_by_mistake(policy: Policy) -> None:
-    assert policy.reason
+    assert bool(policy.reason) is not bool(policy.effect)
     assert not hasattr(Effective(), policy.name)

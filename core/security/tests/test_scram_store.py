@@ -7,7 +7,7 @@ import json
 import pytest
 
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import SCRAM_SHA_256, SCRAM_SHA_512, Peer
+from magnetar.core.security.conversation import SCRAM_SHA_256, SCRAM_SHA_512, AuthPeer
 from magnetar.core.security.scram import credential_of, salted
 from magnetar.core.security.scram_store import (
     change_credentials,
@@ -61,7 +61,7 @@ async def test_a_client_proves_its_password() -> None:
         ("ali", b"no", False),
         ("eve", b"pw", False),
     ):
-        exchange = mechanisms[SCRAM_SHA_512](Peer())
+        exchange = mechanisms[SCRAM_SHA_512](AuthPeer())
         first = f"n,,n={name},r=client".encode()
         final = final_of(SCRAM_SHA_512, password, first, await exchange.respond(first))
         if right:
@@ -78,7 +78,7 @@ async def test_an_unknown_name_is_answered_like_a_known_one() -> None:
     metadata = Stores().metadata
     said = []
     for _ in range(2):
-        exchange = scram_mechanisms(metadata)[SCRAM_SHA_256](Peer())
+        exchange = scram_mechanisms(metadata)[SCRAM_SHA_256](AuthPeer())
         challenge = await exchange.respond(b"n,,n=eve,r=client")
         said.append(challenge.split(b",", 1)[1])
     assert said[0] == said[1]

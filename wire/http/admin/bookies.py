@@ -19,6 +19,7 @@ from magnetar.core.kernel.errors import AlreadyExists, BadVersion, Corrupted
 from magnetar.core.ports.bookie_administration import ClusterAdministration
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table, not_here
 
 PATH: Final = "/bookies"
@@ -126,9 +127,9 @@ async def _change(request: AdminRequest, change: Callable[[Racks], None]) -> Non
 
 
 TABLE: Final[Table] = (
-    ("GET", "/all", all_bookies),
-    ("GET", "/racks-info", racks_info),
-    ("GET", "/racks-info/{bookie}", rack_info),
-    ("POST", "/racks-info/{bookie}", set_rack_info),
-    ("DELETE", "/racks-info/{bookie}", delete_rack_info),
+    ("GET", "/all", all_bookies, Right.SUPERUSER),
+    ("GET", "/racks-info", racks_info, Right.SUPERUSER),
+    ("GET", "/racks-info/{bookie}", rack_info, Right.SUPERUSER),
+    ("POST", "/racks-info/{bookie}", set_rack_info, Right.SUPERUSER),
+    ("DELETE", "/racks-info/{bookie}", delete_rack_info, Right.SUPERUSER),
 )

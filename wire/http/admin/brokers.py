@@ -20,6 +20,7 @@ from magnetar.wire.http.admin.stats.topic_stats import described
 from magnetar.wire.http.endpoints.health import health, readyz
 from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import JSON, Table, not_here, plain_text
 
 TOPICS_PER_REST: Final = 20
@@ -223,26 +224,26 @@ async def no_allocator(_ask: AdminRequest) -> None:
 
 
 BROKERS: Final[Table] = (
-    ("GET", "", listed),
-    ("GET", "/health", health),
-    ("GET", "/ready", readyz),
-    ("GET", "/version", version),
-    ("GET", "/leaderBroker", leader),
-    ("GET", "/configuration", nothing_dynamic),
-    ("GET", "/configuration/values", no_values),
-    ("GET", "/configuration/runtime", runtime),
-    ("GET", "/internal-configuration", internal),
-    ("GET POST", "/backlog-quota-check", check_quotas),
-    ("POST", "/configuration/{key}/{value}", not_dynamic),
-    ("DELETE", "/configuration/{key}", not_dynamic),
-    ("GET", "/{cluster}", of_cluster),
-    ("GET", "/{cluster}/{broker}/ownedNamespaces", owned),
+    ("GET", "", listed, Right.SUPERUSER),
+    ("GET", "/health", health, Right.SUPERUSER),
+    ("GET", "/ready", readyz, Right.OPEN),
+    ("GET", "/version", version, Right.IDENTITY),
+    ("GET", "/leaderBroker", leader, Right.SUPERUSER),
+    ("GET", "/configuration", nothing_dynamic, Right.SUPERUSER),
+    ("GET", "/configuration/values", no_values, Right.SUPERUSER),
+    ("GET", "/configuration/runtime", runtime, Right.SUPERUSER),
+    ("GET", "/internal-configuration", internal, Right.SUPERUSER),
+    ("GET POST", "/backlog-quota-check", check_quotas, Right.SUPERUSER),
+    ("POST", "/configuration/{key}/{value}", not_dynamic, Right.SUPERUSER),
+    ("DELETE", "/configuration/{key}", not_dynamic, Right.SUPERUSER),
+    ("GET", "/{cluster}", of_cluster, Right.SUPERUSER),
+    ("GET", "/{cluster}/{broker}/ownedNamespaces", owned, Right.SUPERUSER),
 )
 STATS: Final[Table] = (
-    ("GET", "/topics", all_topics),
-    ("GET", "/destinations", all_topics),
-    ("GET", "/metrics", per_namespace),
-    ("GET", "/mbeans", nothing_measured),
-    ("GET", "/load-report", load_report),
-    ("GET", "/allocator-stats/{allocator}", no_allocator),
+    ("GET", "/topics", all_topics, Right.SUPERUSER),
+    ("GET", "/destinations", all_topics, Right.SUPERUSER),
+    ("GET", "/metrics", per_namespace, Right.SUPERUSER),
+    ("GET", "/mbeans", nothing_measured, Right.SUPERUSER),
+    ("GET", "/load-report", load_report, Right.SUPERUSER),
+    ("GET", "/allocator-stats/{allocator}", no_allocator, Right.SUPERUSER),
 )

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from magnetar.core.kernel.errors import AlreadyExists, Invalid
 from magnetar.wire.http.request import AdminRequest, parsed
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import JSON, Table
 
 
@@ -71,13 +72,13 @@ async def nothing_isolated(request: AdminRequest) -> dict[str, object]:
 
 
 TABLE: Final[Table] = (
-    ("GET", "", listed),
-    ("GET", "/{cluster}", get),
-    ("PUT", "/{cluster}", create),
-    ("POST", "/{cluster}", update),
-    ("DELETE", "/{cluster}", delete),
-    ("GET", "/{cluster}/peers", get_peers),
-    ("POST", "/{cluster}/peers", set_peers),
-    ("GET", "/{cluster}/failureDomains", nothing_isolated),
-    ("GET", "/{cluster}/namespaceIsolationPolicies", nothing_isolated),
+    ("GET", "", listed, Right.IDENTITY),
+    ("GET", "/{cluster}", get, Right.SUPERUSER),
+    ("PUT", "/{cluster}", create, Right.SUPERUSER),
+    ("POST", "/{cluster}", update, Right.SUPERUSER),
+    ("DELETE", "/{cluster}", delete, Right.SUPERUSER),
+    ("GET", "/{cluster}/peers", get_peers, Right.SUPERUSER),
+    ("POST", "/{cluster}/peers", set_peers, Right.SUPERUSER),
+    ("GET", "/{cluster}/failureDomains", nothing_isolated, Right.SUPERUSER),
+    ("GET", "/{cluster}/namespaceIsolationPolicies", nothing_isolated, Right.SUPERUSER),
 )

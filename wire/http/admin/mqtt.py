@@ -25,6 +25,7 @@ from magnetar.core.ports.client_administration import (
     SharedSubscriptionQuery,
 )
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
@@ -159,17 +160,17 @@ async def shared_subscriptions(request: AdminRequest) -> Json:
 HERE: Final = "/{tenant}/{namespace}"
 SESSION: Final = f"{HERE}/sessions/{{client}}"
 TABLE: Final[Table] = (
-    ("GET", "", namespaces),
-    ("GET", f"{HERE}/sessions", sessions),
-    ("GET", SESSION, session),
-    ("DELETE", SESSION, end_session),
-    ("POST", f"{SESSION}/disconnect", disconnect),
-    ("GET", f"{HERE}/retained", retained),
-    ("DELETE", f"{HERE}/retained", delete_matching),
-    ("GET", f"{HERE}/retained/{{topic}}", retained_message),
-    ("DELETE", f"{HERE}/retained/{{topic}}", delete_retained),
-    ("GET", f"{HERE}/rules", rules),
-    ("PUT", f"{HERE}/rules", set_rules),
-    ("DELETE", f"{HERE}/rules", reset_rules),
-    ("GET", f"{HERE}/shared-subscriptions", shared_subscriptions),
+    ("GET", "", namespaces, Right.SUPERUSER),
+    ("GET", f"{HERE}/sessions", sessions, Right.TENANT_ADMIN),
+    ("GET", SESSION, session, Right.TENANT_ADMIN),
+    ("DELETE", SESSION, end_session, Right.TENANT_ADMIN),
+    ("POST", f"{SESSION}/disconnect", disconnect, Right.TENANT_ADMIN),
+    ("GET", f"{HERE}/retained", retained, Right.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/retained", delete_matching, Right.TENANT_ADMIN),
+    ("GET", f"{HERE}/retained/{{topic}}", retained_message, Right.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/retained/{{topic}}", delete_retained, Right.TENANT_ADMIN),
+    ("GET", f"{HERE}/rules", rules, Right.TENANT_ADMIN),
+    ("PUT", f"{HERE}/rules", set_rules, Right.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/rules", reset_rules, Right.TENANT_ADMIN),
+    ("GET", f"{HERE}/shared-subscriptions", shared_subscriptions, Right.TENANT_ADMIN),
 )

@@ -25,6 +25,7 @@ from magnetar.wire.http.admin.policies.namespaces import change, parsed_policies
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table, exclusive, not_here, plain_text
 
 MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
@@ -55,12 +56,14 @@ async def create(request: AdminRequest) -> None:
         await request.broker.catalog.create_namespace(request.namespace, policies)
     except AlreadyExists as error:
         raise AlreadyExists("Namespace already exists") from error
+    await request.broker.rules.settled()
 
 
 async def delete(request: AdminRequest) -> None:
     await administration.delete_namespace(
         request.broker, request.namespace, force=request.flag("force")
     )
+    await request.broker.rules.settled()
 
 
 async def topics(request: AdminRequest) -> list[str]:
@@ -143,7 +146,7 @@ async def _persistent_topics(request: AdminRequest) -> AsyncIterator[PersistentT
             yield topic.stored
 
 
-# -- permissions, stored until there is authorisation ------------------------------------------
+# -- permissions: what is answered is in force -------------------------------------------------
 
 
 async def permissions(request: AdminRequest) -> dict[str, list[str]]:
@@ -233,28 +236,38 @@ async def _policies(request: AdminRequest) -> NamespacePolicies:
 
 HERE: Final = "/{tenant}/{namespace}"
 TABLE: Final[Table] = (
-    ("GET", "/{tenant}", listed),
-    ("GET", HERE, get),
-    ("PUT", HERE, create),
-    ("DELETE", HERE, exclusive(delete)),
-    ("GET", f"{HERE}/topics", topics),
-    ("GET", f"{HERE}/bundles", bundles),
-    ("PUT", f"{HERE}/unload", unload),
-    ("PUT", f"{HERE}/{{bundle}}/unload", unload_bundle),
-    ("PUT", f"{HERE}/{{bundle}}/split", split_bundle),
-    ("POST", f"{HERE}/clearBacklog", clear_backlog),
-    ("POST", f"{HERE}/clearBacklog/{{subscription}}", clear_backlog),
-    ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe),
-    ("GET", f"{HERE}/permissions", permissions),
-    ("GET", f"{HERE}/permissions/subscription", subscription_permissions),
-    ("POST", f"{HERE}/permissions/subscription/{{subscription}}", exclusive(grant_subscription)),
-    ("DELETE", f"{HERE}/permissions/{{subscription}}/{{role}}", exclusive(revoke_subscription)),
-    ("POST", f"{HERE}/permissions/{{role}}", exclusive(grant)),
-    ("DELETE", f"{HERE}/permissions/{{role}}", exclusive(revoke)),
-    ("GET", f"{HERE}/properties", properties),
-    ("PUT", f"{HERE}/properties", exclusive(set_properties)),
-    ("DELETE", f"{HERE}/properties", exclusive(clear_properties)),
-    ("GET", f"{HERE}/property/{{key}}", get_property),
-    ("DELETE", f"{HERE}/property/{{key}}", exclusive(remove_property)),
-    ("PUT", f"{HERE}/property/{{key}}/{{value}}", exclusive(set_property)),
+    ("GET", "/{tenant}", listed, Right.TENANT_ADMIN),
+    ("GET", HERE, get, Right.TENANT_ADMIN),
+    ("PUT", HERE, create, Right.TENANT_ADMIN),
+    ("DELETE", HERE, exclusive(delete), Right.TENANT_ADMIN),
+    ("GET", f"{HERE}/topics", topics, Right.NAMESPACE),
+    ("GET", f"{HERE}/bundles", bundles, Right.NAMESPACE),
+    ("PUT", f"{HERE}/unload", unload, Right.SUPERUSER),
+    ("PUT", f"{HERE}/{{bundle}}/unload", unload_bundle, Right.SUPERUSER),
+    ("PUT", f"{HERE}/{{bundle}}/split", split_bundle, Right.SUPERUSER),
+    ("POST", f"{HERE}/clearBacklog", clear_backlog, Right.NAMESPACE_CONSUMER),
+    ("POST", f"{HERE}/clearBacklog/{{subscription}}", clear_backlog, Right.NAMESPACE_CONSUMER),
+    ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe, Right.NAMESPACE_CONSUMER),
+    ("GET", f"{HERE}/permissions", permissions, Right.TENANT_ADMIN),
+    ("GET", f"{HERE}/permissions/subscription", subscription_permissions, Right.TENANT_ADMIN),
+    (
+        "POST",
+        f"{HERE}/permissions/subscription/{{subscription}}",
+        exclusive(grant_subscription),
+        Right.TENANT_ADMIN,
+    ),
+    (
+        "DELETE",
+        f"{HERE}/permissions/{{subscription}}/{{role}}",
+        exclusive(revoke_subscription),
+        Right.TENANT_ADMIN,
+    ),
+    ("POST", f"{HERE}/permissions/{{role}}", exclusive(grant), Right.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/permissions/{{role}}", exclusive(revoke), Right.TENANT_ADMIN),
+    ("GET", f"{HERE}/properties", properties, Right.TENANT_ADMIN),
+    ("PUT", f"{HERE}/properties", exclusive(set_properties), Right.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/properties", exclusive(clear_properties), Right.TENANT_ADMIN),
+    ("GET", f"{HERE}/property/{{key}}", get_property, Right.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/property/{{key}}", exclusive(remove_property), Right.TENANT_ADMIN),
+    ("PUT", f"{HERE}/property/{{key}}/{{value}}", exclusive(set_property), Right.TENANT_ADMIN),
 )

@@ -38,6 +38,7 @@ from magnetar.wire.http.admin.topic_lookup import (
     subscription_of,
 )
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
@@ -234,17 +235,17 @@ async def analyze(_ask: AdminRequest) -> None:
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 ONE: Final = f"{HERE}/subscription/{{subscription}}"
 TABLE: Final[Table] = (
-    ("GET", f"{HERE}/subscriptions", listed),
-    ("PUT", ONE, create),
-    ("DELETE", ONE, delete),
-    ("GET", f"{ONE}/properties", properties),
-    ("PUT", f"{ONE}/properties", set_properties),
-    ("POST", f"{ONE}/skip/{{count}}", skip),
-    ("POST", f"{ONE}/skip_all", skip_all),
-    ("POST", f"{ONE}/expireMessages", expire_to),
-    ("POST", f"{ONE}/expireMessages/{{seconds}}", expire),
-    ("POST", f"{HERE}/all_subscription/expireMessages/{{seconds}}", expire_all),
-    ("POST", f"{ONE}/resetcursor", reset_to_position),
-    ("POST", f"{ONE}/resetcursor/{{timestamp}}", reset_to_time),
-    ("POST", f"{ONE}/analyzeBacklog", analyze),
+    ("GET", f"{HERE}/subscriptions", listed, Right.CONSUMER),
+    ("PUT", ONE, create, Right.CONSUMER),
+    ("DELETE", ONE, delete, Right.CONSUMER),
+    ("GET", f"{ONE}/properties", properties, Right.CONSUMER),
+    ("PUT", f"{ONE}/properties", set_properties, Right.CONSUMER),
+    ("POST", f"{ONE}/skip/{{count}}", skip, Right.CONSUMER),
+    ("POST", f"{ONE}/skip_all", skip_all, Right.CONSUMER),
+    ("POST", f"{ONE}/expireMessages", expire_to, Right.CONSUMER),
+    ("POST", f"{ONE}/expireMessages/{{seconds}}", expire, Right.CONSUMER),
+    ("POST", f"{HERE}/all_subscription/expireMessages/{{seconds}}", expire_all, Right.CONSUMER),
+    ("POST", f"{ONE}/resetcursor", reset_to_position, Right.CONSUMER),
+    ("POST", f"{ONE}/resetcursor/{{timestamp}}", reset_to_time, Right.CONSUMER),
+    ("POST", f"{ONE}/analyzeBacklog", analyze, Right.CONSUMER),
 )

@@ -1,4 +1,7 @@
-"""`/admin/v2/tenants`: tenants, with their administrators and allowed clusters."""
+"""`/admin/v2/tenants`: tenants, with their administrators and allowed clusters.
+
+Invariant: administrators are in force when a change is answered.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from magnetar.core.broker import administration
 from magnetar.core.broker.catalog import Tenant
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table
 
 
@@ -25,22 +29,25 @@ async def create(request: AdminRequest) -> None:
         await request.broker.catalog.put_tenant(request.part("tenant"), tenant, create=True)
     except AlreadyExists as error:
         raise AlreadyExists("Tenant already exists") from error
+    await request.broker.rules.settled()
 
 
 async def update(request: AdminRequest) -> None:
     tenant = await request.json(Tenant)
     await request.broker.catalog.put_tenant(request.part("tenant"), tenant, create=False)
+    await request.broker.rules.settled()
 
 
 async def delete(request: AdminRequest) -> None:
     force = request.flag("force")
     await administration.delete_tenant(request.broker, request.part("tenant"), force=force)
+    await request.broker.rules.settled()
 
 
 TABLE: Final[Table] = (
-    ("GET", "", listed),
-    ("GET", "/{tenant}", get),
-    ("PUT", "/{tenant}", create),
-    ("POST", "/{tenant}", update),
-    ("DELETE", "/{tenant}", delete),
+    ("GET", "", listed, Right.SUPERUSER),
+    ("GET", "/{tenant}", get, Right.TENANT_ADMIN),
+    ("PUT", "/{tenant}", create, Right.SUPERUSER),
+    ("POST", "/{tenant}", update, Right.SUPERUSER),
+    ("DELETE", "/{tenant}", delete, Right.SUPERUSER),
 )

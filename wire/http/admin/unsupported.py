@@ -10,6 +10,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import NotHere, Table
 
 ANY: Final = "GET PUT POST DELETE"
@@ -17,7 +18,7 @@ ANY: Final = "GET PUT POST DELETE"
 
 def _refuses(reason: str) -> Table:
     refuse = NotHere(reason)
-    return [(ANY, "", refuse), (ANY, "/{rest:path}", refuse)]
+    return [(ANY, path, refuse, Right.IDENTITY) for path in ("", "/{rest:path}")]
 
 
 async def no_schema(_ask: AdminRequest) -> None:
@@ -25,8 +26,13 @@ async def no_schema(_ask: AdminRequest) -> None:
 
 
 SCHEMAS: Final[Table] = (
-    ("GET", "/{rest:path}", no_schema),
-    ("PUT POST DELETE", "/{rest:path}", NotHere("this server does not store schemas yet")),
+    ("GET", "/{rest:path}", no_schema, Right.IDENTITY),
+    (
+        "PUT POST DELETE",
+        "/{rest:path}",
+        NotHere("this server does not store schemas yet"),
+        Right.IDENTITY,
+    ),
 )
 OLD: Final = _refuses("paths of the first version, with a cluster in their names, are not served")
 FUNCTIONS: Final = _refuses("functions and connectors are not part of this server")

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from magnetar.core.ports.bookie_administration import CompactionDetails
 from magnetar.wire.http.metrics.exposition import CONTENT_TYPE, counter, gauge, text
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table, plain_text, refusal
 
 
@@ -218,26 +219,26 @@ def _word(value: bool) -> str:
 
 BOOKIE: Final = "/api/v1/bookie"
 ROUTES: Final[Table] = (
-    ("GET", "/heartbeat", heartbeat),
-    ("GET", "/healthz", heartbeat),
-    ("GET", "/readyz", is_ready),
-    ("GET", "/metrics", metrics),
-    ("GET", "/api/v1/config/server_config", configuration),
-    ("GET", f"{BOOKIE}/state", state),
-    ("GET", f"{BOOKIE}/state/readonly", read_only),
-    ("PUT", f"{BOOKIE}/state/readonly", set_read_only),
-    ("GET", f"{BOOKIE}/is_ready", is_ready),
-    ("GET", f"{BOOKIE}/sanity", sanity),
-    ("GET", f"{BOOKIE}/info", info),
-    ("GET", f"{BOOKIE}/last_log_mark", last_log_mark),
-    ("GET", f"{BOOKIE}/list_disk_file", list_disk_file),
-    ("PUT", f"{BOOKIE}/gc", trigger_gc),
-    ("GET", f"{BOOKIE}/gc", gc),
-    ("GET", f"{BOOKIE}/gc_details", gc_details),
-    ("GET", f"{BOOKIE}/entry_location_compact", compacts_locations),
-    ("PUT", f"{BOOKIE}/entry_location_compact", compact_locations),
-    ("PUT", f"{BOOKIE}/gc/suspend_compaction", suspend_compaction),
-    ("GET", f"{BOOKIE}/gc/suspend_compaction", suspended_compaction),
-    ("PUT", f"{BOOKIE}/gc/resume_compaction", resume_compaction),
-    ("GET", f"{BOOKIE}/gc/resume_compaction", suspended_compaction),
+    ("GET", "/heartbeat", heartbeat, Right.OF_BOOKIE),
+    ("GET", "/healthz", heartbeat, Right.OF_BOOKIE),
+    ("GET", "/readyz", is_ready, Right.OF_BOOKIE),
+    ("GET", "/metrics", metrics, Right.OF_BOOKIE),
+    ("GET", "/api/v1/config/server_config", configuration, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/state", state, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/state/readonly", read_only, Right.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/state/readonly", set_read_only, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/is_ready", is_ready, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/sanity", sanity, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/info", info, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/last_log_mark", last_log_mark, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/list_disk_file", list_disk_file, Right.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/gc", trigger_gc, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/gc", gc, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/gc_details", gc_details, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/entry_location_compact", compacts_locations, Right.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/entry_location_compact", compact_locations, Right.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/gc/suspend_compaction", suspend_compaction, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/gc/suspend_compaction", suspended_compaction, Right.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/gc/resume_compaction", resume_compaction, Right.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/gc/resume_compaction", suspended_compaction, Right.OF_BOOKIE),
 )

@@ -12,6 +12,7 @@ from typing import Final
 from starlette.responses import Response
 
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table, plain_text, refusal
 
 
@@ -32,4 +33,7 @@ async def health(request: AdminRequest) -> Response:
     return plain_text("ok") if reason is None else refusal(500, reason)
 
 
-ROUTES: Final[Table] = (("GET", "/healthz", healthz), ("GET", "/readyz", readyz))
+ROUTES: Final[Table] = (
+    ("GET", "/healthz", healthz, Right.OPEN),
+    ("GET", "/readyz", readyz, Right.OPEN),
+)

@@ -1,7 +1,8 @@
 """`/`: a page for people who open the server in a browser, and the same as JSON for other clients.
 
-It shows only what any client can find out by connecting: no topic names, no figures. The page loads
-nothing else.
+It shows only what any client can find out by connecting: no topic names, no figures. A server that
+asks its clients who they are shows neither its listeners nor its troubles: nobody is asked here.
+The page loads nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final
 from starlette.responses import HTMLResponse
 
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table
 
 DOCS: Final = "https://pulsar.apache.org/docs/"
@@ -22,6 +24,7 @@ LINKS: Final = (
     ("/admin/v2/tenants", "Pulsar's admin REST begins here"),
     ("/admin/v2/mqtt", "sessions, retained messages and rules of MQTT's clients"),
 )
+HIDDEN: Final = "It asks its clients who they are."
 PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{version}</title>
@@ -46,7 +49,7 @@ async def landing(request: AdminRequest) -> object:
     return HTMLResponse(
         PAGE.format(
             version=escape(response["version"]),
-            state=escape(response["trouble"] or "It takes writes."),
+            state=escape(response.get("trouble", HIDDEN) or "It takes writes."),
             doors=doors,
             links=links,
             docs=DOCS,
@@ -60,6 +63,9 @@ async def landing(request: AdminRequest) -> object:
 
 def _facts(request: AdminRequest) -> dict[str, Any]:
     options = request.options
+    links = [path for path, _ in LINKS]
+    if request.services.access.asks:
+        return {"version": options.version, "listeners": {}, "links": links}
     listeners = {
         "pulsar": options.broker_url,
         "pulsar_tls": options.broker_url_tls,
@@ -76,7 +82,7 @@ def _facts(request: AdminRequest) -> dict[str, Any]:
         "version": options.version,
         "listeners": {name: where for name, where in listeners.items() if where},
         "trouble": options.readiness(),
-        "links": [path for path, _ in LINKS],
+        "links": links,
     }
 
 
@@ -84,4 +90,4 @@ def _row(name: str, where: str) -> str:
     return f"<tr><td>{escape(name)}</td><td><code>{escape(where)}</code></td></tr>"
 
 
-ROUTES: Final[Table] = (("GET", "", landing),)
+ROUTES: Final[Table] = (("GET", "", landing, Right.OPEN),)

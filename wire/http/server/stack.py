@@ -31,6 +31,7 @@ from magnetar.core.link.front import Door
 from magnetar.wire.http.errors import status_of
 from magnetar.wire.http.guard import foreign, headers_of
 from magnetar.wire.http.redirect import location
+from magnetar.wire.http.rights import CHALLENGE
 from magnetar.wire.http.routes import refusal
 from magnetar.wire.http.server.answers import Bounded
 from magnetar.wire.http.server.http1 import Http1Connection
@@ -105,7 +106,10 @@ async def _error_response(request: Request, error: Exception) -> Response:
     status = status_of(error)
     if status >= 500:
         log.warning("%s %s: %s", request.method, request.url.path, error)
-    return refusal(status, str(error))
+    response = refusal(status, str(error))
+    if status == 401:
+        response.headers["WWW-Authenticate"] = CHALLENGE
+    return response
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -14,6 +14,7 @@ from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.security.access import Access
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.broker_paths import application
@@ -100,6 +101,7 @@ async def visiting(
     health: HealthCheck | None = None,
     ownership: Ownership = ALONE,
     settings: BrokerSettings | None = None,
+    access: Access | None = None,
 ) -> AsyncIterator[Visitor]:
     """A broker on fakes and a visitor of its HTTP side. What is to be dispatched is, soon."""
     token = trio.lowlevel.current_trio_token()
@@ -114,6 +116,7 @@ async def visiting(
         SystemClock(),
         soon,
         ownership,
+        access,
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import SASL, Conversation, Peer
+from magnetar.core.security.conversation import SASL, AuthPeer, Conversation
 from magnetar.core.security.identity import Identity
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
@@ -68,7 +68,7 @@ class SaslHandlers:
             offered = [name for name in offered if name == caller.mechanism]
         if request.mechanism not in offered:
             return SaslHandshakeResponse(error_code=UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
-        caller.proof = self._access.begin(request.mechanism, Peer(caller.host))
+        caller.proof = self._access.begin(request.mechanism, AuthPeer(caller.host))
         caller.mechanism = request.mechanism
         caller.says_tokens = context.version == 0
         return SaslHandshakeResponse(error_code=NONE, mechanisms=offered)

@@ -1,4 +1,4 @@
-"""The client of one connection: its version and features, its liveness, and replies to it.
+"""The client of one connection: who it is, its version and features, its liveness, replies to it.
 
 Invariant: nothing is packed once the connection is closed.
 """
@@ -12,6 +12,9 @@ import trio
 
 from magnetar.core.kernel.errors import BrokerError, Invalid
 from magnetar.core.link.connection import Connection
+from magnetar.core.security.access import Access
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.pulsar import events, refusals
 from magnetar.wire.pulsar.wire import PulsarWire, WireState
 
@@ -25,9 +28,13 @@ class PulsarClient:
     __slots__ = (
         "_closed",
         "_reassured_at",
+        "access",
         "connection",
         "features",
         "gone",
+        "identity",
+        "known",
+        "original",
         "pong",
         "protocol_version",
         "version",
@@ -39,10 +46,17 @@ class PulsarClient:
         self,
         connection: Connection,
         wire: PulsarWire,
+        access: Access,
         now: float,
         closed: Callable[[str], None],
     ) -> None:
         """`closed` is called by `end`, and detaches all producers and consumers."""
+        self.access = access
+        self.identity = ANYBODY
+        self.known = False
+        """Whether it has introduced itself, and has proven its identity if it must."""
+        self.original: Identity | None = None
+        """Whom it speaks for, if it is a proxy."""
         self.connection = connection
         self.wire = wire
         self.features = events.Features()
@@ -60,6 +74,15 @@ class PulsarClient:
     @property
     def peer(self) -> str:
         return self.connection.peer
+
+    # -- rights -------------------------------------------------------------------------------
+
+    def check(self, action: Action, kind: ResourceType, name: str) -> None:
+        """Raise `Unauthorized` unless it may do that. Plain call."""
+        access, host = self.access, self.connection.host
+        access.check(self.identity, action, kind, name, host)
+        if self.original is not None:
+            access.check(self.original, action, kind, name, host)
 
     # -- answers ------------------------------------------------------------------------------
 
@@ -91,8 +114,8 @@ class PulsarClient:
         self.connection.touch()
 
     def ping(self) -> None:
-        """Send PING; a client that has not sent CONNECT by now is disconnected."""
-        if self.wire.state is WireState.CONNECTING:
+        """Send PING; a client that is not known by now is disconnected."""
+        if self.wire.state is not WireState.OPEN:
             self.connection.end("it did not introduce itself")
             return
         self.wire.ping()

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.broker.catalog import Tenant
+from magnetar.core.kernel.names import NamespaceName
+from magnetar.core.policy.values import AuthPolicies
+from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.line import Line
@@ -65,18 +70,44 @@ class Stage:
         self._players += 1
         return Player(self._fronts[key], f"1.2.3.4:{self._players}")
 
-    async def player(self, client_version: str = "Pulsar-CPP-v4.2.0", **options: Any) -> Player:
-        """A client that has introduced itself."""
+    async def player(
+        self, client_version: str = "Pulsar-CPP-v4.2.0", name: str = "", **options: Any
+    ) -> Player:
+        """A client that has introduced itself, with its name as a token if it has one."""
         made = self.stranger(**options)
-        (received,) = await made.says(peer.connect(client_version=client_version))
+        said: dict[str, Any] = {"client_version": client_version}
+        if name:
+            said |= {"auth_method_name": "token", "auth_data": name.encode()}
+        (received,) = await made.says(peer.connect(**said))
         assert received.kind == "CONNECTED"
         return made
+
+    async def permit(self, admin: str = "", subscriptions: Any = None, **granted: str) -> None:
+        """Store who administers `public`, what others may do in `public/default` (words with a
+        space between), and who may use which subscriptions there. The judge knows it then.
+        """
+        catalog, namespace = self.broker.catalog, NamespaceName.parse("public/default")
+        tenant = Tenant([admin] if admin else [], [catalog.cluster])
+        await catalog.put_tenant("public", tenant, create=False)
+        permitted = {role: words.split() for role, words in granted.items()}
+        auth = AuthPolicies(permitted, {}, subscriptions or {})
+        policies = msgspec.structs.replace(await catalog.policies(namespace), auth_policies=auth)
+        await catalog.set_policies(namespace, policies)
+        await self.broker.rules.settled()
 
 
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
     stores = Stores()
     async with running(stores) as broker:
+        yield Stage(stores, broker)
+
+
+@pytest.fixture
+async def guarded_stage() -> AsyncIterator[Stage]:
+    """Everybody has to say a name; `root` is a superuser."""
+    stores = Stores()
+    async with running(stores, access=guarded(superusers=["root"])) as broker:
         yield Stage(stores, broker)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import NotAllowed
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
+from magnetar.wire.pulsar.session.authentication import PulsarAuthentication
 
 if TYPE_CHECKING:
+    from magnetar.core.kernel.clock import Clock
     from magnetar.wire.pulsar.session.client import PulsarClient
     from magnetar.wire.pulsar.session.options import PulsarOptions
+    from magnetar.wire.pulsar.session.requests import RequestQueue
 
 PROTOCOL_VERSION: Final = 21
 
@@ -19,14 +22,24 @@ PROTOCOL_VERSION: Final = 21
 class ConnectHandlers:
     """CONNECT, PING, PONG, AUTH_RESPONSE."""
 
-    __slots__ = ("_client", "_options")
+    __slots__ = ("_client", "_known", "_options", "authentication")
 
-    def __init__(self, client: PulsarClient, options: PulsarOptions) -> None:
+    def __init__(
+        self,
+        client: PulsarClient,
+        requests: RequestQueue,
+        options: PulsarOptions,
+        clock: Clock,
+        known: Callable[[], None],
+    ) -> None:
+        """`known` is called when the client is."""
         self._client = client
+        self._known = known
         self._options = options
+        self.authentication = PulsarAuthentication(client, requests, options, clock, self._welcome)
 
     def on_connect(self, event: events.Connect) -> None:
-        """Accept any client; without authentication, credentials are ignored.
+        """Find out who the client is; without authentication, credentials are ignored.
 
         A connection beyond the limits is refused here, since clients accept an error in reply to
         CONNECT.
@@ -43,11 +56,15 @@ class ConnectHandlers:
         client.wire.exposes_broker_metadata = (
             options.expose_broker_metadata and event.features.broker_entry_metadata
         )
-        client.reply(
+        self.authentication.begin(event)
+
+    def _welcome(self) -> None:
+        self._known()
+        self._client.reply(
             replies.connected(
-                options.server_version,
-                client.protocol_version,
-                options.wire.message_bytes_max,
+                self._options.server_version,
+                self._client.protocol_version,
+                self._options.wire.message_bytes_max,
                 events.Features(partitioned_metadata_without_creation=True),
             )
         )
@@ -59,8 +76,8 @@ class ConnectHandlers:
         """Wake `liveness.py`, which may wait for it; the link has noted the received bytes."""
         self._client.note_pong()
 
-    def on_auth_response(self, _event: events.AuthResponse) -> None:
-        """Ignore it: no challenge was sent."""
+    def on_auth_response(self, event: events.AuthResponse) -> None:
+        self.authentication.respond(event)
 
 
 HANDLERS: Final[Mapping[type, Any]] = {

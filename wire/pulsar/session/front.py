@@ -27,7 +27,8 @@ class PulsarFront:
 
     def connect(self, connection: Connection) -> tuple[PulsarWire, PulsarSession]:
         """Make wire and session of a new connection."""
-        wire = PulsarWire(self.services.options.wire)
+        guarded = self.services.broker.access.asks
+        wire = PulsarWire(self.services.options.wire, guarded=guarded)
         return wire, PulsarSession(self.services, connection, wire)
 
     async def open(self) -> None:

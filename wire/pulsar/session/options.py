@@ -25,3 +25,5 @@ class PulsarOptions(Struct, frozen=True):
     batch_index_acks: bool = True
     """Whether messages of a batch are acknowledged one by one; the default since 4.2 (PIP-391)."""
     expose_broker_metadata: bool = False
+    proxy_roles: frozenset[str] = frozenset()
+    """Roles of proxies, which say for whom they speak (`proxyRoles`)."""

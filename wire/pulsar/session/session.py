@@ -4,9 +4,12 @@ Each handler gets an event and belongs to a class that has the services it uses:
 (`client.py`), its producers (`produce.py`), its consumers (`consume.py`), the broker. A plain
 handler acts at once; one that must wait is `async` and becomes a task when its turn comes
 (`requests.py` has the limits), so a slow request never holds up those behind it. When a handler
-raises a `BrokerError`, the client gets it in the reply type that its request asks for.
+raises a `BrokerError`, the client gets it in the reply type that its request asks for. So does a
+client that may not do what it requests (`rights.py`).
 
-Invariant: after `closed`, nothing is packed and everything attached here is detached.
+Invariants: after `closed`, nothing is packed and everything attached here is detached. While the
+client is known, the session is told of changes of rights (`core/security/live.py`), and whatever
+lost its right is detached.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.connection import Connection
+from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.session import connect, lookup, query
+from magnetar.wire.pulsar.session import connect, lookup, query, rights
 from magnetar.wire.pulsar.session.client import PulsarClient
 from magnetar.wire.pulsar.session.connect import ConnectHandlers
 from magnetar.wire.pulsar.session.consumers import consume, seek, subscribe
@@ -55,15 +59,19 @@ AT_ONCE: Final[Mapping[type, tuple[str, Any]]] = {
     for event, (part, handler) in HANDLERS.items()
     if not inspect.iscoroutinefunction(handler)
 }
-LATER: Final[Mapping[type, tuple[str, Any]]] = {
-    event: found for event, found in HANDLERS.items() if event not in AT_ONCE
+FREE: Final[Mapping[type, tuple[str, Any]]] = {
+    event: found
+    for event, found in AT_ONCE.items()
+    if isinstance(rights.RIGHTS[event], rights.Free)
 }
+"""Those for which no right is asked: all on the path of messages."""
 
 
 class PulsarSession:
     """See the module's docstring."""
 
     __slots__ = (
+        "_spawn",
         "client",
         "connecting",
         "consumers",
@@ -78,9 +86,12 @@ class PulsarSession:
     def __init__(self, services: PulsarServices, connection: Connection, wire: PulsarWire) -> None:
         broker, options = services.broker, services.options
         clock = broker.clock
-        self.client = client = PulsarClient(connection, wire, clock.monotonic(), self.closed)
+        self.client = client = PulsarClient(
+            connection, wire, broker.access, clock.monotonic(), self.closed
+        )
         self.requests = requests = RequestQueue(client, services.schedule, broker.spawn, clock)
-        self.connecting = ConnectHandlers(client, options)
+        self.connecting = ConnectHandlers(client, requests, options, clock, self._known)
+        self._spawn = broker.spawn
         self.producers = ConnectionProducers(client, broker, requests, options.pending_messages_max)
         self.consumers = consumers = ConnectionConsumers(client, broker, options.batch_index_acks)
         self.subscribing = SubscribeHandlers(client, broker, requests, consumers)
@@ -92,16 +103,47 @@ class PulsarSession:
 
     def handle(self, event: events.Event) -> None:
         """Act on one event."""
-        found = AT_ONCE.get(type(event))
-        if found is None:
-            part, handler = LATER[type(event)]
-            self.requests.add(partial(handler, getattr(self, part)), event)
-            return
-        part, handler = found
+        found = FREE.get(type(event))
         try:
-            handler(getattr(self, part), event)
+            if found is None:
+                self._ask(event)
+            else:
+                part, handler = found
+                handler(getattr(self, part), event)
         except BrokerError as error:
             self.client.refuse(event, error)
+
+    def _ask(self, event: events.Event) -> None:
+        """Act on an event that needs a right, or time."""
+        rights.check(self.client, self.consumers, event)
+        part, handler = HANDLERS[type(event)]
+        if type(event) in AT_ONCE:
+            handler(getattr(self, part), event)
+        else:
+            self.requests.add(partial(handler, getattr(self, part)), event)
+
+    # -- rights -------------------------------------------------------------------------------
+
+    def _known(self) -> None:
+        access = self.client.access
+        if access.judge is not None or self.identity.expires_at is not None:
+            access.live.add(self)
+
+    @property
+    def identity(self) -> Identity:
+        return self.client.identity
+
+    def rights_changed(self) -> None:
+        """Close whatever has lost its right, soon."""
+        if self.producers or self.consumers.attached:
+            self._spawn(self._lose_rights)
+
+    async def _lose_rights(self) -> None:
+        await self.producers.lose_rights()
+        await self.consumers.lose_rights()
+
+    def expired(self) -> None:
+        self.connecting.authentication.expired()
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -121,6 +163,7 @@ class PulsarSession:
     def closed(self, reason: str) -> None:
         """Detach everything and drop the waiting requests of a closed connection."""
         self.client.close()
+        self.client.access.live.remove(self)
         self.requests.drop()
         self.producers.detach_all()
         self.consumers.detach_all()

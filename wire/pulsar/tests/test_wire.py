@@ -161,6 +161,19 @@ def test_the_link_learns_how_much_to_receive():
     assert wire.frame_bytes_wanted == 0
 
 
+def test_nothing_is_taken_from_a_client_that_must_be_known_first():
+    answer = pb.CommandAuthResponse(response=pb.AuthData(auth_data=b"x"))
+    for early in (peer.ping(), peer.send(1, 0), peer.flow(1, 1), peer.connect()):
+        wire = PulsarWire(guarded=True)
+        wire.feed(peer.connect() + peer.frame("AUTH_RESPONSE", answer))
+        with pytest.raises(WireError, match="while authenticating"):
+            wire.feed(early)
+    wire = PulsarWire(guarded=True)
+    wire.feed(peer.connect())
+    wire.known()
+    assert wire.feed(peer.send(1, 0))
+
+
 # -- hostile bytes -------------------------------------------------------------------------------
 
 

@@ -19,7 +19,8 @@ from magnetar.core.policy.stored import OWN_CLUSTER
 from magnetar.core.policy.values import BacklogQuota, QuotaType
 from magnetar.wire.http.admin.policies.limits import check
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.routes import AdminHandler, Table, changing, plain_text
+from magnetar.wire.http.rights import Right
+from magnetar.wire.http.routes import AdminHandler, Row, Table, changing, plain_text
 
 
 class Level(Struct, frozen=True):
@@ -41,7 +42,10 @@ def table(level: Level, levels: Levels) -> Table:
         get, put, remove = handlers(level, policy, scope)
         for name in scope.paths:
             path = f"{level.here}/{name}"
-            rows += [("GET", path, get), ("POST PUT", path, put), ("DELETE", path, remove)]
+            calls: tuple[tuple[str, AdminHandler], ...] = (
+                ("GET", get), ("POST PUT", put), ("DELETE", remove)
+            )  # fmt: skip
+            rows += [(methods, path, call, Right.TENANT_ADMIN) for methods, call in calls]
     return changing(rows)
 
 
@@ -98,7 +102,7 @@ async def _applied(request: AdminRequest, policy: Policy, record: Any) -> Any:
 # -- backlog quotas: one policy with two types -------------------------------------------------
 
 
-def _quotas(level: Level) -> list[tuple[str, str, AdminHandler]]:
+def _quotas(level: Level) -> list[Row]:
     async def get(request: AdminRequest) -> object:
         decided = (await level.policies(request)).backlog_quotas
         if level.name == "namespace" or not request.flag("applied"):
@@ -118,9 +122,9 @@ def _quotas(level: Level) -> list[tuple[str, str, AdminHandler]]:
         await level.change(request, backlog_quotas=present)
 
     return [
-        ("GET", f"{level.here}/backlogQuotaMap", get),
-        ("POST PUT", f"{level.here}/backlogQuota", put),
-        ("DELETE", f"{level.here}/backlogQuota", remove),
+        ("GET", f"{level.here}/backlogQuotaMap", get, Right.TENANT_ADMIN),
+        ("POST PUT", f"{level.here}/backlogQuota", put, Right.TENANT_ADMIN),
+        ("DELETE", f"{level.here}/backlogQuota", remove, Right.TENANT_ADMIN),
     ]
 
 

@@ -13,6 +13,7 @@ from magnetar.wire.http.admin.policies import level
 from magnetar.wire.http.admin.policies.level import Level
 from magnetar.wire.http.admin.policies.limits import check_auto_creation, check_retention
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table, changing
 
 
@@ -41,10 +42,11 @@ async def _policies(request: AdminRequest) -> NamespacePolicies:
 
 
 async def change(request: AdminRequest, **fields: Any) -> None:
-    """Store some fields of a namespace and apply them to its topics."""
+    """Store some fields of a namespace and apply them to its topics. Permissions are in force."""
     policies = msgspec.structs.replace(await _policies(request), **fields)
     check_retention(policies.retention, policies.backlog_quotas)
     await request.broker.catalog.set_policies(request.namespace, policies)
+    await request.broker.rules.settled()
     await request.broker.apply_policies(request.namespace)
 
 
@@ -58,5 +60,12 @@ NAMESPACES: Final = Level("namespace", "/{tenant}/{namespace}", _policies, chang
 
 def table(levels: Levels) -> Table:
     """All paths of namespaces' policies."""
-    rows = [("DELETE", f"{NAMESPACES.here}/removeOffloadPolicies", _remove_offload_policies)]
+    rows = [
+        (
+            "DELETE",
+            f"{NAMESPACES.here}/removeOffloadPolicies",
+            _remove_offload_policies,
+            Right.TENANT_ADMIN,
+        )
+    ]
     return [*changing(rows), *level.table(NAMESPACES, levels)]

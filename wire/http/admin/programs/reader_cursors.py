@@ -49,6 +49,7 @@ async def cursors(request: AdminRequest) -> dict[str, Any]:
     missing = []
     async for text, position in Cooperative(body.positions.items(), CURSORS_PER_REST):
         name = TopicName.parse(text)
+        request.check_readable(name, body.subscription)
         move = partial(_move, body.subscription, position)
         try:
             await attach(request.broker, name, move, create=False)

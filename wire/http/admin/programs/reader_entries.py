@@ -45,7 +45,9 @@ async def entries(request: AdminRequest) -> Response:
     body = await request.value(EntriesBody)
     if body is None or not 0 <= body.first <= body.last:
         raise Invalid("a topic, a ledger, and its first and last entry are expected")
-    topic = stored(await request.broker.topic(TopicName.parse(body.topic), create=False))
+    name = TopicName.parse(body.topic)
+    request.check_readable(name)
+    topic = stored(await request.broker.topic(name, create=False))
     if topic.ledger.chain.segment_of(body.ledger) is None:
         raise LedgerNotFound(f"ledger {body.ledger} is none of {topic.name}")
     if (body.ledger, body.last) > topic.ledger.chain.confirmed:

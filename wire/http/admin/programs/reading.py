@@ -28,6 +28,7 @@ from magnetar.wire.http.admin.programs.reading_topics import topics
 from magnetar.wire.http.admin.programs.stored_topics import TOPICS_PER_REST, check_number, log_of
 from magnetar.wire.http.advertised_address import reached_address
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
@@ -52,21 +53,27 @@ async def positions(request: AdminRequest) -> Json:
     check_number(len(body.offsets) + len(body.times) + len(body.entries), "topics")
     found: dict[str, EntryPlace] = {}
     async for text, offset in Cooperative(body.offsets.items(), TOPICS_PER_REST):
-        log = await log_of(request.broker, TopicName.parse(text))
+        log = await _log(request, text)
         if not log.first_index <= offset <= log.confirmed_index:
             raise Invalid(
                 f"{text} has no offset {offset}, only {log.first_index} to {log.confirmed_index}"
             )
         found[text] = await _place_of(log, offset)
     async for text, since_ms in Cooperative(body.times.items(), TOPICS_PER_REST):
-        log = await log_of(request.broker, TopicName.parse(text))
+        log = await _log(request, text)
         message = await log.times.first_since(since_ms)
         offset = log.confirmed_index if message is None else message.index
         found[text] = await _place_of(log, offset)
     async for text, (ledger_id, entry_id) in Cooperative(body.entries.items(), TOPICS_PER_REST):
-        log = await log_of(request.broker, TopicName.parse(text))
+        log = await _log(request, text)
         found[text] = await _entry_at(log, log.chain.normal((ledger_id, entry_id)))
     return {"positions": found}
+
+
+async def _log(request: AdminRequest, text: str) -> ManagedLedger:
+    name = TopicName.parse(text)
+    request.check_readable(name)
+    return await log_of(request.broker, name)
 
 
 async def _place_of(log: ManagedLedger, offset: int) -> EntryPlace:
@@ -101,9 +108,9 @@ async def ledgers(request: AdminRequest) -> Json:
 
 
 TABLE: Final[Table] = (
-    ("POST", "/topics", topics),
-    ("POST", "/positions", positions),
-    ("POST", "/ledgers", ledgers),
-    ("POST", "/entries", entries),
-    ("POST", "/cursors", cursors),
+    ("POST", "/topics", topics, Right.READER),
+    ("POST", "/positions", positions, Right.READER),
+    ("POST", "/ledgers", ledgers, Right.READER),
+    ("POST", "/entries", entries, Right.READER),
+    ("POST", "/cursors", cursors, Right.READER),
 )

@@ -53,6 +53,7 @@ async def topics(request: AdminRequest) -> Json:
     async for name in Cooperative(map(TopicName.parse, body.topics), TOPICS_PER_REST):
         if name.full in logs:
             continue
+        request.check_readable(name)
         count = 0 if name.partitioned else await broker.catalog.partitions(name)
         number += count or 1
         check_number(number, "topics and partitions")

@@ -11,6 +11,7 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.http.admin.topic_lookup import each_stored, stored
 from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Right
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
@@ -177,7 +178,7 @@ def _text(position: Position) -> str:
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
-    ("GET", f"{HERE}/internalStats", internal_stats),
-    ("GET", f"{HERE}/partitioned-internalStats", partitioned_internal_stats),
-    ("GET", f"{HERE}/internal-info", internal_info),
+    ("GET", f"{HERE}/internalStats", internal_stats, Right.TOPIC),
+    ("GET", f"{HERE}/partitioned-internalStats", partitioned_internal_stats, Right.TOPIC),
+    ("GET", f"{HERE}/internal-info", internal_info, Right.TOPIC),
 )

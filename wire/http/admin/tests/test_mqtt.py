@@ -26,7 +26,7 @@ def test_every_path_is_documented() -> None:
     rows = re.findall(r"^\| `(GET|PUT|POST|DELETE) (\S+?)(?:\?\S*)?` \|", text, re.MULTILINE)
     documented = {row for row in rows if not row[1].startswith("/admin/v2/writing")}
     served = set()
-    for methods, path, _ in TABLE:
+    for methods, path, *_ in TABLE:
         name = path.replace("/{tenant}/{namespace}", "...") if path else "/admin/v2/mqtt"
         name = re.sub(r"\{(\w+)\}", lambda found: found[1].upper(), name)
         served |= {(method, name) for method in methods.split()}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from magnetar.core.broker.attachment import ATTACH_SECONDS
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady
 from magnetar.core.kernel.pieces import size_of
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -19,6 +20,7 @@ from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session.attachment_limit import DETACHED
 from magnetar.wire.pulsar.session.consumers.absent_consumers import AbsentConsumers
+from magnetar.wire.pulsar.session.needs import allows, to_consume
 from magnetar.wire.pulsar.wire import Recipient
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ ACTIVE_CONSUMER_CHANGE a second later (`activeConsumerFailoverDelayTimeMillis`).
 
 NOTED_LETTERS_MAX: Final = 10_000
 """Total length of the property names that a client stores with its position."""
+CHECKED_PER_REST: Final = 100
+"""Consumers whose right is looked at before other tasks run."""
 VALIDATION_ERRORS: Final[Mapping[int, str]] = {
     number: name for name, number in pb.CommandAck.ValidationError.items()
 }
@@ -164,6 +168,17 @@ class ConnectionConsumers:
         if self.attached.get(attached.id) is attached:
             del self.attached[attached.id]
             self.absent.left(attached)
+
+    async def lose_rights(self) -> None:
+        """Close the consumers whose client may not read any more. It subscribes again, and hears
+        that then (`Consumer.checkPermissionsAsync` of 4.2).
+        """
+        async for attached in Cooperative(list(self.attached.values()), CHECKED_PER_REST):
+            here = self.attached.get(attached.id) is attached
+            need = to_consume(attached.topic.name, attached.subscription)
+            if here and not allows(self.client, need):
+                attached.topic.detach(attached.consumer)
+                attached.closed_by_broker()
 
     async def ask(
         self, consumer_id: int, answer: Callable[[AttachedConsumer], Awaitable[None]]

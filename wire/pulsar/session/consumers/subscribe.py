@@ -28,6 +28,7 @@ from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attachment_limit import check_attached
 from magnetar.wire.pulsar.session.consumers.consume import AttachedConsumer
 from magnetar.wire.pulsar.session.lookup import topic_name
+from magnetar.wire.pulsar.session.needs import to_consume
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
@@ -118,6 +119,7 @@ class SubscribeHandlers:
 
     def _attach(self, event: events.Subscribe, topic: Topic, subscription: Subscription) -> None:
         """Attach the consumer to its subscription. Nothing is delivered before its first FLOW."""
+        self._client.check(*to_consume(topic.name, event.subscription))  # lost meanwhile?
         if event.read_compacted and (topic.stored is None or not TYPES[event.type].ordered):
             raise NotAllowed("reading compacted needs a persistent topic and one active consumer")
         attached = AttachedConsumer(self._consumers, event, topic)

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    Invalid,
+    NotAllowed,
+    NotReady,
+    Unauthorized,
+    Unavailable,
+)
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.fenced_appends import SplitPosition, stretches_of
 from magnetar.core.topic import restrictions
@@ -121,6 +128,15 @@ class AttachedProducer:
             return
         self.forget()
         self.client.reply(replies.close_producer(self.id))
+
+    def lost_right(self) -> None:
+        """Its client may not publish any more. It attaches again, and hears that then
+        (`Producer.checkPermissionsAsync` of 4.2).
+        """
+        if self.coming:
+            self.attach_failed(Unauthorized("Client is not authorized to Produce"))
+        else:
+            self.closed_by_broker()
 
     def attach_failed(self, error: BrokerError) -> None:
         """It is not attached. Unless the client has closed it, its request is still pending."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.entry.pulsar.metadata import has_encryption_keys
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import (
     BrokerError,
     ChecksumMismatch,
@@ -26,6 +27,7 @@ from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attachment_limit import DETACHED, check_attached
 from magnetar.wire.pulsar.session.lookup import topic_name
+from magnetar.wire.pulsar.session.needs import allows, to_produce
 from magnetar.wire.pulsar.session.producers.attached_producer import AttachedProducer
 from magnetar.wire.pulsar.session.producers.publish_limit import PublishLimit
 
@@ -42,6 +44,8 @@ MODES: Final[Mapping[events.AccessMode, AccessMode]] = {
 }
 PRODUCER_LEFT_SECONDS: Final = 30.0
 """How long messages of a closed producer are ignored; later ones are an error."""
+CHECKED_PER_REST: Final = 100
+"""Producers whose right is looked at before other tasks run."""
 LEFT_MAX: Final = 1_000
 """Closed producers that a connection remembers; beyond it, the oldest is forgotten."""
 
@@ -106,6 +110,7 @@ class ConnectionProducers:
         await _prepare(event, topic)
         name = event.name or await self.broker.catalog.new_producer_name()
         if coming.get(producer_id) == event.request_id:
+            self.client.check(*to_produce(topic.name))  # it may have been lost meanwhile
             del coming[producer_id]
             await self._attach(event, topic, name)
 
@@ -217,6 +222,13 @@ class ConnectionProducers:
         attached.forget()
         attached.topic.detach_producer(attached.producer)
         attached.close_when_stored(event.request_id)
+
+    async def lose_rights(self) -> None:
+        """Close the producers whose client may not publish any more."""
+        async for attached in Cooperative(list(self._attached.values()), CHECKED_PER_REST):
+            if self.has(attached) and not allows(self.client, to_produce(attached.topic.name)):
+                attached.topic.detach_producer(attached.producer)
+                attached.lost_right()
 
     def detach_all(self) -> None:
         """Detach everything: the connection is closed."""

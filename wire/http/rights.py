@@ -1,0 +1,150 @@
+"""Who may ask for a path: the right of each row of a table, and the identity of a request.
+
+The rights are those of `PulsarAuthorizationProvider.java` of 4.2: what it lets a producer or a
+consumer do with a topic or namespace needs that permission, all other of a tenant's needs its
+administrator, and what belongs to no tenant a superuser. Superusers may do everything.
+
+An identity comes with each request: `Authorization: Bearer TOKEN`, or `Basic` with name and
+password. Without one a request is anonymous, if that is allowed. 401 asks for an identity, 403 says
+that an identity lacks the right. Light: no web framework.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
+from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType, subscription_of
+from magnetar.core.security.conversation import BASIC, TOKEN, AuthPeer
+
+if TYPE_CHECKING:
+    from magnetar.core.security.access import Access
+    from magnetar.core.security.identity import Identity
+    from magnetar.wire.http.request import AdminRequest
+
+CHALLENGE: Final = 'Bearer realm="magnetar", Basic realm="magnetar", charset="UTF-8"'
+"""`WWW-Authenticate` of a 401."""
+_MECHANISMS: Final = {"bearer": TOKEN, "basic": BASIC}
+
+
+class Right(Enum):
+    """What a row of a table needs."""
+
+    OPEN = auto()
+    """Nothing: it reveals nothing."""
+    OF_BOOKIE = auto()
+    """Nothing yet: a bookie asks nobody who he is."""
+    METRICS = auto()
+    """An identity, unless the operator has opened `/metrics`."""
+    IDENTITY = auto()
+    """Any identity."""
+    SUPERUSER = auto()
+    TENANT_ADMIN = auto()
+    """To administer the tenant of the path."""
+    NAMESPACE = auto()
+    """Any permission of the namespace."""
+    NAMESPACE_CONSUMER = auto()
+    TOPIC = auto()
+    """Any permission of the topic, as for a lookup."""
+    CONSUMER = auto()
+    """To consume the topic, by the subscription of the path if there is one."""
+    READER = auto()
+    """To consume some topic; the handler asks for each that the body names."""
+    WRITER = auto()
+    """To produce to some topic; what is written later is asked for then."""
+
+
+Need = tuple[Action, ResourceType, str]
+
+
+def _superuser(_request: AdminRequest) -> Need:
+    return Action.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
+
+
+def _tenant(request: AdminRequest) -> Need:
+    return Action.ALTER, ResourceType.TENANT, request.part("tenant")
+
+
+def _namespace(request: AdminRequest) -> Need:
+    return Action.DESCRIBE, ResourceType.NAMESPACE, str(request.namespace)
+
+
+def _namespace_consumer(request: AdminRequest) -> Need:
+    return Action.READ, ResourceType.NAMESPACE, str(request.namespace)
+
+
+def _topic(request: AdminRequest) -> Need:
+    return Action.DESCRIBE, ResourceType.TOPIC, request.topic.base.full
+
+
+def _consumer(request: AdminRequest) -> Need:
+    topic = request.topic.base.full
+    if "subscription" not in request.request.path_params:
+        return Action.READ, ResourceType.TOPIC, topic
+    resource = subscription_of(topic, request.subscription)
+    return Action.READ, ResourceType.SUBSCRIPTION, resource
+
+
+NEEDS: Final[Mapping[Right, Callable[[AdminRequest], Need]]] = {
+    Right.SUPERUSER: _superuser,
+    Right.TENANT_ADMIN: _tenant,
+    Right.NAMESPACE: _namespace,
+    Right.NAMESPACE_CONSUMER: _namespace_consumer,
+    Right.TOPIC: _topic,
+    Right.CONSUMER: _consumer,
+}
+SOMEWHERE: Final[Mapping[Right, Action]] = {Right.READER: Action.READ, Right.WRITER: Action.WRITE}
+
+
+def is_open(right: Right, open_paths: frozenset[str]) -> bool:
+    """Whether a row is for everybody."""
+    if right is Right.METRICS:
+        return "/metrics" in open_paths
+    return right in (Right.OPEN, Right.OF_BOOKIE)
+
+
+async def authorize(request: AdminRequest, right: Right) -> None:
+    """Find out who asks, and raise unless he may."""
+    access = request.services.access
+    if not access.asks and access.judge is None:
+        return
+    if is_open(right, request.services.options.open_paths):
+        return
+    request.identity = who = await identified(request, access)
+    try:
+        if right in NEEDS:
+            request.check(*NEEDS[right](request))
+        elif right in SOMEWHERE:
+            access.check_somewhere(who, SOMEWHERE[right], ResourceType.TOPIC, request.host)
+    except Unauthorized as error:
+        if who is access.nobody:
+            raise Unauthenticated(f"{error}: authenticate") from error
+        raise
+
+
+async def identified(request: AdminRequest, access: Access) -> Identity:
+    """The identity of a request; raises `Unauthenticated` if it has none, or a wrong one."""
+    header = request.request.headers.get("authorization")
+    if header is None or not access.asks:
+        return access.anonymous()
+    scheme, _, rest = header.partition(" ")
+    said = rest.strip()
+    mechanism = _MECHANISMS.get(scheme.lower())
+    if mechanism is None:
+        raise Unauthenticated("Authorization is Bearer with a token, or Basic")
+    conversation = access.begin(mechanism, AuthPeer(request.host))
+    await conversation.respond(_decoded(said) if mechanism == BASIC else said.encode())
+    if conversation.identity is None:
+        raise Unauthenticated("this takes more than one message, which HTTP has not")
+    return conversation.identity
+
+
+def _decoded(said: str) -> bytes:
+    try:
+        return base64.b64decode(said, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Unauthenticated("Basic has base64 of name:password") from error

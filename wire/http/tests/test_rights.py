@@ -1,0 +1,197 @@
+"""Who may ask for which path: every row of every table is tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, get_args
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.policies import Effective
+from magnetar.core.security.identity import Identity
+from magnetar.core.security.tests.people import guarded
+from magnetar.wire.http.admin import tables
+from magnetar.wire.http.endpoints import health, landing_page, lookup, metrics_page
+from magnetar.wire.http.rights import NEEDS, SOMEWHERE, Right
+from magnetar.wire.http.routes import Row
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
+
+PEOPLE = ("admin", "maker", "reader", "other")
+"""Who administers `public`, and who has which permission of `public/default`."""
+MAY = {
+    Right.SUPERUSER: (),
+    Right.TENANT_ADMIN: ("admin",),
+    Right.NAMESPACE: ("admin", "maker", "reader", "other"),
+    Right.NAMESPACE_CONSUMER: ("admin", "reader"),
+    Right.TOPIC: ("admin", "maker", "reader", "other"),
+    Right.CONSUMER: ("admin", "reader"),
+    Right.READER: ("admin", "reader"),
+    Right.WRITER: ("admin", "maker"),
+    Right.IDENTITY: ("admin", "maker", "reader", "other", "stranger"),
+    Right.METRICS: ("admin", "maker", "reader", "other", "stranger"),
+    Right.OPEN: ("admin", "maker", "reader", "other", "stranger", ""),
+}
+PARTS = {
+    "tenant": "public", "namespace": "default", "topic": "t", "subscription": "s", "role": "r",
+    "bundle": lookup.BUNDLE, "count": "1", "seconds": "1", "timestamp": "1", "position": "1",
+    "ledger": "1", "entry": "1",
+}  # fmt: skip
+
+
+def all_rows() -> Iterator[tuple[str, Row]]:
+    """Every row with its mount."""
+    for table in (landing_page.ROUTES, metrics_page.ROUTES, health.ROUTES):
+        for row in table:
+            yield "", row
+    mounts = {**lookup.TABLES, **tables.tables(levels_of(Effective))}
+    for mount, table in mounts.items():
+        for row in table:
+            yield mount, row
+
+
+def path_of(mount: str, row: Row) -> str:
+    name = re.sub(r"\{(\w+)(?::path)?\}", lambda found: PARTS.get(found[1], "x"), row[1])
+    return f"{mount}{name}" or "/"
+
+
+ROWS = list(all_rows())
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {name}"} if name else {}
+
+
+@pytest.fixture
+async def secured() -> AsyncIterator[Visitor]:
+    async with visiting(access=guarded(superusers=["root"])) as visitor:
+        yield visitor
+
+
+async def test_what_is_asked_for_is_known() -> None:
+    assert {*NEEDS, *SOMEWHERE, Right.OPEN, Right.IDENTITY, Right.METRICS, Right.OF_BOOKIE} == set(
+        Right
+    )
+    assert all(isinstance(row[3], Right) for _mount, row in ROWS)
+    assert not [row for _mount, row in ROWS if row[3] is Right.OF_BOOKIE]
+    assert len(ROWS) > 300
+
+
+async def _permit(visitor: Visitor) -> None:
+    permissions = visitor.broker.access.judge
+    assert permissions is not None
+    root = bearer("root")
+    tenant = {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}
+    await visitor.does("POST", "/admin/v2/tenants/public", tenant, headers=root)
+    path = "/admin/v2/namespaces/public/default/permissions"
+    for role, action in (("maker", "produce"), ("reader", "consume"), ("other", "sinks")):
+        await visitor.does("POST", f"{path}/{role}", [action], headers=root)
+
+
+async def test_every_row_asks_for_its_right(secured: Visitor) -> None:
+    """Whether a request goes beyond its right is seen by its status: a handler may answer anything
+    but 401 and 403. No handler is let run that needs a body or changes what later rows need.
+    """
+    await _permit(secured)
+    for mount, row in ROWS:
+        methods, _path, _handler, right = row
+        for method in methods.split():
+            where = path_of(mount, row)
+            for name in ("", "stranger", *PEOPLE):
+                if name in MAY[right] and method != "GET":
+                    continue  # it would be carried out
+                response = await secured.ask(method, where, headers=bearer(name))
+                refused = response.status_code in (401, 403)
+                assert refused is (name not in MAY[right]), (method, where, name, response.text)
+                if refused:
+                    assert response.status_code == (403 if name else 401), (method, where, name)
+
+
+async def test_who_is_not_known_is_told_how_to_authenticate(secured: Visitor) -> None:
+    path = "/admin/v2/tenants"
+    for headers in (
+        {}, bearer(" "), {"authorization": "Basic !"}, {"authorization": "Digest x"},
+        {"authorization": "Basic Ym9iOndyb25n"}, {"authorization": "Bearer"},
+    ):  # fmt: skip
+        response = await secured.ask("GET", path, headers=headers)
+        assert response.status_code == 401, headers
+        assert response.headers["www-authenticate"].startswith("Bearer")
+        assert set(response.json()) == {"reason"}
+    assert (await secured.client.get(path, auth=("root", "secret"))).status_code == 200
+    assert "public" in await secured.get(path, headers=bearer("root"))
+
+
+async def test_what_is_permitted_is_in_force_when_it_is_answered(secured: Visitor) -> None:
+    root, bob = bearer("root"), bearer("bob")
+    path = "/admin/v2/namespaces/public/default"
+
+    async def status() -> int:
+        return (await secured.ask("GET", f"{path}/topics", headers=bob)).status_code
+
+    for _ in range(3):
+        assert await status() == 403
+        await secured.does("POST", f"{path}/permissions/bob", ["consume"], headers=root)
+        assert await status() == 200
+        await secured.does("DELETE", f"{path}/permissions/bob", headers=root)
+    tenant = {"adminRoles": ["bob"], "allowedClusters": ["standalone"]}
+    await secured.does("PUT", "/admin/v2/tenants/of-bob", tenant, headers=root)
+    await secured.does("PUT", "/admin/v2/namespaces/of-bob/n", headers=bob)
+    assert await secured.get("/admin/v2/namespaces/of-bob", headers=bob) == ["of-bob/n"]
+
+
+async def test_a_subscription_may_be_for_others(secured: Visitor) -> None:
+    root = bearer("root")
+    await _permit(secured)
+    path = "/admin/v2/namespaces/public/default/permissions/subscription/s"
+    await secured.does("POST", path, ["somebody"], headers=root)
+    topic = "/admin/v2/persistent/public/default/t"
+    await secured.does("PUT", topic, headers=root)
+    for subscription, allowed in (("s", False), ("mine", True)):
+        where = f"{topic}/subscription/{subscription}"
+        response = await secured.ask("PUT", where, headers=bearer("reader"))
+        assert (response.status_code == 204) is allowed, response.text
+
+
+async def test_readers_ask_for_each_topic(secured: Visitor) -> None:
+    await _permit(secured)
+    await secured.does("PUT", "/admin/v2/persistent/public/default/t", headers=bearer("root"))
+    names: list[dict[str, Any]] = [
+        {"topics": ["persistent://public/default/t"]}, {"topics": ["public/other/t"]}
+    ]  # fmt: skip
+    for body, status in zip(names, (200, 403), strict=True):
+        response = await secured.ask(
+            "POST", "/admin/v2/reading/topics", body, headers=bearer("reader")
+        )
+        assert response.status_code == status, response.text
+
+
+async def test_an_anonymous_client_lacks_an_identity_and_not_a_right() -> None:
+    async with visiting(access=guarded(anonymous=Identity("nobody"))) as visitor:
+        assert (await visitor.ask("GET", "/admin/v2/brokers/version")).status_code == 200
+        assert (await visitor.ask("GET", "/admin/v2/tenants")).status_code == 401
+
+
+async def test_metrics_may_be_open() -> None:
+    options = replace(OPTIONS, open_paths=frozenset(["/metrics"]))
+    async with visiting(options, access=guarded()) as visitor:
+        assert (await visitor.ask("GET", "/metrics")).status_code == 200
+        assert (await visitor.ask("GET", "/admin/v2/brokers/version")).status_code == 401
+
+
+async def test_the_landing_page_shows_nothing_private(secured: Visitor) -> None:
+    found = await secured.get("/")
+    assert found["listeners"] == {}
+    assert "trouble" not in found
+    page = await secured.ask("GET", "/", headers={"accept": "text/html"})
+    assert "6650" not in page.text
+
+
+async def test_credentials_are_ignored_where_nobody_is_asked(visitor: Visitor) -> None:
+    response: httpx.Response = await visitor.ask(
+        "GET", "/admin/v2/tenants", headers={"authorization": "Digest x"}
+    )
+    assert response.status_code == 200
+    assert get_args(Row)[3] is Right

@@ -1,0 +1,196 @@
+"""Who the client of a connection is: proven with CONNECT, and again when the proof expires.
+
+    state       what happens                        what follows
+    new         CONNECT                             proving; known if it need not prove anything
+    proving     the mechanism wants another round   AUTH_CHALLENGE: asked
+                the mechanism finds an identity     CONNECTED, if it was new: known
+                the mechanism refuses               ERROR, and the end
+    asked       AUTH_RESPONSE                       proving
+    known       the proof expires                   AUTH_CHALLENGE with `REFRESH`: asked (PIP-55);
+                                                    the end if the client cannot answer that
+
+What Apache's broker does was read in `ServerCnx.java` of 4.2: a client whose method is unknown is
+anonymous if that is allowed; the name does not change by a later proof; a client that does not
+answer within `ANSWER_SECONDS` is disconnected. Until then it may do what it may.
+
+Invariants: one proof is looked at at a time. No request is carried out before the client is known,
+since the wire takes none (`PulsarWire.known`). A proof that nobody asked for is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from magnetar.core.kernel.errors import BrokerError, Unauthenticated, Unauthorized
+from magnetar.core.security.conversation import AuthPeer, Conversation
+from magnetar.core.security.identity import Identity
+from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.errors import code_of
+
+if TYPE_CHECKING:
+    from magnetar.core.kernel.clock import Clock
+    from magnetar.wire.pulsar.session.client import PulsarClient
+    from magnetar.wire.pulsar.session.options import PulsarOptions
+    from magnetar.wire.pulsar.session.requests import RequestQueue
+
+REFRESH: Final = b"PulsarAuthRefresh"
+"""The data of a challenge that asks for a new proof (`AuthData.REFRESH_AUTH_DATA` of 4.2)."""
+ANSWER_SECONDS: Final = 60.0
+"""Time for that answer: `authenticationRefreshCheckSeconds` of Apache's broker."""
+ROUNDS_MAX: Final = 10
+"""Messages of the client in one proof; SCRAM has three."""
+
+
+class PulsarAuthentication:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "_asked",
+        "_client",
+        "_clock",
+        "_conversation",
+        "_deadline",
+        "_method",
+        "_options",
+        "_original",
+        "_requests",
+        "_rounds",
+        "_welcome",
+    )
+
+    def __init__(
+        self,
+        client: PulsarClient,
+        requests: RequestQueue,
+        options: PulsarOptions,
+        clock: Clock,
+        welcome: Callable[[], None],
+    ) -> None:
+        """`welcome` is called once, when the client is known."""
+        self._client = client
+        self._requests = requests
+        self._options = options
+        self._clock = clock
+        self._welcome = welcome
+        self._method = ""
+        self._conversation: Conversation | None = None
+        self._rounds = 0
+        self._asked = False
+        """Whether an AUTH_RESPONSE is expected."""
+        self._deadline: float | None = None
+        """When a client that was asked for a new proof is disconnected."""
+        self._original: str | None = None
+        """The name of a proxy's client, as the proxy tells it."""
+
+    def begin(self, event: events.Connect) -> None:
+        """Begin with CONNECT."""
+        access = self._client.access
+        self._method = event.auth_method
+        if event.original_user is not None:
+            self._original = event.original_user.principal
+        try:
+            if self._method not in access.mechanisms:
+                self._known(access.anonymous())
+                return
+            self._begin()
+        except BrokerError as error:
+            self._refuse(error)
+            return
+        self._requests.add(self._prove, event)
+
+    def respond(self, event: events.AuthResponse) -> None:
+        """Go on with AUTH_RESPONSE."""
+        if not self._asked:
+            return
+        self._asked = False
+        try:
+            if event.auth_method != self._method:
+                raise Unauthenticated("the method may not change")
+            if self._conversation is None:
+                self._begin()
+        except BrokerError as error:
+            self._refuse(error)
+            return
+        self._requests.add(self._prove, event)
+
+    def expired(self) -> None:
+        """Ask for a new proof, or end the connection. Called again and again until there is one."""
+        client = self._client
+        if not client.features.auth_refresh:
+            client.end("its credentials have expired, and it cannot refresh them")
+        elif self._deadline is None:
+            self._deadline = self._clock.monotonic() + ANSWER_SECONDS
+            self._ask(REFRESH)
+        elif self._clock.monotonic() >= self._deadline:
+            client.end(f"its credentials expired {ANSWER_SECONDS:.0f} seconds ago")
+
+    def _begin(self) -> None:
+        client = self._client
+        self._rounds = 0
+        self._conversation = client.access.begin(self._method, AuthPeer(client.connection.host))
+
+    async def _prove(self, event: events.Connect | events.AuthResponse) -> None:
+        """Pass on what the client says, and act on the result."""
+        client, conversation = self._client, self._conversation
+        assert conversation is not None, "begun before"
+        try:
+            self._rounds += 1
+            if self._rounds > ROUNDS_MAX:
+                raise Unauthenticated(f"more than {ROUNDS_MAX} rounds")
+            answer = await conversation.respond(event.auth_data)
+        except Unauthenticated as error:
+            if not client.gone:
+                self._refuse(error)
+            return
+        if client.gone:
+            return
+        identity = conversation.identity
+        if identity is None:
+            self._ask(answer)
+            return
+        self._conversation = self._deadline = None
+        if not client.known:
+            self._known(identity)
+        elif identity.name == client.identity.name:
+            client.identity = identity
+        else:
+            self._refuse(Unauthenticated("another name than before"))
+
+    def _ask(self, data: bytes) -> None:
+        client = self._client
+        self._asked = True
+        version = self._options.server_version
+        client.reply(replies.auth_challenge(version, client.protocol_version, self._method, data))
+
+    def _known(self, identity: Identity) -> None:
+        client = self._client
+        try:
+            client.original = self._original_of(identity)
+        except Unauthorized as error:
+            self._refuse(error)
+            return
+        client.identity, client.known = identity, True
+        client.wire.known()
+        self._welcome()
+
+    def _original_of(self, identity: Identity) -> Identity | None:
+        """Whom a proxy speaks for; both need each right. Nobody else may speak for others
+        (`isValidOriginalPrincipal` in `AuthenticationService.java` of 4.2).
+        """
+        if self._client.access.judge is None:
+            return None
+        proxies, original = self._options.proxy_roles, self._original
+        if proxies.isdisjoint(identity.roles):
+            if original:
+                raise Unauthorized("Invalid roles: only a proxy may name an original principal")
+            return None
+        if not original or original in proxies:
+            raise Unauthorized("Invalid roles: a proxy has to name an original principal")
+        return Identity(original, method=identity.method)
+
+    def _refuse(self, error: BrokerError) -> None:
+        client = self._client
+        text = f"Failed to authenticate: {error}"
+        client.reply(replies.error(replies.UNASKED, code_of(error), text))
+        client.connection.end(text)  # behind the reply; what is attached is detached with it
