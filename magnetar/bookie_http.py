@@ -22,7 +22,7 @@ from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.directories import Directories, read_last_mark
 from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.bookie.server.garbage.compaction_schedule import CompactionStatistics
-from magnetar.bookie_identity import BookieOptions, Identity
+from magnetar.bookie_identity import BookieIdentity, BookieOptions
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.front import Door
 from magnetar.core.link.loop import Link
@@ -59,7 +59,7 @@ class BookieParts(Struct, frozen=True):
     """The address of the bookie's own protocol."""
     running: RunningBookie
     services: BookieServices
-    identity: Identity
+    identity: BookieIdentity
     link: Link
     stop: trio.Event
     recovery: Callable[[], AutoRecovery | None] | None = None

@@ -89,7 +89,7 @@ class NoRegistrar:
     async def end(self) -> None: ...
 
 
-class Identity(NamedTuple):
+class BookieIdentity(NamedTuple):
     """See the module's docstring."""
 
     catalog: LedgerCatalog | None
@@ -107,12 +107,12 @@ async def alone(
     machine: Machine,
     directories: Directories,
     fail: Callable[[str], None],
-) -> AsyncIterator[Identity]:
+) -> AsyncIterator[BookieIdentity]:
     """A bookie without a cluster: its cookie is in metadata of its own."""
     with explained_damage(folder, METADATA):
         async with open_metadata(folder / METADATA, on_fatal=fail) as metadata:
             await identify(machine, directories, metadata, bookie, may_grow=options.may_grow)
-            yield Identity(None, NoRegistrar(), None, None)
+            yield BookieIdentity(None, NoRegistrar(), None, None)
 
 
 @asynccontextmanager
@@ -122,7 +122,7 @@ async def in_cluster(
     info: ServiceInfo,
     machine: Machine,
     directories: Directories,
-) -> AsyncIterator[Identity]:
+) -> AsyncIterator[BookieIdentity]:
     """A bookie of a cluster."""
     # Imported here: a bookie that is alone needs no client of ZooKeeper.
     from magnetar.bookie.cluster import cluster as clusters
@@ -143,7 +143,7 @@ async def in_cluster(
                 await member.check(machine.threads, directories, may_grow=options.may_grow)
             registration = member.registration(info, store.session_seconds)
             peers = BookiePeers(member.overview, member.ledgers, machine.threads)
-            yield Identity(member.ledgers, registration, member.overview, peers)
+            yield BookieIdentity(member.ledgers, registration, member.overview, peers)
 
 
 @contextmanager

@@ -32,8 +32,8 @@ from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie_identity import (
+    BookieIdentity,
     BookieOptions,
-    Identity,
     Registrar,
     alone,
     explained,
@@ -214,7 +214,7 @@ async def _storage(
     info: ServiceInfo,
     link: Link,
     begun: Callable[[], None],
-) -> AsyncIterator[tuple[RunningBookie, Identity]]:
+) -> AsyncIterator[tuple[RunningBookie, BookieIdentity]]:
     """The running bookie, and who it is. Failures to open are `OperatorError`s; `begun` is called
     when that is known, and the data are about to be opened.
     """

@@ -55,14 +55,8 @@ async def serve(
     async with open_storage(settings, link) as storage:
         store = storage.ledgers
         gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
-        broker = Broker(
-            gathering,
-            store,
-            storage.metadata,
-            clock,
-            link.schedule_settle,
-            access=guarded.access,
-        )
+        broker = Broker(gathering, store, storage.metadata, clock, link.schedule_settle)
+        broker.guard(guarded.access)
         link.serve(store, broker)
         parts = Parts(settings, doors, link, storage, broker, SpareFiles().lend)
         with ExitStack() as closed:

@@ -27,7 +27,7 @@ from magnetar.core.broker.attachment import ATTACH_SECONDS, NameCounts
 from magnetar.core.broker.catalog import Catalog
 from magnetar.core.broker.housekeeping import Housekeeping
 from magnetar.core.broker.kept_rows import KeptRows
-from magnetar.core.broker.rules import Rules
+from magnetar.core.broker.rules import SecurityRules
 from magnetar.core.broker.sweep_work import SweepWork
 from magnetar.core.broker.topic_ids import TopicIds
 from magnetar.core.broker.topic_list import topics_of
@@ -100,16 +100,15 @@ class Broker:
         clock: Clock,
         schedule: Callable[[], None],
         ownership: Ownership = ALONE,
-        access: Access | None = None,
     ) -> None:
         self.settings = settings
         self.ownership = ownership
         self.clock = clock
         self.metadata = metadata
         self.topics: dict[str, Topic] = {}
-        self.access = Access() if access is None else access
+        self.access = Access()
         self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
-        self.rules = Rules(self.access, self.catalog, metadata)
+        self.rules = SecurityRules(self.access, self.catalog, metadata)
         self.topic_ids = TopicIds(metadata)
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.kept_rows = KeptRows(self.topics)
@@ -143,6 +142,11 @@ class Broker:
         self._nursery: trio.Nursery
 
     # -- life ---------------------------------------------------------------------------------
+
+    def guard(self, access: Access) -> None:
+        """Have clients authenticate, and ask for their rights. Before `run`, and before fronts."""
+        self.access = access
+        self.rules = SecurityRules(access, self.catalog, self.metadata)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled. Call `stop` first to save all data."""

@@ -26,7 +26,7 @@ PREFIX_MODE: Final = "Prefix"
 NOTHING: Final = NamespaceRights()
 
 
-class Rules:
+class SecurityRules:
     """See the module's docstring."""
 
     def __init__(self, access: Access, catalog: Catalog, metadata: MetadataStore) -> None:

@@ -22,7 +22,7 @@ from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.core.security.live import LiveSessions
 
 if TYPE_CHECKING:
-    from magnetar.core.security.conversation import Conversation, Mechanism, Peer
+    from magnetar.core.security.conversation import AuthPeer, Conversation, Mechanism
     from magnetar.core.security.failures import FailedLogins
     from magnetar.core.security.judge import Judge
 
@@ -51,7 +51,7 @@ class Access:
         """Whether clients may or must say who they are."""
         return bool(self.mechanisms) or self.nobody is None
 
-    def begin(self, mechanism: str, peer: Peer) -> Conversation:
+    def begin(self, mechanism: str, peer: AuthPeer) -> Conversation:
         """Begin an exchange; raises `Unauthenticated` if there is no such mechanism."""
         begin = self.mechanisms.get(mechanism)
         if begin is None:

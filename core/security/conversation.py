@@ -31,7 +31,7 @@ CERTIFICATE: Final = "tls"
 """The client says nothing: its certificate was verified (`AuthenticationTls` of Pulsar)."""
 
 
-class Peer(Struct, frozen=True):
+class AuthPeer(Struct, frozen=True):
     """What is known of a client besides what it says."""
 
     host: str = ""
@@ -50,5 +50,5 @@ class Conversation(Protocol):
         ...
 
 
-Mechanism = Callable[[Peer], Conversation]
+Mechanism = Callable[[AuthPeer], Conversation]
 """Begins an exchange."""

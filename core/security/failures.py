@@ -20,7 +20,7 @@ import trio
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import Conversation, Peer
+from magnetar.core.security.conversation import AuthPeer, Conversation
 from magnetar.core.security.identity import Identity
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class FailedLogins:
         self.total = 0
         self.by_mechanism: dict[str, int] = {}
 
-    def watched(self, inner: Conversation, mechanism: str, peer: Peer) -> Conversation:
+    def watched(self, inner: Conversation, mechanism: str, peer: AuthPeer) -> Conversation:
         """A conversation whose failure is delayed and noted."""
         return _Watched(self, inner, mechanism, peer.host)
 

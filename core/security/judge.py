@@ -35,7 +35,7 @@ REMEMBERED_MAX: Final = 10_000
 OF_EITHER: Final = frozenset(WORDS.values())
 
 
-class Verdict(Struct, frozen=True):
+class Ruling(Struct, frozen=True):
     """A decision, and the rule that made it."""
 
     allowed: bool
@@ -93,24 +93,24 @@ class Judge:
 
     def verdict(
         self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
-    ) -> Verdict:
+    ) -> Ruling:
         """The decision, and why. A subscription needs the right of its topic, and may refuse."""
         if kind is ResourceType.SUBSCRIPTION:
             topic, _, subscription = name.partition("|")
             found = self.verdict(who, action, ResourceType.TOPIC, topic, host)
             refusal = self._refusal_of(who, topic, subscription) if found.allowed else ""
-            return Verdict(False, refusal) if refusal else found
+            return Ruling(False, refusal) if refusal else found
         if not self.superusers.isdisjoint(who.roles):
-            return Verdict(True, "a superuser")
+            return Ruling(True, "a superuser")
         rule = self._acl_for(who, action, kind, name, host)
         if rule is not None:
-            return Verdict(rule.allow, described(rule))
+            return Ruling(rule.allow, described(rule))
         granted = self._permission_for(who.roles, action, kind, name)
         if granted:
-            return Verdict(True, granted)
+            return Ruling(True, granted)
         if self._allow_if_unmentioned and not any(self.acls.covering(kind, acl_name(kind, name))):
-            return Verdict(True, "no ACL covers it, and allow_everyone_if_no_acl_found is set")
-        return Verdict(False, "no rule allows it")
+            return Ruling(True, "no ACL covers it, and allow_everyone_if_no_acl_found is set")
+        return Ruling(False, "no rule allows it")
 
     def _refusal_of(self, who: Identity, topic: str, subscription: str) -> str:
         """Why somebody who may use a topic may not use one of its subscriptions."""

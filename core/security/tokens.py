@@ -26,7 +26,7 @@ def _nothing() -> None:
     """There is nowhere to look for new keys."""
 
 
-class Claims(Struct, frozen=True):
+class TokenClaims(Struct, frozen=True):
     """Which claims are looked at, and what they must be."""
 
     role: str = "sub"
@@ -41,7 +41,7 @@ class Claims(Struct, frozen=True):
 class TokenVerifier:
     """See the module's docstring."""
 
-    def __init__(self, claims: Claims) -> None:
+    def __init__(self, claims: TokenClaims) -> None:
         self.keys: Sequence[TokenKey] = ()
         """May be replaced at any time: keys are rotated."""
         self.on_unknown_key: Callable[[], None] = _nothing

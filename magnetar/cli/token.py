@@ -163,11 +163,11 @@ def validate(
     """
     from magnetar.core.kernel.errors import Unauthenticated
     from magnetar.core.security import token_keys
-    from magnetar.core.security.tokens import Claims, TokenVerifier
+    from magnetar.core.security.tokens import TokenClaims, TokenVerifier
 
     if (secret_key is None) is (public_key is None):
         raise OperatorError("name one key to check with: --secret-key or --public-key")
-    verifier = TokenVerifier(Claims(issuer=issuer, audience=audience))
+    verifier = TokenVerifier(TokenClaims(issuer=issuer, audience=audience))
     try:
         if secret_key is not None:
             verifier.keys = [token_keys.secret_key(_read(secret_key))]

@@ -19,9 +19,11 @@ from magnetar.wire.http.guard import HostNames
 
 LISTEN_BACKLOG: Final = 1024
 BEYOND_LOOPBACK: Final = (
-    "other machines can reach {}, and nobody is asked who they are: set up authentication "
-    "(docs/security.md), or say security.anonymous_beyond_loopback = true to let everybody in"
+    "other machines can reach {}, and nobody is asked who they are: {}say "
+    "security.anonymous_beyond_loopback = true to let everybody in"
 )
+SET_UP: Final = "set up authentication (docs/security.md), or "
+"""The other way out, of servers that can ask; bookies cannot."""
 
 
 class DoorPlan(NamedTuple):
@@ -38,10 +40,11 @@ def open_doors(
     settings: Settings,
     contexts: Mapping[str, ssl.SSLContext],
     *,
-    authenticates: bool = False,
+    authenticates: bool | None = None,
 ) -> dict[str, Door]:
     """Bound, listening, non-blocking sockets by name: plain doors, and TLS doors with a context.
-    Beyond loopback they are for those who authenticate, if settings do not say otherwise.
+    Beyond loopback they are for those who authenticate, if settings do not say otherwise; None: in
+    this process nobody can.
     """
     listen = settings.listen
     for_anybody = not authenticates and not settings.security.anonymous_beyond_loopback
@@ -52,7 +55,8 @@ def open_doors(
                 continue
             sock = opened.enter_context(_open(plan.name, listen.host, plan.port(listen)))
             if for_anybody and not on_loopback(sock):
-                raise OperatorError(BEYOND_LOOPBACK.format(listen.host))
+                way_out = SET_UP if authenticates is not None else ""
+                raise OperatorError(BEYOND_LOOPBACK.format(listen.host, way_out))
             doors[plan.name] = Door(plan.name, sock, contexts.get(plan.name))
         opened.pop_all()
     return doors

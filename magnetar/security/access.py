@@ -24,7 +24,8 @@ from magnetar.core.security.conversation import (
 from magnetar.core.security.failures import FailedLogins
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.judge import Judge
-from magnetar.security.sources import LOOK_SECONDS, RemoteDocument, Source, is_remote
+from magnetar.security.remote import RemoteDocument, is_remote
+from magnetar.security.sources import LOOK_SECONDS, SecretSource
 from magnetar.settings.security import Security
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class GuardedAccess(Struct, frozen=True):
     """An access, and what keeps its keys and passwords up to date."""
 
     access: Access
-    sources: Sequence[Source] = ()
+    sources: Sequence[SecretSource] = ()
     remote: Sequence[RemoteDocument] = ()
 
     async def run(self) -> None:
@@ -85,11 +86,11 @@ class _Opening:
     def __init__(self, settings: Security, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self.sources: list[Source] = []
+        self.sources: list[SecretSource] = []
         self.remote: list[RemoteDocument] = []
 
     def _open(self, setting: str, where: str, take: Callable[[bytes], None]) -> None:
-        source = Source(f"security.{setting}", where, take)
+        source = SecretSource(f"security.{setting}", where, take)
         source.open()
         self.sources.append(source)
 
@@ -99,9 +100,9 @@ class _Opening:
         if not (settings.token_secret_key or settings.token_public_key or settings.token_jwks):
             return None
         from magnetar.core.security import token_keys
-        from magnetar.core.security.tokens import Claims, TokenVerifier
+        from magnetar.core.security.tokens import TokenClaims, TokenVerifier
 
-        claims = Claims(
+        claims = TokenClaims(
             settings.token_auth_claim,
             settings.token_issuer,
             settings.token_audience,

@@ -2,7 +2,6 @@
 
     a path, file:///path            a file
     data:;base64,...  data:,...     the setting itself
-    https://...                     a document (JWKS only)
 
 Invariants: a value that cannot be read at the start ends it with a sentence. Later the last good
 one stays in force, and the log says so. A value is in no message.
@@ -13,13 +12,10 @@ import binascii
 import logging
 import os
 import stat
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote_to_bytes, urlsplit
-
-import trio
+from urllib.parse import unquote_to_bytes
 
 from magnetar.operator_error import OperatorError
 
@@ -27,13 +23,7 @@ log = logging.getLogger(__name__)
 
 BYTES_MAX: Final = 16 * 1024 * 1024
 """Of a file with keys or passwords."""
-DOCUMENT_BYTES_MAX: Final = 1024 * 1024
-FETCH_SECONDS: Final = 10.0
-FETCH_AGAIN_SECONDS: Final = 300.0
-FETCH_SOONER_SECONDS: Final = 10.0
-"""The least time between two fetches when a token names an unknown key."""
 LOOK_SECONDS: Final = 1.0
-REMOTE: Final = ("https", "http")
 
 
 def read_data_url(url: str) -> bytes:
@@ -50,7 +40,7 @@ def read_data_url(url: str) -> bytes:
         raise ValueError("its data is no base64") from error
 
 
-class Source:
+class SecretSource:
     """One setting that names a key or a file of passwords."""
 
     def __init__(self, setting: str, where: str, take: Callable[[bytes], None]) -> None:
@@ -118,50 +108,6 @@ def _warn_if_others_read(setting: str, path: Path) -> None:
             "%s: others may read %s (mode %o): run chmod 600 on it",
             setting, path, stat.S_IMODE(mode),
         )  # fmt: skip
-
-
-class RemoteDocument:
-    """A JWKS document behind a URL."""
-
-    def __init__(self, setting: str, url: str, take: Callable[[bytes], None]) -> None:
-        self.setting = setting
-        self._url = url
-        self._take = take
-        self._wanted = trio.Event()
-
-    def want(self) -> None:
-        """Fetch it soon: a token named a key that it does not have."""
-        self._wanted.set()
-
-    async def run(self) -> None:
-        """Fetch it now and again until cancelled. Until it is there, tokens are refused."""
-        failed = False
-        while True:
-            try:
-                self._take(await trio.to_thread.run_sync(self._fetch, abandon_on_cancel=True))
-                if failed:
-                    log.warning("%s: %s is there again", self.setting, self._url)
-                failed = False
-            except (OSError, ValueError) as error:
-                log.error("%s: cannot use %s: %s", self.setting, self._url, error)
-                failed = True
-            await trio.sleep(FETCH_SOONER_SECONDS)
-            if not failed:
-                with trio.move_on_after(FETCH_AGAIN_SECONDS - FETCH_SOONER_SECONDS):
-                    await self._wanted.wait()
-            self._wanted = trio.Event()
-
-    def _fetch(self) -> bytes:
-        request = urllib.request.Request(self._url, headers={"Accept": "application/json"})
-        with urllib.request.urlopen(request, timeout=FETCH_SECONDS) as answer:
-            found: bytes = answer.read(DOCUMENT_BYTES_MAX + 1)
-        if len(found) > DOCUMENT_BYTES_MAX:
-            raise ValueError(f"it has more than {DOCUMENT_BYTES_MAX} bytes")
-        return found
-
-
-def is_remote(where: str) -> bool:
-    return urlsplit(where).scheme in REMOTE
 
 
 def owner_only(path: Path, data: bytes) -> None:

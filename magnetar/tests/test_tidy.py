@@ -75,6 +75,9 @@ SYSTEM = frozenset(
 SYSTEM_CALLS = frozenset(["to_thread", "from_thread", "current_trio_token", "uuid1", "uuid4"])
 
 COVERED_ELSEWHERE = {
+    "core/security/actions.py": "core/security/tests/test_judge.py",
+    "core/security/identity.py": "core/security/tests/test_judge.py",
+    "magnetar/settings/security.py": "magnetar/security/tests/test_access.py",
     "bookie/reading/zookeeper.py": "interop_tests/bookkeeper/test_reading.py",
     "magnetar/cli/bookie_checks.py": "interop_tests/bookkeeper/test_recovery_tools.py",
     "magnetar/cli/bookie_cluster.py": "interop_tests/bookkeeper/test_tools.py",
@@ -117,9 +120,11 @@ STORED_NAMES = {
     "core/ledger/cursor/cursor_store.py": {"pulsar/cursor"},
     "core/ledger/ledger_owner.py": {"pulsar", "pulsar/managed-ledger"},
     "core/topic/publishing/deduplication.py": {"pulsar.dedup"},
+    "core/security/acl_store.py": {"/kafka-acl", "/kafka-acl-extended"},
+    "core/security/actions.py": {"kafka-cluster"},
 }
-"""Names in Pulsar's own stored formats, which its tools read; they decide only what is reserved for
-the server.
+"""Names in Pulsar's and Kafka's own stored formats, which their tools read; they decide only what
+is reserved for the server.
 """
 
 

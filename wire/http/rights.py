@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
 from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType, subscription_of
-from magnetar.core.security.conversation import BASIC, TOKEN, Peer
+from magnetar.core.security.conversation import BASIC, TOKEN, AuthPeer
 
 if TYPE_CHECKING:
     from magnetar.core.security.access import Access
@@ -136,7 +136,7 @@ async def identified(request: AdminRequest, access: Access) -> Identity:
     mechanism = _MECHANISMS.get(scheme.lower())
     if mechanism is None:
         raise Unauthenticated("Authorization is Bearer with a token, or Basic")
-    conversation = access.begin(mechanism, Peer(request.host))
+    conversation = access.begin(mechanism, AuthPeer(request.host))
     await conversation.respond(_decoded(said) if mechanism == BASIC else said.encode())
     if conversation.identity is None:
         raise Unauthenticated("this takes more than one message, which HTTP has not")

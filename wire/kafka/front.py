@@ -100,7 +100,7 @@ class KafkaFront:
                 from magnetar.wire.kafka.session.context import Caller
                 from magnetar.wire.kafka.session.handlers import RequestHandlers
                 from magnetar.wire.kafka.session.session import KafkaSession
-                from magnetar.wire.kafka.wire import KafkaWire
+                from magnetar.wire.kafka.wire import HELLO_BYTES_MAX, KafkaWire
 
             if fixed is not None:
                 address = parsed(fixed)
@@ -109,7 +109,10 @@ class KafkaFront:
                 address = Endpoint(self.options.host or host, port)
             if self._handlers is None:
                 self._handlers = RequestHandlers(self.services)
-            wire, caller = KafkaWire(), Caller(connection, address, name)
+            access = self.services.broker.access
+            wire, caller = KafkaWire(), Caller(connection, address, name, access)
+            if not caller.admitted:
+                wire.frame_bytes_max = HELLO_BYTES_MAX
             return wire, KafkaSession(self._handlers, caller, wire)
 
         return connected

@@ -58,7 +58,6 @@ class Shape:
         "head",
         "name",
         "partition",
-        "resource",
         "rest",
         "tail",
         "timeout_ms",
@@ -83,8 +82,6 @@ class Shape:
         self.name = topic.name
         self.topic_id = topic.topic_id
         """In place of the name, from `BY_ID_VERSION` on."""
-        self.resource = self.name or self.topic_id.hex()
-        """The name for the check of rights."""
         self.partition = topic.partition_data[0].index
         self.answer_words = _answer_words(self.version, topic, self.partition)
         self.rest = _rest(self.version)

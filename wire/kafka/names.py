@@ -10,12 +10,15 @@ gets the one that it has used.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, TopicName
 
 NAME_LETTERS_MAX: Final = 249
+NAMES_CACHED_MAX: Final = 16_384
+"""Names of resources in the cache."""
 _LEGAL: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 
@@ -25,6 +28,17 @@ def topic_of(text: str) -> TopicName:
     if not name.persistent:
         raise InvalidName(f"{text} keeps nothing, so there is nothing to read by offset")
     return name
+
+
+@lru_cache(NAMES_CACHED_MAX)
+def resource_of(text: str) -> str:
+    """The name by which rights know a topic. One that is no name of a topic stays as it is: it is
+    refused as such to whoever may use any topic.
+    """
+    try:
+        return topic_of(text).base.full
+    except InvalidName:
+        return text
 
 
 def new_topic_of(text: str) -> TopicName:

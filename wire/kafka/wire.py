@@ -20,19 +20,26 @@ from magnetar.core.kernel.errors import Corrupted, WireError
 from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.wire import Piece
 from magnetar.wire.kafka import apis
-from magnetar.wire.kafka.api_keys import PRODUCE
+from magnetar.wire.kafka.api_keys import PRODUCE, ApiKey
 from magnetar.wire.kafka.codec.declare import Request, Response
+from magnetar.wire.kafka.errors import NONE
 from magnetar.wire.kafka.hot import Shape, Shapes
 from magnetar.wire.kafka.messages.records import ProduceRequest
+from magnetar.wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's default limit for a request (`socket.request.max.bytes`)."""
+HELLO_BYTES_MAX: Final = 512 * 1024
+"""The same before authentication (`sasl.server.max.receive.size`)."""
 WORDS_BYTES_MAX: Final = 4 * 1024 * 1024
 """The largest request without records: decoded, it takes many times its size in memory."""
 BEGINS: Final = (b"\0\0", b"\0", b"")
 """Beginnings of a frame of Produce, API key 0, of which fewer bytes may be received."""
 NO_RECORDS: Final = memoryview(b"")
+BARE: Final = -1
+"""In place of the version of a token that has no header."""
 _SIZE = Layout(">i").unpack_from
+_SIZED = Layout(">i").pack
 
 
 class KafkaRequest:
@@ -77,6 +84,10 @@ class KafkaRequest:
     def request(self) -> Request | None:
         """The decoded request; None for ApiVersions in an unknown version."""
         return self._request
+
+    def replace(self, request: Request) -> None:
+        """Leave only a part of the request, which its client may have."""
+        self._request = request
 
     def release(self) -> None:
         """Release the memory of a request whose response may take long."""
@@ -128,6 +139,11 @@ class KafkaWire:
 
     def __init__(self) -> None:
         self.frame_bytes_wanted = 0
+        self.frame_bytes_max = FRAME_BYTES_MAX
+        self.reads_tokens = False
+        """Frames are tokens of SASL without a header, and so are their answers: what follows
+        SaslHandshake 0 (`SaslServerAuthenticator.handleSaslToken` of 4.3).
+        """
         self._closed = False
         self._requests: list[KafkaRequest] = []
         self._line: deque[KafkaRequest] = deque()
@@ -156,7 +172,7 @@ class KafkaWire:
             if self._closed:
                 raise WireError("bytes after the end")
             (frame_bytes,) = _SIZE(data, offset)
-            if not 0 <= frame_bytes <= FRAME_BYTES_MAX:
+            if not 0 <= frame_bytes <= self.frame_bytes_max:
                 self.close()
                 raise WireError(f"a frame of {frame_bytes} bytes")
             end = offset + 4 + frame_bytes
@@ -212,6 +228,12 @@ class KafkaWire:
         self._requests.append(request)
 
     def _take(self, frame: bytes, at: int) -> None:
+        if self.reads_tokens:
+            said = SaslAuthenticateRequest(auth_bytes=frame[at:])
+            token = KafkaRequest(ApiKey.SASL_AUTHENTICATE, BARE, 0, None, said, len(frame) - at)
+            self._line.append(token)
+            self._requests.append(token)
+            return
         again = self.shapes.read(frame, at)
         if again is not None:
             shape, records = again
@@ -243,7 +265,11 @@ class KafkaWire:
     ) -> None:
         """Pack a response, which may be encoded or None; it is sent when its turn comes."""
         pieces: list[Piece] = []
-        if isinstance(response, list):
+        if request.version == BARE:
+            assert isinstance(response, SaslAuthenticateResponse)
+            if response.error_code == NONE:  # there is no other way to say it than to close
+                pieces += (_SIZED(len(response.auth_bytes)), response.auth_bytes)
+        elif isinstance(response, list):
             pieces += response
         elif response is not None:
             key, version, number = request.key, request.version, request.correlation_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from magnetar.core.broker.catalog import Tenant
-from magnetar.core.broker.rules import Rules
+from magnetar.core.broker.rules import SecurityRules
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.policy.values import AuthPolicies
 from magnetar.core.security.acl_store import change_acls
@@ -29,7 +29,7 @@ async def test_what_is_stored_is_in_force() -> None:
         granted = replace(policies, auth_policies=AuthPolicies(namespace_auth={"ali": ["consume"]}))
         await catalog.set_policies(DEFAULT, granted)
         await catalog.put_tenant("shop", Tenant(["boss"], [catalog.cluster]), create=True)
-        rules = Rules(access, catalog, broker.metadata)
+        rules = SecurityRules(access, catalog, broker.metadata)
         await rules.open()
         ali, boss = Identity("ali"), Identity("boss")
         assert judge.allows(ali, Action.READ, ResourceType.TOPIC, TOPIC)

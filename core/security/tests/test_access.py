@@ -7,7 +7,7 @@ import pytest
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
 from magnetar.core.security.access import Access
 from magnetar.core.security.actions import Action, ResourceType
-from magnetar.core.security.conversation import PLAIN, Peer
+from magnetar.core.security.conversation import PLAIN, AuthPeer
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.core.security.tests.people import guarded
 
@@ -29,8 +29,8 @@ async def test_who_must_authenticate_does() -> None:
     with pytest.raises(Unauthenticated):
         access.anonymous()
     with pytest.raises(Unauthenticated, match="no authentication by 'GSSAPI'"):
-        access.begin("GSSAPI", Peer())
-    conversation = access.begin(PLAIN, Peer("1.2.3.4"))
+        access.begin("GSSAPI", AuthPeer())
+    conversation = access.begin(PLAIN, AuthPeer("1.2.3.4"))
     assert conversation.identity is None
     await conversation.respond(b"\0ali\0secret")
     assert conversation.identity is not None

@@ -10,14 +10,14 @@ import trio
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security import failures
-from magnetar.core.security.conversation import BASIC, Peer
+from magnetar.core.security.conversation import BASIC, AuthPeer
 from magnetar.core.security.failures import FAILURES_MAX, FailedLogins
 from magnetar.core.security.tests.people import NameAndSecret
 from magnetar.core.testing.clock import FixedClock
 
 
 async def fail(made: FailedLogins, host: str, said: bytes = b"ali:wrong") -> str:
-    conversation = made.watched(NameAndSecret(BASIC), BASIC, Peer(host))
+    conversation = made.watched(NameAndSecret(BASIC), BASIC, AuthPeer(host))
     with pytest.raises(Unauthenticated) as refused:
         await conversation.respond(said)
     assert conversation.identity is None
@@ -43,11 +43,11 @@ async def test_an_address_that_guesses_has_to_wait(autojump_clock: object) -> No
         for _ in range(FAILURES_MAX):
             nursery.start_soon(fail, made, "10.0.0.1")
     assert "too many failed logins" in await fail(made, "10.0.0.1", b"ali:secret")
-    other = made.watched(NameAndSecret(BASIC), BASIC, Peer("10.0.0.2"))
+    other = made.watched(NameAndSecret(BASIC), BASIC, AuthPeer("10.0.0.2"))
     await other.respond(b"ali:secret")
     assert other.identity is not None
     clock.forward(failures.WINDOW_SECONDS)
-    later = made.watched(NameAndSecret(BASIC), BASIC, Peer("10.0.0.1"))
+    later = made.watched(NameAndSecret(BASIC), BASIC, AuthPeer("10.0.0.1"))
     await later.respond(b"ali:secret")
     assert later.identity is not None
 

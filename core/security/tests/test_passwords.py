@@ -16,7 +16,7 @@ from magnetar.core.security.passwords import (
     people_in,
 )
 from magnetar.core.security.token_keys import secret_key
-from magnetar.core.security.tokens import Claims, TokenVerifier
+from magnetar.core.security.tokens import TokenClaims, TokenVerifier
 
 ALI = new_hash("sesame")
 
@@ -95,7 +95,7 @@ async def test_the_messages() -> None:
 
 
 async def test_a_token_for_a_password() -> None:
-    tokens = TokenVerifier(Claims())
+    tokens = TokenVerifier(TokenClaims())
     tokens.keys = [secret_key(b"s" * 32)]
     token = jwt.encode({"sub": "device-7"}, b"s" * 32).encode()
     for password in (b"token:" + token, token):

@@ -17,7 +17,7 @@ from magnetar.core.security.token_keys import TokenKey, public_key, secret_key
 from magnetar.core.security.tokens import (
     TOKEN_BYTES_MAX,
     BearerConversation,
-    Claims,
+    TokenClaims,
     TokenConversation,
     TokenVerifier,
 )
@@ -34,7 +34,7 @@ def pem(private: Any) -> bytes:
 
 
 def verifier(*keys: TokenKey, **claims: str) -> TokenVerifier:
-    made = TokenVerifier(Claims(**claims))
+    made = TokenVerifier(TokenClaims(**claims))
     made.keys = keys or [secret_key(SECRET)]
     return made
 

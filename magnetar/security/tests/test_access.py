@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
-import trio
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.access import Access
-from magnetar.core.security.conversation import BASIC, OAUTHBEARER, PLAIN, TOKEN, Peer
+from magnetar.core.security.conversation import BASIC, OAUTHBEARER, PLAIN, TOKEN, AuthPeer
 from magnetar.core.security.password_hashes import new_hash
 from magnetar.operator_error import OperatorError
-from magnetar.security import sources
 from magnetar.security.access import GuardedAccess, open_access
 from magnetar.security.sources import owner_only
 from magnetar.settings.security import Security
@@ -30,7 +26,7 @@ def opened(**settings: Any) -> GuardedAccess:
 
 
 async def prove(access: Access, mechanism: str, said: bytes) -> str:
-    conversation = access.begin(mechanism, Peer("127.0.0.1"))
+    conversation = access.begin(mechanism, AuthPeer("127.0.0.1"))
     await conversation.respond(said)
     assert conversation.identity is not None
     return conversation.identity.name
@@ -91,39 +87,3 @@ async def test_people_are_read_again(tmp_path: Path) -> None:
 def test_what_cannot_be_used(settings: dict[str, str], said: str) -> None:
     with pytest.raises(OperatorError, match=said):
         opened(**settings)
-
-
-async def test_a_document_from_a_url(
-    autojump_clock: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is fetched at the start, and again when a token names a key that it does not have."""
-    private = rsa.generate_private_key(65537, 2048)
-    entry = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(private.public_key()))
-    served: list[bytes] = []
-
-    def fetch(self: sources.RemoteDocument) -> bytes:
-        if not served:
-            raise OSError("no route")
-        return served[0]
-
-    monkeypatch.setattr(sources.RemoteDocument, "_fetch", fetch)
-    monkeypatch.setattr(trio.to_thread, "run_sync", at_once)
-    guarded = opened(token_jwks="https://issuer.invalid/keys")
-    token = jwt.encode({"sub": "bob"}, private, "RS256", headers={"kid": "2"}).encode()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(guarded.run)
-        await trio.sleep(1)
-        with pytest.raises(Unauthenticated):
-            await prove(guarded.access, TOKEN, token)
-        served.append(json.dumps({"keys": [{**entry, "kid": "1"}]}).encode())
-        await trio.sleep(sources.FETCH_SOONER_SECONDS * 2)
-        served[0] = json.dumps({"keys": [{**entry, "kid": "2"}]}).encode()
-        with pytest.raises(Unauthenticated, match="not known here"):
-            await prove(guarded.access, TOKEN, token)
-        await trio.sleep(sources.FETCH_SOONER_SECONDS * 2)
-        assert await prove(guarded.access, TOKEN, token) == "bob"
-        nursery.cancel_scope.cancel()
-
-
-async def at_once(call: Any, *_args: Any, **_options: Any) -> Any:
-    return call()

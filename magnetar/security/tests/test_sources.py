@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.operator_error import OperatorError
-from magnetar.security.sources import Source, is_remote, owner_only, read_data_url
+from magnetar.security.sources import SecretSource, owner_only, read_data_url
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_file_is_read_again_when_it_changes(
     caplog.set_level(logging.INFO)
     path, held = tmp_path / "key", Held()
     owner_only(path, b"k1")
-    source = Source("security.token_secret_key", form.format(path), held.take)
+    source = SecretSource("security.token_secret_key", form.format(path), held.take)
     source.open()
     source.look()
     assert (held.value, caplog.messages) == (b"k1", [])
@@ -81,7 +81,7 @@ def test_what_cannot_be_read_at_the_start(tmp_path: Path) -> None:
         ("data:,bad", "security.x: the data: URL: it is no key"),
     ):
         with pytest.raises(OperatorError, match=said) as refused:
-            Source("security.x", where, Held().take).open()
+            SecretSource("security.x", where, Held().take).open()
         assert "bad" not in str(refused.value), "a secret is in no message"
 
 
@@ -89,9 +89,9 @@ def test_a_secret_that_others_may_read(tmp_path: Path, caplog: pytest.LogCapture
     path = tmp_path / "key"
     path.write_bytes(b"k")
     path.chmod(0o644)
-    Source("security.token_public_key", str(path), Held().take).open()
+    SecretSource("security.token_public_key", str(path), Held().take).open()
     assert caplog.messages == []
-    Source("security.htpasswd", str(path), Held().take).open()
+    SecretSource("security.htpasswd", str(path), Held().take).open()
     (line,) = caplog.messages
     assert "others may read" in line
     assert "chmod 600" in line
@@ -108,10 +108,3 @@ def test_a_file_for_its_owner_only(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_bytes() == b"after"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_what_is_fetched() -> None:
-    assert is_remote("https://issuer/keys")
-    assert not is_remote("/keys")
-    assert not is_remote("file:///keys")
-    assert not is_remote("data:,x")

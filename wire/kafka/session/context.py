@@ -6,19 +6,23 @@ handler gets one beside the request itself; its constructor names all else that 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from magnetar.core.security.access import Access
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.security.conversation import Conversation
 from magnetar.core.security.identity import ANYBODY, Identity
+from magnetar.wire.kafka.names import resource_of
 from magnetar.wire.kafka.session.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
     from magnetar.wire.kafka.addresses import Endpoint
+    from magnetar.wire.kafka.codec.declare import Message
 
 
 class Caller:
@@ -27,17 +31,45 @@ class Caller:
     Invariant: `closed` wakes every wait of this connection, after `gone` is set.
     """
 
-    __slots__ = ("_wakeups", "connection", "endpoint", "gone", "identity", "listener", "proof")
+    __slots__ = (
+        "_wakeups",
+        "access",
+        "admitted",
+        "connection",
+        "endpoint",
+        "gone",
+        "identity",
+        "lapsed",
+        "listener",
+        "mechanism",
+        "proof",
+        "says_tokens",
+    )
 
-    def __init__(self, connection: Connection, endpoint: Endpoint, listener: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        endpoint: Endpoint,
+        listener: str,
+        access: Access | None = None,
+    ) -> None:
+        self.access = access or Access()
         self.connection = connection
         self.endpoint = endpoint
         """Our address for clients of this listener, as Metadata returns it (KIP-103)."""
         self.listener = listener
         self.gone = False
-        self.identity: Identity = ANYBODY
+        self.identity: Identity = self.access.nobody or ANYBODY
+        self.admitted = self.access.nobody is not None
+        """Whether it may send requests: it has authenticated, or need not."""
+        self.lapsed = False
+        """Its proof has expired, so its next request has to be another authentication (KIP-368)."""
+        self.mechanism = ""
+        """The SASL mechanism of the exchange in progress, or of the last one."""
         self.proof: Conversation | None = None
         """The SASL exchange while it is in progress; it ends with an identity."""
+        self.says_tokens = False
+        """The exchange is one of SaslHandshake 0: its tokens come without headers of requests."""
         self._wakeups: set[Wakeup] = set()
 
     @property
@@ -49,6 +81,34 @@ class Caller:
         """Whether the connection is still open."""
         return not self.gone
 
+    @property
+    def guarded(self) -> bool:
+        """Whether there is anything that it may not do. It stays so for the connection's life."""
+        return not self.admitted or self.access.judge is not None or bool(self.access.mechanisms)
+
+    def may(self, action: Action, kind: ResourceType, name: str) -> bool:
+        """Whether the client may do that; a topic has the client's name. Plain call."""
+        judge = self.access.judge
+        if judge is None:
+            return True
+        if kind is ResourceType.TOPIC:
+            name = resource_of(name)
+        return judge.allows(self.identity, action, kind, name, self.host)
+
+    def may_somewhere(self, action: Action, kind: ResourceType) -> bool:
+        """Whether the client may do that with some resource of the kind."""
+        judge = self.access.judge
+        return judge is None or judge.allows_somewhere(self.identity, action, kind, self.host)
+
+    def rights_changed(self) -> None:
+        """Nothing to detach: each request is checked, a member's next heartbeat included."""
+
+    def expired(self) -> None:
+        """The proof has expired. As Kafka's, the connection ends at its next request unless it
+        authenticates again (`SocketServer.processCompletedReceives` of 4.3).
+        """
+        self.lapsed = True
+
     def relieved(self) -> None:
         """The client has received earlier responses: wake the waits for room."""
         for wakeup in self._wakeups:
@@ -57,6 +117,7 @@ class Caller:
     def closed(self) -> None:
         """The connection is gone."""
         self.gone = True
+        self.access.live.remove(self)
         self.relieved()
 
     @contextmanager
@@ -78,6 +139,10 @@ class RequestContext(Struct, frozen=True):
     correlation_id: int
     client_id: str
     caller: Caller
+    refused: Sequence[Message] = ()
+    """The answers of what was refused of the request. Handlers that encode their answers themselves
+    add them (`long_lists.py`).
+    """
 
 
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]

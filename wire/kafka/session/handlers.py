@@ -7,8 +7,11 @@ services that it uses; they are passed here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.errors import KafkaRefusal
 from magnetar.wire.kafka.session import versions
 from magnetar.wire.kafka.session.configs import acls
 from magnetar.wire.kafka.session.configs.configs import ConfigHandlers
@@ -23,6 +26,7 @@ from magnetar.wire.kafka.session.groups.group_tools import GroupToolHandlers
 from magnetar.wire.kafka.session.groups.offsets import OffsetHandlers
 from magnetar.wire.kafka.session.produce.handler import ProduceHandler, Replies
 from magnetar.wire.kafka.session.sasl import SaslHandlers
+from magnetar.wire.kafka.session.splitting import Split, split, unknown_ids
 from magnetar.wire.kafka.session.topics.brokers import Brokers
 from magnetar.wire.kafka.session.topics.log_dirs import LogDirHandlers
 from magnetar.wire.kafka.session.topics.metadata import MetadataHandlers
@@ -34,6 +38,7 @@ from magnetar.wire.kafka.session.transactions.txn_offset_commit import TxnOffset
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.services import KafkaServices
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 
 class RequestHandlers:
@@ -49,7 +54,7 @@ class RequestHandlers:
         self.by_key: Final[Mapping[int, Handler]] = {
             **versions.HANDLERS,
             **acls.HANDLERS,
-            **SaslHandlers(self.access).handlers(),
+            **SaslHandlers(self.access, services.broker.clock).handlers(),
             **self.fetch.handlers(),
             **_of_topics(services),
             **_of_groups(services),
@@ -57,6 +62,26 @@ class RequestHandlers:
             **_of_transactions(services),
         }
         """By API key. Produce is not in this table: see `produce`."""
+
+    def names_unknown(self, request: KafkaRequest) -> bool:
+        """Whether the rights of a request depend on topics that are known by their ids alone."""
+        if self.access.judge is None:
+            return False
+        return bool(unknown_ids(self._services.logs, request.key, request.request))
+
+    async def look_up_ids(self, request: KafkaRequest) -> None:
+        """Look the names of these topics up; ids without a topic stay unknown."""
+        logs = self._services.logs
+        for topic_id in unknown_ids(logs, request.key, request.request):
+            with suppress(BrokerError, KafkaRefusal):
+                await logs.name_of(topic_id)
+
+    def split(self, caller: Caller, request: KafkaRequest) -> Split | None:
+        """What the client may have of a request; None for all of it."""
+        if self.access.judge is None or request.request is None:
+            return None
+        found = split(caller, self._services.logs, request.key, request.request)
+        return None if found.request is request.request else found
 
     def produce(self, caller: Caller, replies: Replies) -> ProduceHandler:
         """The Produce handler of one connection."""

@@ -28,7 +28,9 @@ async def long_list(
     things: Sequence[Thing],
     make: Callable[[Thing], Awaitable[Message]],
 ) -> list[bytes]:
-    """Encode `response` with the elements in its last field, an empty list."""
+    """Encode `response` with the elements in its last field, an empty list, and behind them the
+    answers of refused items.
+    """
     parts: list[bytes] = []
     made: list[Message] = []
     async for thing in Cooperative(things):
@@ -36,6 +38,6 @@ async def long_list(
         if len(made) == FEW:
             parts.append(encode_parts(context.key, context.version, made))
             made.clear()
-    parts.append(encode_parts(context.key, context.version, made))
+    parts.append(encode_parts(context.key, context.version, [*made, *context.refused]))
     whose = (context.key, context.version, context.correlation_id)
-    return encode_listed(whose, response, len(things), parts)
+    return encode_listed(whose, response, len(things) + len(context.refused), parts)

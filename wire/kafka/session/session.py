@@ -17,19 +17,19 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.kernel.errors import Unauthorized
 from magnetar.core.link.memory.pauses import PAUSE_LATER, PAUSE_PUBLISHES
 from magnetar.core.link.wire import Piece
 from magnetar.wire.kafka.api_keys import FETCH, PRODUCE, ApiKey
-from magnetar.wire.kafka.codec.declare import Response
-from magnetar.wire.kafka.session import rights
+from magnetar.wire.kafka.codec.declare import Message, Response
+from magnetar.wire.kafka.session import refusals, sasl
 from magnetar.wire.kafka.session.context import Caller, RequestContext
 from magnetar.wire.kafka.session.pending_requests import Pending
 from magnetar.wire.kafka.session.produce import produce, single_batch
-from magnetar.wire.kafka.wire import KafkaRequest, KafkaWire, RepeatedProduce
+from magnetar.wire.kafka.session.splitting import Split
+from magnetar.wire.kafka.wire import FRAME_BYTES_MAX, KafkaRequest, KafkaWire, RepeatedProduce
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.handlers import RequestHandlers
@@ -75,6 +75,7 @@ class KafkaSession:
         "_acting",
         "_busy",
         "_busy_at",
+        "_guarded",
         "_handlers",
         "_later",
         "_produce",
@@ -90,6 +91,7 @@ class KafkaSession:
         self.connection = caller.connection
         self.wire = wire
         self._produce = handlers.produce(caller, self)
+        self._guarded = caller.guarded
         self._weight = [0, 0]
         """Weight of the large unanswered requests, and of the waiting produces: see `weigh`."""
         self._busy = False
@@ -161,20 +163,17 @@ class KafkaSession:
     def _begin(self, request: KafkaRequest) -> None:
         self._busy_at = request.key
         handlers, caller = self._handlers, self.caller
-        try:
-            if isinstance(request, RepeatedProduce):
-                named = request.shape.resource
-                rights.check_named(handlers.access, caller.identity, request.key, named)
-                if single_batch.begin(self._produce, request):
-                    return
-            else:
-                rights.check(handlers.access, caller.identity, request.key, request.request)
-        except Unauthorized as error:
-            self.connection.end(str(error))
+        if self._guarded and self._is_out_of_turn(request.key):
+            return
+        if isinstance(request, RepeatedProduce) and single_batch.begin(self._produce, request):
             return
         if request.key == PRODUCE:
             produce.on_produce(self._produce, request)
-        elif request.key == FETCH and (response := self._handlers.fetch.at_once(caller, request)):
+        elif self._guarded and handlers.names_unknown(request):
+            self.hold_for(self._named_first(request))
+        elif self._guarded and (split := handlers.split(caller, request)):
+            self.hold_for(self._answer_with(request, self._rest(request, split)))
+        elif request.key == FETCH and (response := handlers.fetch.at_once(caller, request)):
             self.answer(request, response)
         elif request.key in handlers.by_key:
             self.hold_for(self._answer_with(request, self._handled(request)))
@@ -182,10 +181,47 @@ class KafkaSession:
             self.connection.complain("requests not served", f"closed: API {request.key}")
             self.connection.end(f"API {request.key} is not served")
 
-    def _handled(self, request: KafkaRequest) -> Awaitable[Reply]:
+    def _is_out_of_turn(self, key: int) -> bool:
+        """End the connection if it has to authenticate, at first or again, before that request."""
+        caller = self.caller
+        if not caller.admitted and key not in sasl.HELLO:
+            self.connection.end(f"API {key} before authentication")
+        elif caller.lapsed and key not in sasl.PROVES:
+            self.connection.end("its authentication has expired")
+        else:
+            return False
+        return True
+
+    async def _named_first(self, request: KafkaRequest) -> None:
+        """Look up topics that the request names by id, before it is split."""
+        await self._handlers.look_up_ids(request)
+        split = self._handlers.split(self.caller, request)
+        await self._answer_with(request, self._rest(request, split))
+
+    def _rest(self, request: KafkaRequest, split: Split | None) -> Awaitable[Reply]:
+        """Start what is allowed of a request; None if everything is."""
+        if split is None:
+            return self._handled(request)
+        if split.request is None:
+            return _ready(split.response)
+        request.replace(split.request)
+        return self._merged(request.key, self._handled(request, split.refused), split.refused)
+
+    async def _merged(self, key: int, reply: Awaitable[Reply], refused: Sequence[Message]) -> Reply:
+        made = await reply
+        if isinstance(made, Response):  # a list that is encoded already has them (`long_list`)
+            refusals.add(key, made, refused)
+        return made
+
+    def _handled(self, request: KafkaRequest, refused: Sequence[Message] = ()) -> Awaitable[Reply]:
         """Call the handler, and drop our reference: the handler alone decides how long it lives."""
         context = RequestContext(
-            request.key, request.version, request.correlation_id, request.client_id, self.caller
+            request.key,
+            request.version,
+            request.correlation_id,
+            request.client_id,
+            self.caller,
+            refused,
         )
         reply = self._handlers.by_key[request.key](context, request.request)
         request.release()
@@ -210,9 +246,21 @@ class KafkaSession:
         made = await response
         self.connection.begin()
         try:
+            if request.key in sasl.PROVES:
+                self._proved(made)
             self.answer(request, made)
         finally:
             self.connection.settle()
+
+    def _proved(self, response: Reply) -> None:
+        """A step of an authentication is about to be answered."""
+        caller, wire = self.caller, self.wire
+        wire.reads_tokens = caller.says_tokens
+        if caller.admitted:
+            wire.frame_bytes_max = FRAME_BYTES_MAX
+        if why := sasl.ends(response, admitted=caller.admitted):
+            self._later.clear()
+            self.connection.end(why)
 
     def _act_on_later(self) -> None:
         if self._acting:
@@ -288,3 +336,7 @@ class KafkaSession:
         self._later.clear()
         self.connection.has_answered(self._weight[False])
         self.connection.stored(self._weight[True])
+
+
+async def _ready(response: Response | None) -> Reply:
+    return response

@@ -4,7 +4,7 @@ import re
 
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.apis import APIS
-from magnetar.wire.kafka.session import rights, versions
+from magnetar.wire.kafka.session import versions
 
 
 def test_each_request_has_the_key_that_is_called_like_it() -> None:
@@ -15,7 +15,6 @@ def test_each_request_has_the_key_that_is_called_like_it() -> None:
 
 def test_what_is_served_may_be_asked_for_and_has_a_name() -> None:
     assert set(versions.SERVED) == set(ApiKey)
-    assert set(rights.RIGHTS) | rights.HELLO == set(ApiKey)
 
 
 def test_a_key_from_the_wire_is_found_by_its_number() -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import PLAIN, Peer
+from magnetar.core.security.conversation import PLAIN, AuthPeer
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import Auth, Connect
@@ -59,7 +59,7 @@ class Authentication:
 
     def __init__(self, access: Access, host: str) -> None:
         self._access = access
-        self._peer = Peer(host)
+        self._peer = AuthPeer(host)
         self._conversation: Conversation | None = None
         self._answer = b""
         self._packet_bytes_max = NO_LIMIT

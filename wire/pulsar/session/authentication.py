@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import BrokerError, Unauthenticated, Unauthorized
-from magnetar.core.security.conversation import Conversation, Peer
+from magnetar.core.security.conversation import Conversation, AuthPeer
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
@@ -128,7 +128,7 @@ class PulsarAuthentication:
     def _begin(self) -> None:
         client = self._client
         self._rounds = 0
-        self._conversation = client.access.begin(self._method, Peer(client.connection.host))
+        self._conversation = client.access.begin(self._method, AuthPeer(client.connection.host))
 
     async def _prove(self, event: events.Connect | events.AuthResponse) -> None:
         """Pass on what the client says, and act on the result."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
@@ -46,6 +47,7 @@ from magnetar.wire.kafka.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from magnetar.wire.kafka.session import refusals, rights
 from magnetar.wire.kafka.session.groups import classic_members
 from magnetar.wire.kafka.session.topics.brokers import NO_NODE, Brokers, ready
 
@@ -122,6 +124,11 @@ class ClassicGroupHandlers:
 
     async def _coordinator(self, caller: Caller, key_type: int, key: str) -> CoordinatorNode:
         of_transactions = key_type == TRANSACTION
+        kind = ResourceType.TRANSACTION if of_transactions else ResourceType.GROUP
+        if not caller.may(Action.DESCRIBE, kind, key):
+            refused = _found_coordinator(key, None)
+            refused.error_code, refused.error_message = rights.CODES[kind], refusals.MESSAGE
+            return refused
         return _found_coordinator(
             key, await self._brokers.coordinator(caller, key, of_transactions=of_transactions)
         )

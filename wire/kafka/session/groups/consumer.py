@@ -184,7 +184,7 @@ class ConsumerGroupHandlers:
         groups = await described(
             request.group_ids,
             partial(self._described),
-            with_operations=request.include_authorized_operations,
+            context.caller if request.include_authorized_operations else None,
         )
         return ConsumerGroupDescribeResponse(groups=groups)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType
 from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.encoder import encoder
@@ -45,6 +46,7 @@ from magnetar.wire.kafka.messages.groups import (
 )
 from magnetar.wire.kafka.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
+from magnetar.wire.kafka.session.authorized_operations import operations
 from magnetar.wire.kafka.session.topics.brokers import ready
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.groups.offsets import Offsets
     from magnetar.wire.kafka.groups.subscriptions import Subscriptions
-    from magnetar.wire.kafka.session.context import Handler, RequestContext
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
 """Before this version an unknown group has the state Dead and no error (KIP-1043)."""
@@ -61,8 +63,6 @@ NAMES_MAX: Final = 10_000
 """Groups or partitions of one request. DeleteGroups and the requests that describe groups have no
 error code of the whole: with more names their response is empty.
 """
-OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
-"""All operations on a group as bits of `AclOperation`: read, delete, describe (KIP-430)."""
 
 Described = TypeVar("Described", DescribedGroup, DescribedConsumerGroup)
 
@@ -101,7 +101,7 @@ class GroupToolHandlers:
         groups = await described(
             request.groups,
             partial(self._described, context.version),
-            with_operations=request.include_authorized_operations,
+            context.caller if request.include_authorized_operations else None,
         )
         return DescribeGroupsResponse(groups=groups)
 
@@ -161,6 +161,13 @@ class GroupToolHandlers:
             found = await self._listed()
         except BrokerError as error:
             return ListGroupsResponse(error_code=commit_code(error), groups=[])
+        caller = context.caller
+        if not caller.may(Action.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+            found = [
+                one
+                for one in found
+                if caller.may(Action.DESCRIBE, ResourceType.GROUP, one.group_id)
+            ]
         states = {state.lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
         return ListGroupsResponse(
@@ -296,14 +303,18 @@ class GroupToolHandlers:
 
 
 async def described(
-    names: Sequence[str], describe: Callable[[str], Awaitable[Described]], *, with_operations: bool
+    names: Sequence[str],
+    describe: Callable[[str], Awaitable[Described]],
+    authorized: Caller | None,
 ) -> list[Described]:
-    """The description of each group, of either protocol; empty for too many names."""
+    """The description of each group, of either protocol; empty for too many names. If a client is
+    given, with the operations that it is authorized to.
+    """
     requested = names if len(names) <= NAMES_MAX else ()
     found = [await describe(group_id) async for group_id in Cooperative(requested)]
-    if with_operations:
+    if authorized is not None:
         for one in found:
-            one.authorized_operations = OPERATIONS
+            one.authorized_operations = operations(authorized, ResourceType.GROUP, one.group_id)
     return found
 
 

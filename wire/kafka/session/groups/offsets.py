@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import NO_UUID
 from magnetar.wire.kafka.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
     INVALID_REQUEST,
     NONE,
     OFFSET_METADATA_TOO_LARGE,
+    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_MEMBER_ID,
     UNSTABLE_OFFSET_COMMIT,
     UNSUPPORTED_VERSION,
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.groups.offset_commits import OffsetCommits
     from magnetar.wire.kafka.groups.subscriptions import Subscriptions
     from magnetar.wire.kafka.partition.logs import Logs
-    from magnetar.wire.kafka.session.context import Handler, RequestContext
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 NOTE_BYTES_MAX: Final = 4096
 """Metadata of one offset: Kafka's default of `offset.metadata.max.bytes`."""
@@ -186,7 +189,7 @@ class OffsetHandlers:
         requested = request.groups
         if context.version < MANY_GROUPS_VERSION:
             requested = [FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)]
-        groups = [await self._of_group(one, context.version) for one in requested]
+        groups = [await self._of_group(context, one) for one in requested]
         if request.require_stable:
             for group in groups:
                 self._refuse_unstable(group)
@@ -206,11 +209,17 @@ class OffsetHandlers:
                 if (name, part.partition_index) in waiting:
                     part.error_code, part.committed_offset = UNSTABLE_OFFSET_COMMIT, -1
 
-    async def _of_group(self, requested: FetchOffsetsGroup, version: int) -> FetchedOffsetsGroup:
+    async def _of_group(
+        self, context: RequestContext, requested: FetchOffsetsGroup
+    ) -> FetchedOffsetsGroup:
         """The offsets of the named topics, or of all topics if the list is null."""
         group_response = FetchedOffsetsGroup(
             group_id=requested.group_id, error_code=NONE, topics=[]
         )
+        caller, version = context.caller, context.version
+        if not caller.may(Action.DESCRIBE, ResourceType.GROUP, requested.group_id):
+            group_response.error_code = GROUP_AUTHORIZATION_FAILED
+            return group_response
         count = sum(len(topic.partition_indexes) for topic in requested.topics or ())
         code = (
             INVALID_REQUEST
@@ -223,12 +232,12 @@ class OffsetHandlers:
         try:
             topics = requested.topics
             if topics is None:
-                topics = await self._committed_to(requested.group_id, version)
+                topics = await self._committed_to(requested.group_id, version, caller)
         except BrokerError as error:
             group_response.error_code = commit_code(error)
             return group_response
         async for topic in Cooperative(topics):
-            found = await self._of_topic(requested.group_id, topic, version)
+            found = await self._of_topic(requested.group_id, topic, context)
             group_response.topics.append(found)
             # clients retry on these errors of a group, but most raise those of a partition
             codes = (part.error_code for part in found.partitions)
@@ -253,11 +262,13 @@ class OffsetHandlers:
         )
 
     async def _of_topic(
-        self, group_id: str, topic: FetchOffsetsTopic, version: int
+        self, group_id: str, topic: FetchOffsetsTopic, context: RequestContext
     ) -> FetchedOffsetsTopic:
         code, name = NONE, topic.name
-        if version >= IDS_VERSION:
+        if context.version >= IDS_VERSION:
             code, name = await self._named(topic.topic_id)
+        if code == NONE and not context.caller.may(Action.DESCRIBE, ResourceType.TOPIC, name):
+            code = TOPIC_AUTHORIZATION_FAILED
         parts = []
         async for index in Cooperative(topic.partition_indexes):
             if code == NONE:
@@ -270,10 +281,14 @@ class OffsetHandlers:
                 )
         return FetchedOffsetsTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
 
-    async def _committed_to(self, group: str, version: int) -> list[FetchOffsetsTopic]:
-        """The partitions with a committed offset of the group."""
+    async def _committed_to(
+        self, group: str, version: int, caller: Caller
+    ) -> list[FetchOffsetsTopic]:
+        """The partitions with a committed offset of the group, as far as the client may know."""
         found: dict[str, list[int]] = {}
         for name, index in sorted(await self._subscriptions.partitions(group)):
+            if not caller.may(Action.DESCRIBE, ResourceType.TOPIC, name):
+                continue
             found.setdefault(name, []).append(index)
         ids = self._broker.topic_ids
         return [

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.partition.inspectors import Account
 
 if TYPE_CHECKING:
@@ -46,9 +47,11 @@ class ProduceHandler:
 
     __slots__ = (
         "broker",
+        "caller",
         "clock",
         "connection",
         "coordinator",
+        "guarded",
         "inspected",
         "inspectors",
         "logs",
@@ -66,6 +69,9 @@ class ProduceHandler:
         replies: Replies,
     ) -> None:
         self.broker = broker
+        self.caller = caller
+        self.guarded = caller.access.judge is not None
+        """Whether there are rights to check."""
         self.clock = broker.clock
         self.logs = logs
         self.coordinator = coordinator
@@ -76,3 +82,13 @@ class ProduceHandler:
             broker.clock, broker.spawn, caller.connection, caller.is_here
         )
         self.replies = replies
+
+    def may_write(self, topic: str) -> bool:
+        """Whether the client may write to a topic. Plain call, for each partition of a request."""
+        return not self.guarded or self.caller.may(Action.WRITE, ResourceType.TOPIC, topic)
+
+    def may_use(self, transactional_id: str | None) -> bool:
+        """Whether the client may use a transactional id; None is none."""
+        if transactional_id is None or not self.guarded:
+            return True
+        return self.caller.may(Action.WRITE, ResourceType.TRANSACTION, transactional_id)

@@ -25,6 +25,8 @@ from magnetar.wire.kafka.errors import (
     NONE,
     NOT_ENOUGH_REPLICAS,
     NOT_LEADER,
+    TOPIC_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     UNSUPPORTED_COMPRESSION,
     KafkaRefusal,
     code_and_message,
@@ -146,6 +148,11 @@ class Producing:
                     log = logs.at_once(topic.name, part.index)
                 if log is None or not log.writable:
                     return False
+                refusal = self._forbidden(log.topic.name.full)
+                if refusal is not None:
+                    self._found.append(refusal)
+                    self._judged.append(refusal)
+                    continue
                 judged = self._at_once(log, part.records or b"")
                 if judged is None:
                     return False
@@ -160,6 +167,9 @@ class Producing:
         async for topic in Cooperative(self._request.topic_data):
             async for part in Cooperative(topic.partition_data):
                 try:
+                    name = await logs.name_of(topic.topic_id) if self._checks_ids else topic.name
+                    if (refusal := self._forbidden(name)) is not None:
+                        raise refusal
                     internal.refuse_change(topic.name, topic.topic_id)
                     if self._by_id:
                         log = await logs.by_id(topic.topic_id, part.index)
@@ -169,6 +179,17 @@ class Producing:
                     self._found.append(log)
                 except (BrokerError, KafkaRefusal) as error:
                     self._found.append(KafkaRefusal(code_of(error)))
+
+    @property
+    def _checks_ids(self) -> bool:
+        """Whether rights depend on topics that are named by their ids."""
+        return self._by_id and self._handler.guarded
+
+    def _forbidden(self, topic: str) -> KafkaRefusal | None:
+        """The refusal if the client may not write to a topic, or not in this transaction."""
+        if not self._handler.may_use(self._request.transactional_id):
+            return KafkaRefusal(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return None if self._handler.may_write(topic) else KafkaRefusal(TOPIC_AUTHORIZATION_FAILED)
 
     async def prepare(self) -> None:
         """Check the batches, in a thread where that takes long, and recompress them if their topic

@@ -35,6 +35,10 @@ def begin(handler: ProduceHandler, request: RepeatedProduce) -> bool:
         log = logs.by_id_at_once(shape.topic_id, shape.partition)
     if log is None or not log.writable or shape.acks not in WAITING_ACKS:
         return False
+    if handler.guarded and not (
+        handler.may_write(log.topic.name.full) and handler.may_use(shape.transactional_id)
+    ):
+        return False
     rules = log.rules()
     if not rules.plain or not for_the_loop(batch):
         return False

@@ -6,6 +6,7 @@ from typing import Any
 
 import trio
 
+from magnetar.core.security.identity import ANYBODY
 from magnetar.core.testing.line import Line
 from magnetar.wire.kafka.addresses import Endpoint
 from magnetar.wire.kafka.session.context import Caller
@@ -18,7 +19,12 @@ def caller() -> Caller:
 
 def test_a_caller_is_nobody_until_it_has_proved_otherwise() -> None:
     made = caller()
-    assert (made.host, made.listener, made.principal, made.proof) == ("1.2.3.4", "kafka", "", None)
+    assert (made.host, made.listener, made.identity, made.proof) == (
+        "1.2.3.4",
+        "kafka",
+        ANYBODY,
+        None,
+    )
     assert made.is_here(0.0)
 
 

@@ -1,5 +1,7 @@
 """A list that is made and encoded in parts is the list."""
 
+from typing import Any
+
 import pytest
 
 from magnetar.wire.kafka import apis
@@ -8,8 +10,8 @@ from magnetar.wire.kafka.messages.transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
+from magnetar.wire.kafka.session.context import RequestContext
 from magnetar.wire.kafka.session.long_lists import FEW, long_list
-from magnetar.wire.kafka.wire import KafkaRequest
 
 
 def described(name: str) -> DescribedTransaction:
@@ -32,8 +34,9 @@ async def test_all_of_it(count: int) -> None:
 
     key = DescribeTransactionsRequest.KEY
     names = [f"t{number}" for number in range(count)]
-    requested = KafkaRequest(key, 0, 7, "", None, 0)
+    caller: Any = None
+    context = RequestContext(key, 0, 7, "", caller)
     empty = DescribeTransactionsResponse(transaction_states=[])
     whole = DescribeTransactionsResponse(transaction_states=list(map(described, names)))
-    made = await long_list(requested, empty, names, make)
+    made = await long_list(context, empty, names, make)
     assert b"".join(made) == b"".join(apis.encode_response(key, 0, 7, whole))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
@@ -16,7 +18,8 @@ from magnetar.wire.kafka.messages.records import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from magnetar.wire.kafka.session import rights
+from magnetar.wire.kafka.session import session
+from magnetar.wire.kafka.session.context import RequestContext
 from magnetar.wire.kafka.session.produce import produce
 from magnetar.wire.kafka.session.session import WAITING_MAX
 from magnetar.wire.kafka.tests.batch import batch
@@ -98,13 +101,16 @@ async def test_a_mistake_of_ours_in_one_that_waited_ends_the_connection(
 ) -> None:
     client, other = await stage.client("t"), await stage.client()
 
-    def fail(_access: object, _who: object, key: int, _request: object) -> None:
+    made = session.RequestContext
+
+    def fail(key: int, *more: Any) -> RequestContext:
         assert key != ListOffsetsRequest.KEY, "a mistake of ours"
+        return made(key, *more)
 
     client.ask(fetch_request("t", 0, wait_ms=60_000, min_bytes=1), 12)
     ask_offset(client, END)
     ask_offset(client, END)
-    monkeypatch.setattr(rights, "check", fail)
+    monkeypatch.setattr(session, "RequestContext", fail)
     await other.produce("t", batch(b"a"))
     assert client.line.ending == "this server failed"
     assert len(client.receive()) == 1

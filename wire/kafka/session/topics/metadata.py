@@ -10,9 +10,16 @@ from magnetar.core.broker import topic_list
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import AlreadyExists, BrokerError, TopicNotFound
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import NO_UUID
-from magnetar.wire.kafka.errors import INVALID_REQUEST, NONE, KafkaRefusal, code_of
+from magnetar.wire.kafka.errors import (
+    INVALID_REQUEST,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    KafkaRefusal,
+    code_of,
+)
 from magnetar.wire.kafka.messages.basics import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -29,6 +36,7 @@ from magnetar.wire.kafka.messages.basics import (
 )
 from magnetar.wire.kafka.names import called, new_topic_of, topic_of
 from magnetar.wire.kafka.partition.logs import EPOCH
+from magnetar.wire.kafka.session.authorized_operations import OMITTED, operations
 from magnetar.wire.kafka.session.topics import creation, internal
 
 if TYPE_CHECKING:
@@ -41,11 +49,6 @@ if TYPE_CHECKING:
 
 IDS_VERSION: Final = 12
 """The first version of Metadata that names topics by id (KIP-516)."""
-OMITTED: Final = -2147483648
-"""In place of the authorized operations if the request does not include them (KIP-430)."""
-TOPIC_OPERATIONS: Final = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS: Final = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
-"""All operations as bits of `AclOperation`, since there is no authorization yet."""
 PARTITIONS_MAX: Final = 2_000
 """Partitions of one response: Kafka's default of `max.request.partition.size.limit` (KIP-966)."""
 
@@ -84,40 +87,51 @@ class MetadataHandlers:
             one.name is None or one.topic_id != NO_UUID for one in request.topics or []
         ):
             return _refused_ids(request)
+        caller = context.caller
         everything = request.topics is None or (context.version == 0 and not request.topics)
         requested = request.topics or []
         if everything:
-            requested = [
-                MetadataRequestTopic(name=name)
-                for name in await all_names(self._broker, self._records)
-            ]
+            requested = [MetadataRequestTopic(name=name) for name in await self._visible(caller)]
         create = request.allow_auto_topic_creation and not everything
-        operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OMITTED
+        asks = request.include_topic_authorized_operations
         return MetadataResponse(
-            brokers=self._brokers.all(context.caller),
+            brokers=self._brokers.all(caller),
             cluster_id=self._brokers.cluster_id,
             controller_id=self._options.node_id,
             topics=[
-                await self._describe(context.caller, topic, operations, create=create)
+                await self._describe(caller, topic, create=create, with_operations=asks)
                 async for topic in Cooperative(requested)
             ],
-            cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OMITTED
+            cluster_authorized_operations=_of_cluster(
+                caller, asked=request.include_cluster_authorized_operations
             ),
         )
 
+    async def _visible(self, caller: Caller) -> list[str]:
+        """The topics that the client may describe."""
+        return [
+            name
+            for name in await all_names(self._broker, self._records)
+            if caller.may(Action.DESCRIBE, ResourceType.TOPIC, name)
+        ]
+
     async def _describe(
-        self, caller: Caller, requested: MetadataRequestTopic, operations: int, *, create: bool
+        self,
+        caller: Caller,
+        requested: MetadataRequestTopic,
+        *,
+        create: bool,
+        with_operations: bool,
     ) -> MetadataTopic:
         topic_response = MetadataTopic(
             error_code=NONE,
             name=requested.name,
             topic_id=requested.topic_id,
             partitions=[],
-            topic_authorized_operations=operations,
         )
         try:
             if internal.is_meant(requested.name, requested.topic_id):
+                _check(caller, Action.DESCRIBE, internal.OFFSETS)
                 await internal.check_is_there(self._records)
                 topic_response.name, topic_response.topic_id, count = (
                     internal.OFFSETS,
@@ -126,11 +140,19 @@ class MetadataHandlers:
                 )
                 topic_response.is_internal = True
             else:
-                count = await self._find(topic_response, create=create)
+                count = await self._find(caller, topic_response, create=create)
         except (BrokerError, KafkaRefusal) as error:
             topic_response.error_code = code_of(error)
+            if topic_response.error_code == TOPIC_AUTHORIZATION_FAILED:
+                # which name has an id, or which id a name, is not for everybody
+                topic_response.name = requested.name
+                topic_response.topic_id = requested.topic_id
             return topic_response
         assert topic_response.name is not None
+        if with_operations:
+            topic_response.topic_authorized_operations = operations(
+                caller, ResourceType.TOPIC, topic_response.name
+            )
         topic_response.partitions = [
             await self._brokers.partition(caller, name, index, EPOCH)
             async for index, name in Cooperative(
@@ -146,13 +168,16 @@ class MetadataHandlers:
             return [name.partition(index) for index in range(count)]
         return [name] * count
 
-    async def _find(self, topic_response: MetadataTopic, *, create: bool) -> int:
+    async def _find(self, caller: Caller, topic_response: MetadataTopic, *, create: bool) -> int:
         """The number of partitions; fills in name and id."""
         if topic_response.name is None:
             topic_response.name = await self._logs.name_of(topic_response.topic_id)
+        _check(caller, Action.DESCRIBE, topic_response.name)
         name = topic_of(topic_response.name)
         count = await self._partitions(name)
         if not count:
+            if create and not caller.may(Action.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+                _check(caller, Action.CREATE, topic_response.name)
             await self._make(topic_response.name, create=create)
         topic_response.topic_id = await self._broker.topic_ids.of(name)
         return count
@@ -180,9 +205,8 @@ class MetadataHandlers:
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
     ) -> DescribeTopicPartitionsResponse:
         """Describe topics in order of name; a cursor names the first that did not fit (KIP-966)."""
-        names = sorted({topic.name for topic in request.topics}) or await all_names(
-            self._broker, self._records
-        )
+        named = sorted({topic.name for topic in request.topics})
+        names = named or await self._visible(context.caller)
         first = 0
         if request.cursor is not None:
             names = [name for name in names if name >= request.cursor.topic_name]
@@ -207,7 +231,7 @@ class MetadataHandlers:
 
     async def _described(self, caller: Caller, name: str) -> DescribedTopic:
         requested = MetadataRequestTopic(name=name)
-        found = await self._describe(caller, requested, TOPIC_OPERATIONS, create=False)
+        found = await self._describe(caller, requested, create=False, with_operations=True)
         return DescribedTopic(
             error_code=found.error_code,
             name=name,
@@ -242,10 +266,24 @@ class MetadataHandlers:
                 DescribedBroker(broker_id=one.node_id, host=one.host, port=one.port)
                 for one in self._brokers.all(context.caller)
             ],
-            cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OMITTED
+            cluster_authorized_operations=_of_cluster(
+                context.caller, asked=request.include_cluster_authorized_operations
             ),
         )
+
+
+def _check(caller: Caller, action: Action, topic: str) -> None:
+    if not caller.may(action, ResourceType.TOPIC, topic):
+        raise KafkaRefusal(TOPIC_AUTHORIZATION_FAILED)
+
+
+def _of_cluster(caller: Caller, *, asked: bool) -> int:
+    """What the client may do with the cluster; nothing if it may not describe it."""
+    if not asked:
+        return OMITTED
+    if not caller.may(Action.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return 0
+    return operations(caller, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def _refused_ids(request: MetadataRequest) -> MetadataResponse:

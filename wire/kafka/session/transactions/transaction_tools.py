@@ -9,6 +9,7 @@ from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.transactions.transaction import Transaction, TransactionState
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.partition.logs import Logs
-    from magnetar.wire.kafka.session.context import Handler, RequestContext
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 STATES: Final[Mapping[TransactionState, str]] = {
     TransactionState.EMPTY: "Empty",
@@ -107,6 +108,7 @@ class TransactionToolHandlers:
                 )
                 for found in self._coordinator.all()
                 if requested(found)
+                and context.caller.may(Action.DESCRIBE, ResourceType.TRANSACTION, found.name)
             ],
         )
 
@@ -116,7 +118,7 @@ class TransactionToolHandlers:
         coordinator = self._coordinator
 
         async def described(name: str) -> DescribedTransaction:
-            return _described(name, coordinator.find(name))
+            return _described(context.caller, name, coordinator.find(name))
 
         response = DescribeTransactionsResponse(transaction_states=[])
         return await long_list(context, response, request.transactional_ids, described)
@@ -206,7 +208,8 @@ class TransactionToolHandlers:
         return response
 
 
-def _described(name: str, found: Transaction | None) -> DescribedTransaction:
+def _described(caller: Caller, name: str, found: Transaction | None) -> DescribedTransaction:
+    """A transaction, with those of its topics that the client may describe."""
     if found is None:
         return DescribedTransaction(
             error_code=TRANSACTIONAL_ID_NOT_FOUND,
@@ -230,5 +233,9 @@ def _described(name: str, found: Transaction | None) -> DescribedTransaction:
         transaction_start_time_ms=found.began_ms if goes_on else -1,
         producer_id=found.writer,
         producer_epoch=found.epoch,
-        topics=[TopicPartitions(topic=name, partitions=ids) for name, ids in partitions.items()],
+        topics=[
+            TopicPartitions(topic=topic, partitions=ids)
+            for topic, ids in partitions.items()
+            if caller.may(Action.DESCRIBE, ResourceType.TOPIC, topic)
+        ],
     )

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType
 from magnetar.core.transactions.coordinator import TransactionSlot
 from magnetar.core.transactions.transaction import Transaction, TransactionState
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
     CONCURRENT_TRANSACTIONS,
     INVALID_PRODUCER_EPOCH,
     INVALID_PRODUCER_ID_MAPPING,
@@ -28,6 +30,7 @@ from magnetar.wire.kafka.errors import (
     NONE,
     OPERATION_NOT_ATTEMPTED,
     PRODUCER_FENCED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.offsets import commit_code
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from magnetar.core.ports.metadata_store import MetadataStore
     from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.partition.logs import Logs
-    from magnetar.wire.kafka.session.context import Handler, RequestContext
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 EPOCH_MAX: Final = 32_765
 """The highest epoch that InitProducerId assigns; then a new producer id follows. Epochs from 32766
@@ -93,6 +96,7 @@ class TransactionHandlers:
     ) -> InitProducerIdResponse:
         response = InitProducerIdResponse(error_code=NONE, producer_epoch=0)
         try:
+            _check_rights(context.caller, request.transactional_id)
             if request.transactional_id is None:
                 response.producer_id = await self._metadata.next(PRODUCER_IDS)
             else:
@@ -224,6 +228,20 @@ class TransactionHandlers:
         except (BrokerError, KafkaRefusal) as error:
             response.error_code = commit_code(error)
         return response
+
+
+def _check_rights(caller: Caller, transactional_id: str | None) -> None:
+    """Raise `KafkaRefusal` unless the client may produce: with that transactional id, or with some
+    topic, or by the right of the cluster that older clients' administrators gave (KIP-679).
+    """
+    if transactional_id is not None:
+        if not caller.may(Action.WRITE, ResourceType.TRANSACTION, transactional_id):
+            raise KafkaRefusal(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return
+    if caller.may(Action.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return
+    if not caller.may_somewhere(Action.WRITE, ResourceType.TOPIC):
+        raise KafkaRefusal(CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _is_repeated(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import Peer
+from magnetar.core.security.conversation import AuthPeer
 from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.conftest import Client, Stage
@@ -17,7 +17,7 @@ CONTINUE, AGAIN = 0x18, 0x19
 class Word:
     """A mechanism of two steps: the server asks for a word."""
 
-    def __init__(self, _peer: Peer) -> None:
+    def __init__(self, _peer: AuthPeer) -> None:
         self.identity: Identity | None = None
         self._asked = False
 
@@ -34,7 +34,7 @@ class Word:
 class Plain:
     """PLAIN of RFC 4616, with one user."""
 
-    def __init__(self, _peer: Peer) -> None:
+    def __init__(self, _peer: AuthPeer) -> None:
         self.identity: Identity | None = None
 
     async def respond(self, said: bytes) -> bytes:

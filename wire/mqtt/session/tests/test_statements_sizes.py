@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.security.conversation import Peer
+from magnetar.core.security.conversation import AuthPeer
 from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.conftest import Client, Stage
 from magnetar.wire.mqtt.tests import peer
@@ -119,7 +119,7 @@ class Mechanism:
 
     rounds = 0
 
-    def __init__(self, _peer: Peer) -> None:
+    def __init__(self, _peer: AuthPeer) -> None:
         self.identity: Identity | None = None
 
     async def respond(self, said: bytes) -> bytes:
