@@ -21,9 +21,13 @@ from __future__ import annotations
 import enum
 import errno
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from magnetar.bookie.server.log_directories import LogDirectories
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.core.kernel.errors import StorageFull
 from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ports.disk import Directory, Disk, DiskUsage
 
@@ -33,6 +37,17 @@ log = logging.getLogger(__name__)
 def is_full(error: OSError) -> bool:
     """Whether the disk is only full, which may pass."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def room_for(what: str, where: Directory) -> Iterator[None]:
+    """Have a full disk tell an operator what it has no room for: `StorageFull`."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise StorageFull(f"there is no room for {what}: make some in {where.path}") from error
 
 
 ROOM_BYTES: Final = 16 * 1024 * 1024
@@ -102,6 +117,16 @@ class DirectoryWatch:
             return True
         self._looks_left -= 1
         return self._looks_left <= 0
+
+    @property
+    def path(self) -> str:
+        return self._directory.path
+
+    @property
+    def room_bytes(self) -> int:
+        """What may be written until the disk is full; 0 if it is."""
+        held_back = int((1 - self._threshold) * self.usage.total_bytes)
+        return max(self.usage.free_bytes - held_back, 0) if self.writable else 0
 
     @property
     def is_starved(self) -> bool:
@@ -179,6 +204,17 @@ class DiskWatch:
         """How many directories take entries."""
         return len([each for each in self._watches if each.writable])
 
+    @property
+    def room_bytes(self) -> int:
+        """What may be written until all disks are full."""
+        return sum({each.usage.filesystem: each.room_bytes for each in self._watches}.values())
+
+    def free(self) -> str:
+        """What is free where, as words of a sentence."""
+        return ", ".join(
+            [f"{each.usage.free_bytes} bytes are free in {each.path}" for each in self._watches]
+        )
+
     def ran_out(self) -> None:
         """Refuse writes: one of the journal or of an index found no space."""
         self._watches[0].ran_out()
@@ -209,6 +245,17 @@ class DiskWatch:
             each.check()
         self._decide()
         return before != self.writable
+
+
+def disk_watch(disk: Disk, logs: Directory, settings: BookieSettings) -> DiskWatch:
+    """What settings say of disks."""
+    thresholds = DiskThresholds(
+        full=settings.disk_usage_threshold,
+        low_mark=settings.disk_usage_low_mark,
+        warn=settings.disk_usage_warn_threshold,
+        any_full_is_read_only=settings.any_full_is_read_only,
+    )
+    return DiskWatch(disk, logs, thresholds)
 
 
 def _together(usages: list[DiskUsage]) -> DiskUsage:
