@@ -133,17 +133,20 @@ class DirectoryWatch:
         """Whether a write found no space, and there is no more since."""
         return not self.writable and self._free_when_full >= 0
 
-    def check_and_log(self) -> bool:
-        """Check the disk, and log a change of the decision, which is returned."""
-        changed = self.check()
-        if changed:
+    def check_and_log(self) -> None:
+        """Check the disk, and log a change of the decision."""
+        if self.check():
             log.warning(
                 "the disk of %s is %.0f%% full: %s",
                 self._directory.path,
                 100 * self.usage.used_part,
                 "writing again" if self.writable else "nothing is written any more",
             )
-        return changed
+
+    def notice(self) -> None:
+        """Notice a disk that has become full between two checks; only a check ends that."""
+        if self.writable and self._disk.usage(self._directory).used_part > self._threshold:
+            self.check_and_log()
 
     def check(self) -> bool:
         """Check the disk; returns whether `writable` changed."""
@@ -177,6 +180,8 @@ class DiskWatch:
         self._any_full_is_read_only = thresholds.any_full_is_read_only
         self._told = DiskPressure.NONE
         """What the log has last said."""
+        if self._logs is not None:
+            self._logs.look = self._notice
         self._decide()
 
     def _decide(self) -> None:
@@ -194,6 +199,11 @@ class DiskWatch:
         """What is left for writes in spite of that, for which a log and the indexes need room."""
         if self._logs is not None:
             self._logs.full = frozenset([i for i, has_room in enumerate(writable) if not has_room])
+
+    def _notice(self) -> None:
+        for each in self._watches:
+            each.notice()
+        self._decide()
 
     @property
     def directories(self) -> int:

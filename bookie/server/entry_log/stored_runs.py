@@ -55,7 +55,7 @@ class StoredRuns:
         self._reader = reader
         self._wanted: dict[int, tuple[int, int]] = {}
         """The lowest and the highest entry of each ledger in the journal."""
-        self._pieces: dict[int, list[_Stretch]] = {}
+        self._stretches: dict[int, list[_Stretch]] = {}
         """By ledger, in the order of their first entries. They may overlap."""
         self._longest = 0
         """The most entries of a stretch."""
@@ -83,12 +83,12 @@ class StoredRuns:
             low, high = self._wanted.get(run.ledger_id, (0, -1))
             if run.first <= high and run.last >= low:
                 stretch = _Stretch(run.first, location, run.offsets)
-                insort(self._pieces.setdefault(run.ledger_id, []), stretch, key=_first)
+                insort(self._stretches.setdefault(run.ledger_id, []), stretch, key=_first)
                 self._longest = max(self._longest, run.count)
 
     def find(self, run: Run) -> int | None:
         """A location where a log has this run; None if none was found."""
-        stretches = self._pieces.get(run.ledger_id, ())
+        stretches = self._stretches.get(run.ledger_id, ())
         place = bisect_right(stretches, run.first, key=_first)
         while place:
             place -= 1
