@@ -19,7 +19,7 @@ from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.directories import Directories, read_last_mark
-from magnetar.bookie.server.disk_usage import DiskThresholds, DiskWatch
+from magnetar.bookie.server.disk_usage import DiskWatch, disk_watch, room_for
 from magnetar.bookie.server.garbage.collector import Collector
 from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
 from magnetar.bookie.server.housekeeping import BookieHousekeeping
@@ -118,8 +118,8 @@ async def open_bookie(
     loop: EventLoop | None,
 ) -> AsyncIterator[RunningBookie]:
     """Replay the journal and run the bookie, in directories that are known to be its own."""
-    disk = _disk_watch(machine, directories, settings)  # first, since a replay begins entry logs
-    storage, last_id = await open_storage(machine, directories, catalog, settings)
+    disk = disk_watch(machine.disk, directories.logs, settings)
+    storage, last_id = await open_storage(machine, directories, catalog, settings, disk)
     opened = _Opened(storage, disk, last_id)
     try:
         async with _running(opened, catalog, settings, on_fatal, loop) as running:
@@ -156,7 +156,8 @@ async def _running(
             on_fatal(reason)
 
     first_id = max(opened.last_id + 1, machine.clock.wall_ms())
-    journal = Journal(files, first_id, settings, failed, disk.ran_out, machine)
+    with room_for("a journal", storage.directories.journal):
+        journal = Journal(files, first_id, settings, failed, disk.ran_out, machine)
     flusher = Flusher(journal)
     cache = WriteCache(settings.write_cache_bytes // 2, machine.random_bits)
     async with trio.open_nursery() as nursery:
@@ -191,16 +192,6 @@ async def _running(
             with trio.CancelScope(shield=True):
                 await _stop(journal, checkpointer, storage, bookie)
             nursery.cancel_scope.cancel()
-
-
-def _disk_watch(machine: Machine, directories: Directories, settings: BookieSettings) -> DiskWatch:
-    thresholds = DiskThresholds(
-        full=settings.disk_usage_threshold,
-        low_mark=settings.disk_usage_low_mark,
-        warn=settings.disk_usage_warn_threshold,
-        any_full_is_read_only=settings.any_full_is_read_only,
-    )
-    return DiskWatch(machine.disk, directories.logs, thresholds)
 
 
 def _scrubber(

@@ -27,7 +27,6 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.spare_files import SpareFiles
 from magnetar.core.link.loop import Link
 from magnetar.doors.certificates import server_contexts
-from magnetar.core.security.scram_store import scram_mechanisms
 from magnetar.doors.sockets import open_doors
 from magnetar.fronts import Parts, door_plans, http_address, make_fronts
 from magnetar.process import memory
@@ -57,9 +56,7 @@ async def serve(
         store = storage.ledgers
         gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
         broker = Broker(gathering, store, storage.metadata, clock, link.schedule_settle)
-        if settings.security.scram:
-            guarded.access.mechanisms.update(scram_mechanisms(storage.metadata))
-        broker.guard(guarded.access)
+        broker.guard(guarded.with_users(settings.security, storage.metadata))
         link.serve(store, broker)
         parts = Parts(settings, doors, link, storage, broker, SpareFiles().lend)
         with ExitStack() as closed:

@@ -20,6 +20,7 @@ from magnetar.bookie.server.directories import (
     Directories,
     read_last_mark,
 )
+from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.entry_log.reader import EntryLogReader
 from magnetar.bookie.server.entry_log.writer import EntryLogWriter
 from magnetar.bookie.server.garbage.ledger_catalog import LedgerCatalog
@@ -42,10 +43,11 @@ async def open_storage(
     directories: Directories,
     catalog: LedgerCatalog | None,
     settings: BookieSettings,
+    disk: DiskWatch,
 ) -> tuple[LedgerStorage, int]:
     """The ledger storage, after a replay; and the id of the last journal, -1 if there is none."""
     try:
-        return await _open(machine, directories, catalog, settings)
+        return await _open(machine, directories, catalog, settings, disk)
     except Corrupted as error:
         # An index that passed its check was found damaged when it was read, and has its note. It
         # cannot be rebuilt now, because RocksDB does not release it in this process.
@@ -59,13 +61,14 @@ async def _open(
     directories: Directories,
     catalog: LedgerCatalog | None,
     settings: BookieSettings,
+    disk: DiskWatch,
 ) -> tuple[LedgerStorage, int]:
     run = machine.threads.run
     storage, worn = await run(_open_parts, machine, directories, settings)
     try:
         rebuild = await _rebuild(storage, catalog) if worn else None
         await storage.ids.note()
-        return storage, await run(_fill, storage, rebuild, settings)
+        return storage, await run(_fill, storage, rebuild, settings, disk)
     except BaseException:
         storage.close()
         raise
@@ -105,7 +108,9 @@ async def _rebuild(storage: LedgerStorage, catalog: LedgerCatalog | None) -> Reb
     return Rebuild(storage, named, MASTER_KEY)
 
 
-def _fill(storage: LedgerStorage, rebuild: Rebuild | None, settings: BookieSettings) -> int:
+def _fill(
+    storage: LedgerStorage, rebuild: Rebuild | None, settings: BookieSettings, disk: DiskWatch
+) -> int:
     """Rebuild, then replay the journal: all of it if an index was worn, or if lastMark, which has
     no checksum, differs from the mark of the index.
 
@@ -119,6 +124,7 @@ def _fill(storage: LedgerStorage, rebuild: Rebuild | None, settings: BookieSetti
     last_id = replay(
         storage,
         settings.write_cache_bytes // 2,
+        disk,
         whole=rebuild is not None or not agreed,
         proving=settings.entries_prove_themselves,
         synced=settings.sync,

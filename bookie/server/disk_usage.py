@@ -21,9 +21,13 @@ from __future__ import annotations
 import enum
 import errno
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from magnetar.bookie.server.log_directories import LogDirectories
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.core.kernel.errors import StorageFull
 from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ports.disk import Directory, Disk, DiskUsage
 
@@ -33,6 +37,17 @@ log = logging.getLogger(__name__)
 def is_full(error: OSError) -> bool:
     """Whether the disk is only full, which may pass."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def room_for(what: str, where: Directory) -> Iterator[None]:
+    """Have a full disk tell an operator what it has no room for: `StorageFull`."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise StorageFull(f"there is no room for {what}: make some in {where.path}") from error
 
 
 ROOM_BYTES: Final = 16 * 1024 * 1024
@@ -104,21 +119,34 @@ class DirectoryWatch:
         return self._looks_left <= 0
 
     @property
+    def path(self) -> str:
+        return self._directory.path
+
+    @property
+    def room_bytes(self) -> int:
+        """What may be written until the disk is full; 0 if it is."""
+        held_back = int((1 - self._threshold) * self.usage.total_bytes)
+        return max(self.usage.free_bytes - held_back, 0) if self.writable else 0
+
+    @property
     def is_starved(self) -> bool:
         """Whether a write found no space, and there is no more since."""
         return not self.writable and self._free_when_full >= 0
 
-    def check_and_log(self) -> bool:
-        """Check the disk, and log a change of the decision, which is returned."""
-        changed = self.check()
-        if changed:
+    def check_and_log(self) -> None:
+        """Check the disk, and log a change of the decision."""
+        if self.check():
             log.warning(
                 "the disk of %s is %.0f%% full: %s",
                 self._directory.path,
                 100 * self.usage.used_part,
                 "writing again" if self.writable else "nothing is written any more",
             )
-        return changed
+
+    def notice(self) -> None:
+        """Notice a disk that has become full between two checks; only a check ends that."""
+        if self.writable and self._disk.usage(self._directory).used_part > self._threshold:
+            self.check_and_log()
 
     def check(self) -> bool:
         """Check the disk; returns whether `writable` changed."""
@@ -152,6 +180,8 @@ class DiskWatch:
         self._any_full_is_read_only = thresholds.any_full_is_read_only
         self._told = DiskPressure.NONE
         """What the log has last said."""
+        if self._logs is not None:
+            self._logs.look = self._notice
         self._decide()
 
     def _decide(self) -> None:
@@ -170,6 +200,11 @@ class DiskWatch:
         if self._logs is not None:
             self._logs.full = frozenset([i for i, has_room in enumerate(writable) if not has_room])
 
+    def _notice(self) -> None:
+        for each in self._watches:
+            each.notice()
+        self._decide()
+
     @property
     def directories(self) -> int:
         return len(self._watches)
@@ -178,6 +213,17 @@ class DiskWatch:
     def with_room(self) -> int:
         """How many directories take entries."""
         return len([each for each in self._watches if each.writable])
+
+    @property
+    def room_bytes(self) -> int:
+        """What may be written until all disks are full."""
+        return sum({each.usage.filesystem: each.room_bytes for each in self._watches}.values())
+
+    def free(self) -> str:
+        """What is free where, as words of a sentence."""
+        return ", ".join(
+            [f"{each.usage.free_bytes} bytes are free in {each.path}" for each in self._watches]
+        )
 
     def ran_out(self) -> None:
         """Refuse writes: one of the journal or of an index found no space."""
@@ -209,6 +255,17 @@ class DiskWatch:
             each.check()
         self._decide()
         return before != self.writable
+
+
+def disk_watch(disk: Disk, logs: Directory, settings: BookieSettings) -> DiskWatch:
+    """What settings say of disks."""
+    thresholds = DiskThresholds(
+        full=settings.disk_usage_threshold,
+        low_mark=settings.disk_usage_low_mark,
+        warn=settings.disk_usage_warn_threshold,
+        any_full_is_read_only=settings.any_full_is_read_only,
+    )
+    return DiskWatch(disk, logs, thresholds)
 
 
 def _together(usages: list[DiskUsage]) -> DiskUsage:

@@ -9,7 +9,7 @@ Invariant: an index is never synced before the entry log that it points to (`mak
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ import trio
 from msgspec import Struct
 
 from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half
 from magnetar.bookie.server.directories import Directories, write_last_mark
@@ -61,23 +62,24 @@ class LedgerStorage(Struct, frozen=True):
         self.reader.close()
 
 
-def write_out(
-    storage: LedgerStorage, half: Half, rows: dict[int, LedgerRow], deleted: Collection[int]
-) -> None:
-    """Do steps 1 and 2. Blocks: for a thread."""
-    put_index(storage, append_half(storage, half, deleted), rows, deleted)
-
-
-def append_half(storage: LedgerStorage, half: Half, deleted: Collection[int]) -> list[Placed]:
-    """Do step 1. Blocks: for a thread."""
+def append_half(
+    storage: LedgerStorage,
+    half: Half,
+    deleted: Collection[int],
+    place: Callable[[Run], int] | None = None,
+) -> list[Placed]:
+    """Do step 1. Blocks: for a thread. `place` appends a run in place of the entry log, and returns
+    its location.
+    """
     placed: list[Placed] = []
+    place = place or storage.entry_log.append
     since_pause = 0
     storage.entry_log.move_on()
     for ledger_id in sorted(half.runs):
         if ledger_id in deleted:
             continue
         for run in half.runs[ledger_id]:
-            placed.append((run, storage.entry_log.append(run)))
+            placed.append((run, place(run)))
             since_pause += 1
             if since_pause >= 1000:
                 since_pause = 0

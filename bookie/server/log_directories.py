@@ -13,7 +13,7 @@ Invariant: a log is in one directory, in which it stays.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.core.ports.disk import Creation, Directory, ReadFile, WriteFile, WriteMode
@@ -26,6 +26,8 @@ class LogDirectories:
         self.directories = tuple(directories)
         self.full: frozenset[int] = frozenset()
         """The places of those whose disks have no room, as they were seen last."""
+        self.look: Callable[[], None] = lambda: None
+        """Looks at the disks, and says which are full: called before a log begins."""
         self._places: dict[str, int] = {}
         """Of the logs that were looked for."""
         self._turn = self._newest()
@@ -85,6 +87,7 @@ class LogDirectories:
     ) -> WriteFile:
         place = self._place(name)
         if place is None:
+            self.look()
             place = self._turn = self._next()
         file = self.directories[place].open_for_writing(name, creation, mode)
         self._places[name] = place

@@ -15,6 +15,7 @@ import trio
 from magnetar.bookie.tests.memory_machine import QUIET, START_MS, open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import LedgerNotFound
+from magnetar.core.ports.disk import DiskUsage
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 SETTINGS = msgspec.structs.replace(
@@ -161,16 +162,19 @@ async def test_several_ledger_directories_lose_power_together_or_one_alone(struc
             await run.check(steps, store)
 
 
-async def test_a_start_that_loses_power_loses_nothing_either(autojump_clock):
-    """A cut during each step of the start after a cut."""
+@pytest.mark.parametrize("usage", [DiskUsage(0.5, 1 << 40), DiskUsage(0.97, 0)], ids=["", "full"])
+async def test_a_start_that_loses_power_loses_nothing_either(usage, autojump_clock):
+    """A cut during each step of the start after a cut, also without room for a whole replay."""
     run = await a_run(3, direct=True)
     chance = random.Random(3)
     cuts = list(run.disk.cuts(chance.randrange))
     steps, disk = cuts[len(cuts) * 2 // 3]
+    disk.usage_now = usage
     metadata = run.metadata.after(steps)
     async with opened(disk, metadata, 4, START_MS + 1):
         pass
     for _, again in disk.cuts(chance.randrange):
+        again.usage_now = usage
         async with opened(again, run.metadata.after(steps), 5, START_MS + 2) as store:
             await run.check(steps, store)
 

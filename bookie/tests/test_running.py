@@ -1,10 +1,13 @@
 """A running bookie's parts: what they say together, and what a stop leaves."""
 
+import errno
+import os
+
 import pytest
 
 from magnetar.bookie.tests.memory_machine import START_MS, open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.tests.contract_ledger_store import append
 from magnetar.core.testing.memory_disk import MemoryDisk
 
@@ -40,3 +43,17 @@ async def test_a_clock_that_jumps_between_two_starts_takes_nothing(autojump_cloc
                 assert await reader.read(0, 1, 100) == [b"a", b"b"]
             journals.append(store._parts.journal.synced.journal_id)
     assert journals == sorted(set(journals))
+
+
+async def test_a_start_without_room_for_a_journal_says_where_it_needs_some(autojump_clock):
+    disk = MemoryDisk()
+
+    def before(step, path):
+        if step == "write" and path.endswith("spare.fresh"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    disk.before = before
+    said = "no room for a journal: make some in /bookie/journal/current"
+    with pytest.RaisesGroup(pytest.RaisesExc(StorageFull, match=said), flatten_subgroups=True):
+        async with open_in_memory(disk, DictMetadata()):
+            pass

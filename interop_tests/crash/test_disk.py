@@ -220,6 +220,32 @@ def test_a_start_on_a_full_disk(connect, topic, small_disk):
         assert server.logs().count("no room for the mark of this start") == 1
 
 
+def test_killed_and_no_room_to_write_the_journal_once_more(connect, topic, small_disk):
+    """The start leaves where it is what entry logs have of it."""
+    storage = {
+        "disk_usage_threshold": 1.0,
+        "disk_usage_low_water_mark": 1.0,
+        "journal_max_size_mb": 8,
+        "journal_max_backups": 0,
+    }
+    count, body = 60, os.urandom(512 * 1024)
+    half_cache, room = 16 << 20, 20 << 20
+    with standalone(small_disk / "data", storage=storage) as server:
+        producer = connect(server.pulsar_url).create_producer(topic, batching_enabled=False)
+        for number in range(count):
+            producer.send(b"%d " % number + body)
+        logs = small_disk / "data/bookie/ledgers/current"
+        rest = half_cache + (1 << 20)
+        until(lambda: sum(f.stat().st_size for f in logs.glob("*.log")) > count * len(body) - rest)
+        server.kill()
+        for log in logs.glob("*.log"):
+            os.truncate(log, log.stat().st_size)  # frees what is reserved, as a start does
+        with (small_disk / "filler").open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(small_disk).free - room)
+        server.restart()
+        assert numbers(connect(server.pulsar_url), topic, count) == list(range(count))
+
+
 @pytest.fixture(scope="module")
 def breaker(tmp_path_factory):
     """A library that breaks the disk of whoever is started with it."""

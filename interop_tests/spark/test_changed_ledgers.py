@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +16,10 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewTopic,
 )
+from msgspec.structs import replace
 
 from magnetar import Standalone, standalone
+from magnetar.bookie.format import ledger_metadata
 from magnetar.core.kernel.errors import EntryNotFound
 from magnetar.spark_connector import options
 from magnetar.spark_connector.errors import DataLossError
@@ -139,3 +142,25 @@ def test_what_is_deleted_meanwhile_is_a_loss(server, log, topic, reads) -> None:
     with pytest.raises(DataLossError, match=said):
         rows(tasks)
     assert [row["offset"] for row in rows(lenient)] == list(range(end, end + len(rows(lenient))))
+
+
+def planned_elsewhere(task: Task, bookie: str, port: int) -> Task:
+    """As if that bookie had had the ledgers when they were planned."""
+    ledgers = {}
+    for ledger_id, stored in task.ledgers.items():
+        metadata, version = ledger_metadata.decode(stored)
+        for segment in metadata.segment:
+            segment.ensembleMember[:] = [bookie]
+        ledgers[ledger_id] = ledger_metadata.encode(metadata, version)
+    return replace(task, ledgers=ledgers, bookies={bookie: ("127.0.0.1", port)})
+
+
+def test_other_bookies_have_what_one_had_that_is_down(server, log, topic) -> None:
+    """It is asked once: the server knows the others."""
+    log.send(3)
+    tasks = planned(server, topic, pollTimeoutMs="30000")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]  # nobody listens there any more
+    began = time.monotonic()
+    assert rows([planned_elsewhere(each, "down", port) for each in tasks]) == rows(tasks)
+    assert time.monotonic() - began < 15, "half the time for which bookies are asked"

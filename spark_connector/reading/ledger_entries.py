@@ -11,6 +11,9 @@ ledger is now:
     gone, and its log is another one  so it was
     where it was                      the entry is lost
 
+Bookies that cannot be reached may come back, and are asked again; or others have taken their place,
+which the server knows. It is asked at the first failure, and ever more rarely as they go on.
+
 Kafka's cleaner leaves what it has replaced for a minute (`file.delete.delay.ms`), and a reader that
 takes longer fails; asking takes no time unless something is missing.
 
@@ -20,6 +23,7 @@ Invariant: each entry that is asked for is given, or compacted away, or told to 
 from __future__ import annotations
 
 import enum
+import logging
 import math
 import time
 from bisect import bisect_left, bisect_right
@@ -33,6 +37,8 @@ from magnetar.core.ledger.read.reading_plan import ReadingPlan
 from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning.ranges import EntryRange, is_another
 from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory, StoredLedger
+
+log = logging.getLogger(__name__)
 
 PAUSE_SECONDS: Final = 0.5
 """Before bookies that cannot be reached are asked again."""
@@ -132,23 +138,39 @@ class LedgerEntries:
 
     def _read(self, stored_in: int, first: int, last: int) -> Iterator[Entries]:
         """Entries as they are stored; bookies that cannot be reached are asked again."""
-        following, until = first, math.inf
+        following, until, failures = first, math.inf, 0
         while following <= last:
             if self._ledger is None:
                 self._ledger = self._directory.opened(self._one.log, stored_in)
             try:
                 for run in self._ledger.read(following, last):
-                    following, until = run.first + len(run.payloads), math.inf
+                    following, until, failures = run.first + len(run.payloads), math.inf, 0
                     yield run
                 return
             except (EntryNotFound, LedgerNotFound, Corrupted):
                 raise
             except BrokerError as error:
+                failures += 1
+                if failures.bit_count() == 1 and self._is_elsewhere(stored_in):  # 1, 2, 4, 8, ...
+                    self._close()
+                    continue
                 now = time.monotonic()
                 until = min(until, now + self._timeout_seconds)
                 if now >= until:
                     raise ServiceError(f"{self._one.log}: {error}") from error
                 time.sleep(PAUSE_SECONDS)
+
+    def _is_elsewhere(self, stored_in: int) -> bool:
+        """Whether the server knows other bookies of a ledger. If it does not answer, the bookies
+        still may.
+        """
+        try:
+            return self._directory.renew(stored_in)
+        except ServiceError as error:
+            log.warning(
+                "%s: the server cannot say where ledger %d is: %s", self._one.log, stored_in, error
+            )
+            return False
 
     # -- what is not there --------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ CHALLENGE: Final = 'Bearer realm="magnetar", Basic realm="magnetar", charset="UT
 _MECHANISMS: Final = {"bearer": TOKEN, "basic": BASIC}
 
 
-class Right(Enum):
+class Needs(Enum):
     """What a row of a table needs."""
 
     OPEN = auto()
@@ -89,25 +89,25 @@ def _consumer(request: AdminRequest) -> Need:
     return Action.READ, ResourceType.SUBSCRIPTION, resource
 
 
-NEEDS: Final[Mapping[Right, Callable[[AdminRequest], Need]]] = {
-    Right.SUPERUSER: _superuser,
-    Right.TENANT_ADMIN: _tenant,
-    Right.NAMESPACE: _namespace,
-    Right.NAMESPACE_CONSUMER: _namespace_consumer,
-    Right.TOPIC: _topic,
-    Right.CONSUMER: _consumer,
+DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {
+    Needs.SUPERUSER: _superuser,
+    Needs.TENANT_ADMIN: _tenant,
+    Needs.NAMESPACE: _namespace,
+    Needs.NAMESPACE_CONSUMER: _namespace_consumer,
+    Needs.TOPIC: _topic,
+    Needs.CONSUMER: _consumer,
 }
-SOMEWHERE: Final[Mapping[Right, Action]] = {Right.READER: Action.READ, Right.WRITER: Action.WRITE}
+SOMEWHERE: Final[Mapping[Needs, Action]] = {Needs.READER: Action.READ, Needs.WRITER: Action.WRITE}
 
 
-def is_open(right: Right, open_paths: frozenset[str]) -> bool:
+def is_open(right: Needs, open_paths: frozenset[str]) -> bool:
     """Whether a row is for everybody."""
-    if right is Right.METRICS:
+    if right is Needs.METRICS:
         return "/metrics" in open_paths
-    return right in (Right.OPEN, Right.OF_BOOKIE)
+    return right in (Needs.OPEN, Needs.OF_BOOKIE)
 
 
-async def authorize(request: AdminRequest, right: Right) -> None:
+async def authorize(request: AdminRequest, right: Needs) -> None:
     """Find out who asks, and raise unless he may."""
     access = request.services.access
     if not access.asks and access.judge is None:
@@ -116,8 +116,8 @@ async def authorize(request: AdminRequest, right: Right) -> None:
         return
     request.identity = who = await identified(request, access)
     try:
-        if right in NEEDS:
-            request.check(*NEEDS[right](request))
+        if right in DEMANDS:
+            request.check(*DEMANDS[right](request))
         elif right in SOMEWHERE:
             access.check_somewhere(who, SOMEWHERE[right], ResourceType.TOPIC, request.host)
     except Unauthorized as error:

@@ -25,11 +25,11 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from magnetar.wire.http.guard import form, headers_of
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right, authorize
+from magnetar.wire.http.rights import Needs, authorize
 from magnetar.wire.http.services import HttpServices
 
 AdminHandler = Callable[[AdminRequest], Coroutine[Any, Any, object]]
-Row = tuple[str, str, AdminHandler, Right]
+Row = tuple[str, str, AdminHandler, Needs]
 """Methods (several with a space between), path below the mount, handler, right."""
 Table = Sequence[Row]
 
@@ -57,7 +57,7 @@ def changing(table: Table) -> Table:
 
 def routes(services: HttpServices, table: Table) -> list[BaseRoute]:
     """The routes of one table, in its order."""
-    by_path: dict[str, dict[str, tuple[AdminHandler, Right]]] = {}
+    by_path: dict[str, dict[str, tuple[AdminHandler, Needs]]] = {}
     for methods, path, handler, right in table:
         for method in methods.split():
             known = by_path.setdefault(path + "/", {})
@@ -81,7 +81,7 @@ def _last(path: str) -> tuple[int, str]:
 
 
 def endpoint(
-    services: HttpServices, handlers: Mapping[str, tuple[AdminHandler, Right]]
+    services: HttpServices, handlers: Mapping[str, tuple[AdminHandler, Needs]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """The function that Starlette calls for one path."""
 

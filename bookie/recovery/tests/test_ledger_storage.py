@@ -12,6 +12,7 @@ from magnetar.bookie.client.catalog import ServerCatalog
 from magnetar.bookie.recovery import ledger_storage
 from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.server.directories import INDEXES, LOCATIONS, Directories, make_directories
+from magnetar.bookie.server.disk_usage import disk_watch
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.tests.memory_machine import QUIET, START_MS, open_in_memory
@@ -54,8 +55,9 @@ class Bookie:
             machine = Machine(
                 self.disk, MemoryDatabases, FixedClock(START_MS), threads, chance.getrandbits
             )
+            disk = disk_watch(self.disk, self.directories.logs, QUIET)
             storage, _ = await open_storage(
-                machine, self.directories, ServerCatalog(self.metadata), QUIET
+                machine, self.directories, ServerCatalog(self.metadata), QUIET, disk
             )
             try:
                 yield storage

@@ -15,6 +15,7 @@ from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.recovery.scrubber import Scrubber, ScrubberStatistics, StoppedError
 from magnetar.bookie.server.directories import claim
+from magnetar.bookie.server.disk_usage import disk_watch
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
@@ -56,14 +57,16 @@ async def scrub(directory: Path, metadata: DictMetadata, rounds: int = 1) -> Scr
     """Read all entry logs through, in a bookie that is not running, so many times."""
     machine = system_machine()
     with claim(machine.disk, str(directory)) as directories:
-        storage, _ = await open_storage(machine, directories, ServerCatalog(metadata), SETTINGS)
+        catalog, watch = (
+            ServerCatalog(metadata),
+            disk_watch(machine.disk, directories.logs, SETTINGS),
+        )
+        storage, _ = await open_storage(machine, directories, catalog, SETTINGS, watch)
 
         async def finished() -> list[int]:
             return log_ids(directories.ledgers)
 
-        scrubber = Scrubber(
-            storage, ServerCatalog(metadata), finished, SETTINGS.scrub_bytes_per_second
-        )
+        scrubber = Scrubber(storage, catalog, finished, SETTINGS.scrub_bytes_per_second)
         try:
             for _ in range(rounds):
                 await scrubber.round()
@@ -181,12 +184,16 @@ async def test_a_stop_does_not_wait_for_a_pass_over_the_index(tmp_path: Path) ->
     await filled(tmp_path, metadata, count=4, size=10)
     machine = system_machine()
     with claim(machine.disk, str(tmp_path)) as directories:
-        storage, _ = await open_storage(machine, directories, ServerCatalog(metadata), SETTINGS)
+        catalog, watch = (
+            ServerCatalog(metadata),
+            disk_watch(machine.disk, directories.logs, SETTINGS),
+        )
+        storage, _ = await open_storage(machine, directories, catalog, SETTINGS, watch)
 
         async def finished() -> list[int]:
             return log_ids(directories.ledgers)
 
-        scrubber = Scrubber(storage, ServerCatalog(metadata), finished, 1 << 30)
+        scrubber = Scrubber(storage, catalog, finished, 1 << 30)
         scrubber.stop()
         with pytest.raises(StoppedError):
             await scrubber.round()

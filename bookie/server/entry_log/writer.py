@@ -4,7 +4,7 @@ Appends go to the disk in large pieces (`block_file.py`), so that a sync has lit
 burst of writes delays those of the journal. Blocks are reserved ahead of the end: allocating them
 piece by piece costs a quarter of the writing. The next start frees what a crash left reserved.
 
-Invariants: a finished log is never written again; all appends before a `sync` that returned are
+Invariants: no byte of an earlier log is ever changed; all appends before a `sync` that returned are
 durable, in whatever log they are; after a failed sync none succeeds; ids only grow, also across
 restarts (the file `lastId`, as in `DefaultEntryLogger.java`, and the names in the directory).
 """
@@ -15,13 +15,16 @@ import errno
 from typing import Final
 
 from magnetar.bookie.format import entry_log as log_format
-from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.entries import LENGTH_BYTES, Run
+from magnetar.bookie.format.locations import split
 from magnetar.bookie.server.entry_log.block_file import BlockFile
 from magnetar.bookie.server.log_directories import LogDirectories
-from magnetar.bookie.server.small_files import read_whole, size_of, write_whole
-from magnetar.core.ports.disk import Creation, Directory
+from magnetar.bookie.server.small_files import read_whole, size_of, write_all, write_whole
+from magnetar.core.ports.disk import Creation, Directory, WriteFile
 
 LAST_ID: Final = "lastId"
+REPEATED_LOGS_MAX: Final = 64
+"""The most earlier logs that are open because runs of theirs were written once more."""
 
 
 def log_ids(directory: Directory) -> list[int]:
@@ -44,6 +47,8 @@ class EntryLogWriter:
         self._ledgers: dict[int, int] = {}
         self._aside: list[BlockFile] = []
         """Logs that ended in a failed write: the next sync must cover them."""
+        self._repeated: dict[int, WriteFile] = {}
+        """Earlier logs in which runs were written once more: the next sync must cover them."""
         self._failed = False
         self._next_id = self._first_free_id()
 
@@ -82,6 +87,30 @@ class EntryLogWriter:
         self._ledgers[run.ledger_id] = self._ledgers.get(run.ledger_id, 0) + size
         return location
 
+    def repeat(self, run: Run, location: int) -> None:
+        """Write a run once more where a log of an earlier start has it already, without using more
+        of the disk.
+
+        What can be read there may not be on the disk: the system may have failed to write it, and
+        have forgotten that (see `_sync`).
+        """
+        log_id, offset = split(location)
+        assert log_id != self.log_id, "of an earlier start"
+        file = self._repeated.get(log_id)
+        if file is None:
+            if len(self._repeated) == REPEATED_LOGS_MAX:
+                self._sync_repeated()
+            name = log_format.file_name(log_id)
+            file = self.directory.open_for_writing(name, Creation.EXISTING)
+            self._repeated[log_id] = file
+        write_all(file, run.blob, offset - LENGTH_BYTES)
+
+    def _sync_repeated(self) -> None:
+        while self._repeated:
+            log_id = next(iter(self._repeated))
+            self._sync(self._repeated[log_id])
+            self._repeated.pop(log_id).close()
+
     def move_on(self) -> None:
         """End the log being written if its disk is too full, and another directory's is not."""
         if self._spread is None or self._file is None:
@@ -103,8 +132,9 @@ class EntryLogWriter:
         while self._aside:
             self._sync(self._aside[-1])
             self._aside.pop().close()
+        self._sync_repeated()
 
-    def _sync(self, file: BlockFile) -> None:
+    def _sync(self, file: BlockFile | WriteFile) -> None:
         """A sync that failed is never tried again: Linux marks the pages it could not write as
         clean, so that the next sync succeeds without them (the PostgreSQL "fsyncgate" of 2018).
         Only the journal has the entries then, and the next start replays it.
@@ -154,6 +184,8 @@ class EntryLogWriter:
         self._forget()
         while self._aside:
             self._aside.pop().close()
+        while self._repeated:
+            self._repeated.popitem()[1].close()
 
     def _forget(self) -> None:
         self._file = None

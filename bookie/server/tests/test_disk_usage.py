@@ -179,3 +179,32 @@ def test_one_full_disk_of_several_ends_writing_if_that_is_asked_for(disk, severa
     used["/b"] = 0.90
     assert watch.check()
     assert watch.writable
+
+
+def test_each_new_log_looks_at_the_disks(several):
+    """Half a write cache may be more than a small disk has: several logs, between two checks."""
+    used, logs, watch = several
+    used["/a"] = used["/c"] = 0.96
+    for log_id in range(3):
+        logs.open_for_writing(f"{log_id}.log", Creation.NEW).close()
+        assert logs.place_of(f"{log_id}.log") == 1
+    assert watch.with_room == 1
+
+
+def test_room_is_what_is_free_below_the_threshold_of_disks_that_take_entries(several):
+    used, _, watch = several
+    assert watch.room_bytes == 3 * (1000 - 50) - 0 - 1 - 2
+    used["/b"] = 0.96
+    watch.check()
+    assert watch.room_bytes == 950 + 948
+    assert watch.free() == ", ".join(
+        f"{1000 - place} bytes are free in {path}" for place, path in enumerate(used)
+    )
+
+
+def test_directories_on_one_disk_share_its_room(disk):
+    disk.usage_now = DiskUsage(0.5, 700, 1000)
+    logs = LogDirectories([disk.directory(path) for path in ("/a", "/b")])
+    assert disk_usage.DiskWatch(disk, logs, DiskThresholds(0.75, 0.70)).room_bytes == 450
+    disk.usage_now = DiskUsage(0.5, 200, 1000)
+    assert disk_usage.DiskWatch(disk, logs, DiskThresholds(0.75, 0.70)).room_bytes == 0

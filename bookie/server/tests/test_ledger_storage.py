@@ -10,24 +10,34 @@ from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.server.cache.write_cache import Half
 from magnetar.bookie.server.directories import LEDGER_ROWS, read_last_mark
+from magnetar.bookie.server.disk_usage import disk_watch
+from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.ledger_storage import (
     append_half,
     make_durable,
     make_mark,
     put_index,
-    write_out,
 )
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.kernel.errors import Corrupted
 
 
+async def open_at(path):
+    machine, directories, settings = system_machine(), directories_at(path), BookieSettings()
+    disk = disk_watch(machine.disk, directories.logs, settings)
+    opened, _ = await open_storage(machine, directories, None, settings, disk)
+    return opened
+
+
+def write_out(storage, half, rows, deleted):
+    put_index(storage, append_half(storage, half, deleted), rows, deleted)
+
+
 @pytest.fixture
 async def storage(tmp_path):
-    opened, _ = await open_storage(
-        system_machine(), directories_at(tmp_path), None, BookieSettings()
-    )
+    opened = await open_at(tmp_path)
     yield opened
     opened.close()
 
@@ -68,6 +78,12 @@ async def test_what_is_deleted_between_the_log_and_the_index_is_not_indexed(stor
     assert storage.locations.last(2) is not None
 
 
+async def test_a_run_may_be_placed_otherwise(storage):
+    placed = append_half(storage, half(1, 2), (), lambda run: run.ledger_id << 32 | 4)
+    assert [location for _, location in placed] == [1 << 32 | 4, 2 << 32 | 4]
+    assert log_ids(storage.directories.logs) == []
+
+
 async def test_each_index_bears_the_mark_before_the_file_does(storage, monkeypatch):
     seen = []
     sync = storage.ledgers._database.flush
@@ -101,9 +117,7 @@ async def test_the_entry_log_is_synced_first_and_no_index_if_that_fails(storage,
 
 
 async def test_an_index_that_does_not_close_is_reported_and_the_rest_closed(tmp_path, caplog):
-    opened, _ = await open_storage(
-        system_machine(), directories_at(tmp_path), None, BookieSettings()
-    )
+    opened = await open_at(tmp_path)
     close = opened.locations._database.close
 
     def fail():

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from magnetar.bookie.reading.range_read import Entries
-from magnetar.core.kernel.errors import Corrupted, EntryNotFound, LedgerNotFound
+from magnetar.core.kernel.errors import Corrupted, EntryNotFound, LedgerNotFound, StorageFailed
 from magnetar.core.ledger.log.remaining_entries import RemainingEntries, encoded
 from magnetar.core.ledger.read.reading_plan import Place, PlannedLedger, ReadingPlan
 
 LOG = "persistent://public/default/t"
 DAMAGED = b"damaged"
+UNREACHED = b"unreached"
 
 
 class StoredInMemory:
@@ -25,6 +26,8 @@ class StoredInMemory:
                 raise EntryNotFound(f"entry {number} is nowhere")
             if self.entries[number] == DAMAGED:
                 raise Corrupted(f"entry {number} is rotten")
+            if self.entries[number] == UNREACHED:
+                raise StorageFailed("no bookie answers")
             yield Entries(number, [self.entries[number]])
 
     def __enter__(self) -> StoredInMemory:

@@ -5,8 +5,9 @@ from msgspec.structs import replace
 
 from magnetar.spark_connector.errors import DataLossError, RefusedError, ServiceError, lose
 from magnetar.spark_connector.planning.ranges import EntryRange, between
+from magnetar.spark_connector.reading import ledger_entries
 from magnetar.spark_connector.reading.ledger_entries import LedgerEntries, Where
-from magnetar.spark_connector.reading.tests.ledgers import DAMAGED, LOG, MemoryDirectory
+from magnetar.spark_connector.reading.tests.ledgers import DAMAGED, LOG, UNREACHED, MemoryDirectory
 
 
 def numbered(first: int, count: int) -> list[bytes]:
@@ -69,6 +70,69 @@ def test_what_bookies_lost_was_copied_to_others(directory) -> None:
     reading = Reading(directory, one)
     assert list(reading.found.values()) == numbered(5, 5)
     assert (reading.lost, directory.questions) == ([], 1)
+
+
+def test_other_bookies_have_taken_the_place_of_one_that_is_down(directory) -> None:
+    directory.copied[11] = dict(directory.stored[11])
+    directory.stored[11] |= {2: UNREACHED, 3: UNREACHED}
+    reading = Reading(directory, planned(directory)[1])
+    assert list(reading.found.values()) == numbered(5, 5)
+    assert (reading.lost, directory.questions) == ([], 0)
+
+
+class Seconds:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.calls = {}
+        """What happens after so many seconds."""
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.calls.pop(self.now, lambda: None)()
+
+
+@pytest.fixture
+def seconds(monkeypatch) -> Seconds:
+    found = Seconds()
+    monkeypatch.setattr(ledger_entries, "time", found)
+    return found
+
+
+def test_while_no_bookie_answers_the_server_is_asked_ever_more_rarely(directory, seconds) -> None:
+    asked = []
+    directory.renew = lambda *_: asked.append(seconds.now) or False
+    directory.stored[11][2] = UNREACHED
+    with (
+        LedgerEntries(directory, planned(directory)[1], pytest.fail, 30.0) as ledger,
+        pytest.raises(ServiceError, match="no bookie answers"),
+    ):
+        list(ledger.runs(0, 4))
+    assert (asked, seconds.now) == ([0.0, 0.5, 1.5, 3.5, 7.5, 15.5], 30.0)
+
+
+def test_replaced_while_it_is_asked(directory, seconds) -> None:
+    whole = dict(directory.stored[11])
+    directory.stored[11] = dict.fromkeys(range(5), UNREACHED)
+    seconds.calls[5.0] = lambda: directory.copied.update({11: whole})
+    with LedgerEntries(directory, planned(directory)[1], pytest.fail, 30.0) as ledger:
+        assert [entry for _, (entry,) in ledger.runs(0, 4)] == numbered(5, 5)
+    assert seconds.now == 7.5
+
+
+def test_bookies_that_come_back_are_read_though_the_server_is_down(directory, seconds) -> None:
+    def silent(*_: int) -> bool:
+        raise ServiceError("nobody answers")
+
+    directory.renew = silent
+    directory.stored[11][2] = UNREACHED
+    seconds.calls[2.0] = lambda: directory.stored[11].update({2: b"7"})
+    with LedgerEntries(directory, planned(directory)[1], pytest.fail, 30.0) as ledger:
+        assert [entry for _, (entry,) in ledger.runs(0, 4)] == numbered(5, 5)
 
 
 @pytest.mark.parametrize("place", [0, 1])

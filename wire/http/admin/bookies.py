@@ -19,7 +19,7 @@ from magnetar.core.kernel.errors import AlreadyExists, BadVersion, Corrupted
 from magnetar.core.ports.bookie_administration import ClusterAdministration
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, not_here
 
 PATH: Final = "/bookies"
@@ -127,9 +127,9 @@ async def _change(request: AdminRequest, change: Callable[[Racks], None]) -> Non
 
 
 TABLE: Final[Table] = (
-    ("GET", "/all", all_bookies, Right.SUPERUSER),
-    ("GET", "/racks-info", racks_info, Right.SUPERUSER),
-    ("GET", "/racks-info/{bookie}", rack_info, Right.SUPERUSER),
-    ("POST", "/racks-info/{bookie}", set_rack_info, Right.SUPERUSER),
-    ("DELETE", "/racks-info/{bookie}", delete_rack_info, Right.SUPERUSER),
+    ("GET", "/all", all_bookies, Needs.SUPERUSER),
+    ("GET", "/racks-info", racks_info, Needs.SUPERUSER),
+    ("GET", "/racks-info/{bookie}", rack_info, Needs.SUPERUSER),
+    ("POST", "/racks-info/{bookie}", set_rack_info, Needs.SUPERUSER),
+    ("DELETE", "/racks-info/{bookie}", delete_rack_info, Needs.SUPERUSER),
 )

@@ -20,7 +20,7 @@ from magnetar.wire.http.admin.stats.topic_stats import described
 from magnetar.wire.http.endpoints.health import health, readyz
 from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import JSON, Table, not_here, plain_text
 
 TOPICS_PER_REST: Final = 20
@@ -224,26 +224,26 @@ async def no_allocator(_ask: AdminRequest) -> None:
 
 
 BROKERS: Final[Table] = (
-    ("GET", "", listed, Right.SUPERUSER),
-    ("GET", "/health", health, Right.SUPERUSER),
-    ("GET", "/ready", readyz, Right.OPEN),
-    ("GET", "/version", version, Right.IDENTITY),
-    ("GET", "/leaderBroker", leader, Right.SUPERUSER),
-    ("GET", "/configuration", nothing_dynamic, Right.SUPERUSER),
-    ("GET", "/configuration/values", no_values, Right.SUPERUSER),
-    ("GET", "/configuration/runtime", runtime, Right.SUPERUSER),
-    ("GET", "/internal-configuration", internal, Right.SUPERUSER),
-    ("GET POST", "/backlog-quota-check", check_quotas, Right.SUPERUSER),
-    ("POST", "/configuration/{key}/{value}", not_dynamic, Right.SUPERUSER),
-    ("DELETE", "/configuration/{key}", not_dynamic, Right.SUPERUSER),
-    ("GET", "/{cluster}", of_cluster, Right.SUPERUSER),
-    ("GET", "/{cluster}/{broker}/ownedNamespaces", owned, Right.SUPERUSER),
+    ("GET", "", listed, Needs.SUPERUSER),
+    ("GET", "/health", health, Needs.SUPERUSER),
+    ("GET", "/ready", readyz, Needs.OPEN),
+    ("GET", "/version", version, Needs.IDENTITY),
+    ("GET", "/leaderBroker", leader, Needs.SUPERUSER),
+    ("GET", "/configuration", nothing_dynamic, Needs.SUPERUSER),
+    ("GET", "/configuration/values", no_values, Needs.SUPERUSER),
+    ("GET", "/configuration/runtime", runtime, Needs.SUPERUSER),
+    ("GET", "/internal-configuration", internal, Needs.SUPERUSER),
+    ("GET POST", "/backlog-quota-check", check_quotas, Needs.SUPERUSER),
+    ("POST", "/configuration/{key}/{value}", not_dynamic, Needs.SUPERUSER),
+    ("DELETE", "/configuration/{key}", not_dynamic, Needs.SUPERUSER),
+    ("GET", "/{cluster}", of_cluster, Needs.SUPERUSER),
+    ("GET", "/{cluster}/{broker}/ownedNamespaces", owned, Needs.SUPERUSER),
 )
 STATS: Final[Table] = (
-    ("GET", "/topics", all_topics, Right.SUPERUSER),
-    ("GET", "/destinations", all_topics, Right.SUPERUSER),
-    ("GET", "/metrics", per_namespace, Right.SUPERUSER),
-    ("GET", "/mbeans", nothing_measured, Right.SUPERUSER),
-    ("GET", "/load-report", load_report, Right.SUPERUSER),
-    ("GET", "/allocator-stats/{allocator}", no_allocator, Right.SUPERUSER),
+    ("GET", "/topics", all_topics, Needs.SUPERUSER),
+    ("GET", "/destinations", all_topics, Needs.SUPERUSER),
+    ("GET", "/metrics", per_namespace, Needs.SUPERUSER),
+    ("GET", "/mbeans", nothing_measured, Needs.SUPERUSER),
+    ("GET", "/load-report", load_report, Needs.SUPERUSER),
+    ("GET", "/allocator-stats/{allocator}", no_allocator, Needs.SUPERUSER),
 )

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from magnetar.core.kernel.errors import AlreadyExists, Invalid
 from magnetar.wire.http.request import AdminRequest, parsed
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import JSON, Table
 
 
@@ -72,13 +72,13 @@ async def nothing_isolated(request: AdminRequest) -> dict[str, object]:
 
 
 TABLE: Final[Table] = (
-    ("GET", "", listed, Right.IDENTITY),
-    ("GET", "/{cluster}", get, Right.SUPERUSER),
-    ("PUT", "/{cluster}", create, Right.SUPERUSER),
-    ("POST", "/{cluster}", update, Right.SUPERUSER),
-    ("DELETE", "/{cluster}", delete, Right.SUPERUSER),
-    ("GET", "/{cluster}/peers", get_peers, Right.SUPERUSER),
-    ("POST", "/{cluster}/peers", set_peers, Right.SUPERUSER),
-    ("GET", "/{cluster}/failureDomains", nothing_isolated, Right.SUPERUSER),
-    ("GET", "/{cluster}/namespaceIsolationPolicies", nothing_isolated, Right.SUPERUSER),
+    ("GET", "", listed, Needs.IDENTITY),
+    ("GET", "/{cluster}", get, Needs.SUPERUSER),
+    ("PUT", "/{cluster}", create, Needs.SUPERUSER),
+    ("POST", "/{cluster}", update, Needs.SUPERUSER),
+    ("DELETE", "/{cluster}", delete, Needs.SUPERUSER),
+    ("GET", "/{cluster}/peers", get_peers, Needs.SUPERUSER),
+    ("POST", "/{cluster}/peers", set_peers, Needs.SUPERUSER),
+    ("GET", "/{cluster}/failureDomains", nothing_isolated, Needs.SUPERUSER),
+    ("GET", "/{cluster}/namespaceIsolationPolicies", nothing_isolated, Needs.SUPERUSER),
 )

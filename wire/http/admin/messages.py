@@ -30,7 +30,7 @@ from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.wire.http.admin.topic_lookup import AdminMessageId, Target, message_id, stored
 from magnetar.wire.http.options import MessageMetadata, StoredMessage
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
@@ -218,10 +218,10 @@ async def backlog_bytes(request: AdminRequest) -> int:
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
-    ("GET", f"{HERE}/subscription/{{subscription}}/position/{{position}}", peek, Right.CONSUMER),
-    ("GET", f"{HERE}/ledger/{{ledger}}/entry/{{entry}}", get, Right.CONSUMER),
-    ("GET", f"{HERE}/examinemessage", examine, Right.CONSUMER),
-    ("GET", f"{HERE}/lastMessageId", last_message_id, Right.CONSUMER),
-    ("GET", f"{HERE}/messageid/{{timestamp}}", id_by_time, Right.CONSUMER),
-    ("PUT", f"{HERE}/backlogSize", backlog_bytes, Right.CONSUMER),
+    ("GET", f"{HERE}/subscription/{{subscription}}/position/{{position}}", peek, Needs.CONSUMER),
+    ("GET", f"{HERE}/ledger/{{ledger}}/entry/{{entry}}", get, Needs.CONSUMER),
+    ("GET", f"{HERE}/examinemessage", examine, Needs.CONSUMER),
+    ("GET", f"{HERE}/lastMessageId", last_message_id, Needs.CONSUMER),
+    ("GET", f"{HERE}/messageid/{{timestamp}}", id_by_time, Needs.CONSUMER),
+    ("PUT", f"{HERE}/backlogSize", backlog_bytes, Needs.CONSUMER),
 )

@@ -25,7 +25,7 @@ from magnetar.core.ports.client_administration import (
     SharedSubscriptionQuery,
 )
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
@@ -160,17 +160,17 @@ async def shared_subscriptions(request: AdminRequest) -> Json:
 HERE: Final = "/{tenant}/{namespace}"
 SESSION: Final = f"{HERE}/sessions/{{client}}"
 TABLE: Final[Table] = (
-    ("GET", "", namespaces, Right.SUPERUSER),
-    ("GET", f"{HERE}/sessions", sessions, Right.TENANT_ADMIN),
-    ("GET", SESSION, session, Right.TENANT_ADMIN),
-    ("DELETE", SESSION, end_session, Right.TENANT_ADMIN),
-    ("POST", f"{SESSION}/disconnect", disconnect, Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/retained", retained, Right.TENANT_ADMIN),
-    ("DELETE", f"{HERE}/retained", delete_matching, Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/retained/{{topic}}", retained_message, Right.TENANT_ADMIN),
-    ("DELETE", f"{HERE}/retained/{{topic}}", delete_retained, Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/rules", rules, Right.TENANT_ADMIN),
-    ("PUT", f"{HERE}/rules", set_rules, Right.TENANT_ADMIN),
-    ("DELETE", f"{HERE}/rules", reset_rules, Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/shared-subscriptions", shared_subscriptions, Right.TENANT_ADMIN),
+    ("GET", "", namespaces, Needs.SUPERUSER),
+    ("GET", f"{HERE}/sessions", sessions, Needs.TENANT_ADMIN),
+    ("GET", SESSION, session, Needs.TENANT_ADMIN),
+    ("DELETE", SESSION, end_session, Needs.TENANT_ADMIN),
+    ("POST", f"{SESSION}/disconnect", disconnect, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/retained", retained, Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/retained", delete_matching, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/retained/{{topic}}", retained_message, Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/retained/{{topic}}", delete_retained, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/rules", rules, Needs.TENANT_ADMIN),
+    ("PUT", f"{HERE}/rules", set_rules, Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/rules", reset_rules, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/shared-subscriptions", shared_subscriptions, Needs.TENANT_ADMIN),
 )

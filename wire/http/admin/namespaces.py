@@ -25,7 +25,7 @@ from magnetar.wire.http.admin.policies.namespaces import change, parsed_policies
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, exclusive, not_here, plain_text
 
 MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
@@ -236,38 +236,38 @@ async def _policies(request: AdminRequest) -> NamespacePolicies:
 
 HERE: Final = "/{tenant}/{namespace}"
 TABLE: Final[Table] = (
-    ("GET", "/{tenant}", listed, Right.TENANT_ADMIN),
-    ("GET", HERE, get, Right.TENANT_ADMIN),
-    ("PUT", HERE, create, Right.TENANT_ADMIN),
-    ("DELETE", HERE, exclusive(delete), Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/topics", topics, Right.NAMESPACE),
-    ("GET", f"{HERE}/bundles", bundles, Right.NAMESPACE),
-    ("PUT", f"{HERE}/unload", unload, Right.SUPERUSER),
-    ("PUT", f"{HERE}/{{bundle}}/unload", unload_bundle, Right.SUPERUSER),
-    ("PUT", f"{HERE}/{{bundle}}/split", split_bundle, Right.SUPERUSER),
-    ("POST", f"{HERE}/clearBacklog", clear_backlog, Right.NAMESPACE_CONSUMER),
-    ("POST", f"{HERE}/clearBacklog/{{subscription}}", clear_backlog, Right.NAMESPACE_CONSUMER),
-    ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe, Right.NAMESPACE_CONSUMER),
-    ("GET", f"{HERE}/permissions", permissions, Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/permissions/subscription", subscription_permissions, Right.TENANT_ADMIN),
+    ("GET", "/{tenant}", listed, Needs.TENANT_ADMIN),
+    ("GET", HERE, get, Needs.TENANT_ADMIN),
+    ("PUT", HERE, create, Needs.TENANT_ADMIN),
+    ("DELETE", HERE, exclusive(delete), Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/topics", topics, Needs.NAMESPACE),
+    ("GET", f"{HERE}/bundles", bundles, Needs.NAMESPACE),
+    ("PUT", f"{HERE}/unload", unload, Needs.SUPERUSER),
+    ("PUT", f"{HERE}/{{bundle}}/unload", unload_bundle, Needs.SUPERUSER),
+    ("PUT", f"{HERE}/{{bundle}}/split", split_bundle, Needs.SUPERUSER),
+    ("POST", f"{HERE}/clearBacklog", clear_backlog, Needs.NAMESPACE_CONSUMER),
+    ("POST", f"{HERE}/clearBacklog/{{subscription}}", clear_backlog, Needs.NAMESPACE_CONSUMER),
+    ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe, Needs.NAMESPACE_CONSUMER),
+    ("GET", f"{HERE}/permissions", permissions, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/permissions/subscription", subscription_permissions, Needs.TENANT_ADMIN),
     (
         "POST",
         f"{HERE}/permissions/subscription/{{subscription}}",
         exclusive(grant_subscription),
-        Right.TENANT_ADMIN,
+        Needs.TENANT_ADMIN,
     ),
     (
         "DELETE",
         f"{HERE}/permissions/{{subscription}}/{{role}}",
         exclusive(revoke_subscription),
-        Right.TENANT_ADMIN,
+        Needs.TENANT_ADMIN,
     ),
-    ("POST", f"{HERE}/permissions/{{role}}", exclusive(grant), Right.TENANT_ADMIN),
-    ("DELETE", f"{HERE}/permissions/{{role}}", exclusive(revoke), Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/properties", properties, Right.TENANT_ADMIN),
-    ("PUT", f"{HERE}/properties", exclusive(set_properties), Right.TENANT_ADMIN),
-    ("DELETE", f"{HERE}/properties", exclusive(clear_properties), Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/property/{{key}}", get_property, Right.TENANT_ADMIN),
-    ("DELETE", f"{HERE}/property/{{key}}", exclusive(remove_property), Right.TENANT_ADMIN),
-    ("PUT", f"{HERE}/property/{{key}}/{{value}}", exclusive(set_property), Right.TENANT_ADMIN),
+    ("POST", f"{HERE}/permissions/{{role}}", exclusive(grant), Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/permissions/{{role}}", exclusive(revoke), Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/properties", properties, Needs.TENANT_ADMIN),
+    ("PUT", f"{HERE}/properties", exclusive(set_properties), Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/properties", exclusive(clear_properties), Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/property/{{key}}", get_property, Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/property/{{key}}", exclusive(remove_property), Needs.TENANT_ADMIN),
+    ("PUT", f"{HERE}/property/{{key}}/{{value}}", exclusive(set_property), Needs.TENANT_ADMIN),
 )

@@ -12,7 +12,7 @@ from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.request import AdminRequest, plain
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, exclusive
 
 
@@ -78,9 +78,9 @@ async def create_missing(request: AdminRequest) -> None:
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
-    ("PUT", f"{HERE}/partitions", create, Right.TENANT_ADMIN),
-    ("POST", f"{HERE}/partitions", exclusive(grow), Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/partitions", get, Right.TOPIC),
-    ("DELETE", f"{HERE}/partitions", delete, Right.TENANT_ADMIN),
-    ("POST", f"{HERE}/createMissedPartitions", create_missing, Right.TENANT_ADMIN),
+    ("PUT", f"{HERE}/partitions", create, Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/partitions", exclusive(grow), Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/partitions", get, Needs.TOPIC),
+    ("DELETE", f"{HERE}/partitions", delete, Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/createMissedPartitions", create_missing, Needs.TENANT_ADMIN),
 )

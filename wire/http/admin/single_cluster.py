@@ -17,7 +17,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.admin.topic_lookup import each_stored, having
 from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import AdminHandler, Table, not_here
 
 
@@ -57,13 +57,13 @@ async def none_such(request: AdminRequest) -> None:
 _ONE_BROKER: Final = refuses("this cluster has one broker: there is nobody to set apart")
 _NO_MIGRATION: Final = refuses("this server sends nobody to other clusters")
 CLUSTERS: Final[Table] = (
-    ("GET", "/{cluster}/migrate", not_migrated, Right.SUPERUSER),
-    ("POST", "/{cluster}/migrate", _NO_MIGRATION, Right.SUPERUSER),
-    ("GET DELETE", "/{cluster}/failureDomains/{domain}", none_such, Right.SUPERUSER),
-    ("POST", "/{cluster}/failureDomains/{domain}", _ONE_BROKER, Right.SUPERUSER),
-    ("GET", "/{cluster}/namespaceIsolationPolicies/brokers", nobody, Right.SUPERUSER),
-    ("GET DELETE", "/{cluster}/namespaceIsolationPolicies/{policy}", none_such, Right.SUPERUSER),
-    ("POST", "/{cluster}/namespaceIsolationPolicies/{policy}", _ONE_BROKER, Right.SUPERUSER),
+    ("GET", "/{cluster}/migrate", not_migrated, Needs.SUPERUSER),
+    ("POST", "/{cluster}/migrate", _NO_MIGRATION, Needs.SUPERUSER),
+    ("GET DELETE", "/{cluster}/failureDomains/{domain}", none_such, Needs.SUPERUSER),
+    ("POST", "/{cluster}/failureDomains/{domain}", _ONE_BROKER, Needs.SUPERUSER),
+    ("GET", "/{cluster}/namespaceIsolationPolicies/brokers", nobody, Needs.SUPERUSER),
+    ("GET DELETE", "/{cluster}/namespaceIsolationPolicies/{policy}", none_such, Needs.SUPERUSER),
+    ("POST", "/{cluster}/namespaceIsolationPolicies/{policy}", _ONE_BROKER, Needs.SUPERUSER),
 )
 
 
@@ -95,15 +95,15 @@ _NO_BOOKIES: Final = refuses("storage is inside this server, not on bookies that
 _NO_GROUPS: Final = refuses("resource groups are not part of this server")
 _NO_FILTERS: Final = refuses("this server runs no entry filters: they are Java classes")
 NAMESPACES: Final[Table] = (
-    ("GET", f"{_SPACE}/persistence/bookieAffinity", no_affinity, Right.SUPERUSER),
-    ("POST", f"{_SPACE}/persistence/bookieAffinity", _NO_BOOKIES, Right.SUPERUSER),
-    ("DELETE", f"{_SPACE}/persistence/bookieAffinity", nothing, Right.SUPERUSER),
-    ("POST", f"{_SPACE}/migration", _NO_MIGRATION, Right.SUPERUSER),
-    ("GET DELETE", f"{_SPACE}/resourcegroup", nothing, Right.TENANT_ADMIN),
-    ("POST", f"{_SPACE}/resourcegroup/{{group}}", _NO_GROUPS, Right.TENANT_ADMIN),
-    ("GET DELETE", f"{_SPACE}/entryFilters", nothing, Right.TENANT_ADMIN),
-    ("POST PUT", f"{_SPACE}/entryFilters", _NO_FILTERS, Right.TENANT_ADMIN),
-    ("GET", f"{_SPACE}/{{bundle}}/topicHashPositions", hash_positions, Right.NAMESPACE),
+    ("GET", f"{_SPACE}/persistence/bookieAffinity", no_affinity, Needs.SUPERUSER),
+    ("POST", f"{_SPACE}/persistence/bookieAffinity", _NO_BOOKIES, Needs.SUPERUSER),
+    ("DELETE", f"{_SPACE}/persistence/bookieAffinity", nothing, Needs.SUPERUSER),
+    ("POST", f"{_SPACE}/migration", _NO_MIGRATION, Needs.SUPERUSER),
+    ("GET DELETE", f"{_SPACE}/resourcegroup", nothing, Needs.TENANT_ADMIN),
+    ("POST", f"{_SPACE}/resourcegroup/{{group}}", _NO_GROUPS, Needs.TENANT_ADMIN),
+    ("GET DELETE", f"{_SPACE}/entryFilters", nothing, Needs.TENANT_ADMIN),
+    ("POST PUT", f"{_SPACE}/entryFilters", _NO_FILTERS, Needs.TENANT_ADMIN),
+    ("GET", f"{_SPACE}/{{bundle}}/topicHashPositions", hash_positions, Needs.NAMESPACE),
 )
 
 
@@ -133,13 +133,13 @@ _STATUS: Final = f"{_HERE}/subscription/{{subscription}}/replicatedSubscriptionS
 _NO_SHADOWS: Final = refuses("a topic is not the shadow of another in this server")
 _ALL_ALIKE: Final = refuses("a rate of dispatch holds for all subscriptions of a topic alike")
 TOPICS: Final[Table] = (
-    ("GET", _STATUS, replicated, Right.CONSUMER),
-    ("POST", _STATUS, set_replicated, Right.CONSUMER),
-    ("GET", f"{_HERE}/shadowTopics", no_topics, Right.TENANT_ADMIN),
-    ("DELETE", f"{_HERE}/shadowTopics", nothing, Right.TENANT_ADMIN),
-    ("PUT", f"{_HERE}/shadowTopics", _NO_SHADOWS, Right.TENANT_ADMIN),
-    ("GET DELETE", f"{_HERE}/entryFilters", nothing, Right.TENANT_ADMIN),
-    ("POST PUT", f"{_HERE}/entryFilters", _NO_FILTERS, Right.TENANT_ADMIN),
-    ("GET DELETE", f"{_HERE}/{{subscription}}/dispatchRate", nothing, Right.TENANT_ADMIN),
-    ("POST", f"{_HERE}/{{subscription}}/dispatchRate", _ALL_ALIKE, Right.TENANT_ADMIN),
+    ("GET", _STATUS, replicated, Needs.CONSUMER),
+    ("POST", _STATUS, set_replicated, Needs.CONSUMER),
+    ("GET", f"{_HERE}/shadowTopics", no_topics, Needs.TENANT_ADMIN),
+    ("DELETE", f"{_HERE}/shadowTopics", nothing, Needs.TENANT_ADMIN),
+    ("PUT", f"{_HERE}/shadowTopics", _NO_SHADOWS, Needs.TENANT_ADMIN),
+    ("GET DELETE", f"{_HERE}/entryFilters", nothing, Needs.TENANT_ADMIN),
+    ("POST PUT", f"{_HERE}/entryFilters", _NO_FILTERS, Needs.TENANT_ADMIN),
+    ("GET DELETE", f"{_HERE}/{{subscription}}/dispatchRate", nothing, Needs.TENANT_ADMIN),
+    ("POST", f"{_HERE}/{{subscription}}/dispatchRate", _ALL_ALIKE, Needs.TENANT_ADMIN),
 )

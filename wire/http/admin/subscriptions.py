@@ -38,7 +38,7 @@ from magnetar.wire.http.admin.topic_lookup import (
     subscription_of,
 )
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
@@ -235,17 +235,17 @@ async def analyze(_ask: AdminRequest) -> None:
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 ONE: Final = f"{HERE}/subscription/{{subscription}}"
 TABLE: Final[Table] = (
-    ("GET", f"{HERE}/subscriptions", listed, Right.CONSUMER),
-    ("PUT", ONE, create, Right.CONSUMER),
-    ("DELETE", ONE, delete, Right.CONSUMER),
-    ("GET", f"{ONE}/properties", properties, Right.CONSUMER),
-    ("PUT", f"{ONE}/properties", set_properties, Right.CONSUMER),
-    ("POST", f"{ONE}/skip/{{count}}", skip, Right.CONSUMER),
-    ("POST", f"{ONE}/skip_all", skip_all, Right.CONSUMER),
-    ("POST", f"{ONE}/expireMessages", expire_to, Right.CONSUMER),
-    ("POST", f"{ONE}/expireMessages/{{seconds}}", expire, Right.CONSUMER),
-    ("POST", f"{HERE}/all_subscription/expireMessages/{{seconds}}", expire_all, Right.CONSUMER),
-    ("POST", f"{ONE}/resetcursor", reset_to_position, Right.CONSUMER),
-    ("POST", f"{ONE}/resetcursor/{{timestamp}}", reset_to_time, Right.CONSUMER),
-    ("POST", f"{ONE}/analyzeBacklog", analyze, Right.CONSUMER),
+    ("GET", f"{HERE}/subscriptions", listed, Needs.CONSUMER),
+    ("PUT", ONE, create, Needs.CONSUMER),
+    ("DELETE", ONE, delete, Needs.CONSUMER),
+    ("GET", f"{ONE}/properties", properties, Needs.CONSUMER),
+    ("PUT", f"{ONE}/properties", set_properties, Needs.CONSUMER),
+    ("POST", f"{ONE}/skip/{{count}}", skip, Needs.CONSUMER),
+    ("POST", f"{ONE}/skip_all", skip_all, Needs.CONSUMER),
+    ("POST", f"{ONE}/expireMessages", expire_to, Needs.CONSUMER),
+    ("POST", f"{ONE}/expireMessages/{{seconds}}", expire, Needs.CONSUMER),
+    ("POST", f"{HERE}/all_subscription/expireMessages/{{seconds}}", expire_all, Needs.CONSUMER),
+    ("POST", f"{ONE}/resetcursor", reset_to_position, Needs.CONSUMER),
+    ("POST", f"{ONE}/resetcursor/{{timestamp}}", reset_to_time, Needs.CONSUMER),
+    ("POST", f"{ONE}/analyzeBacklog", analyze, Needs.CONSUMER),
 )

@@ -11,7 +11,7 @@ from magnetar.core.broker import administration
 from magnetar.core.broker.catalog import Tenant
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
 
@@ -45,9 +45,9 @@ async def delete(request: AdminRequest) -> None:
 
 
 TABLE: Final[Table] = (
-    ("GET", "", listed, Right.SUPERUSER),
-    ("GET", "/{tenant}", get, Right.TENANT_ADMIN),
-    ("PUT", "/{tenant}", create, Right.SUPERUSER),
-    ("POST", "/{tenant}", update, Right.SUPERUSER),
-    ("DELETE", "/{tenant}", delete, Right.SUPERUSER),
+    ("GET", "", listed, Needs.SUPERUSER),
+    ("GET", "/{tenant}", get, Needs.TENANT_ADMIN),
+    ("PUT", "/{tenant}", create, Needs.SUPERUSER),
+    ("POST", "/{tenant}", update, Needs.SUPERUSER),
+    ("DELETE", "/{tenant}", delete, Needs.SUPERUSER),
 )

@@ -16,7 +16,7 @@ from magnetar.core.broker.catalog import PARTITIONED
 from magnetar.core.kernel.errors import Invalid, TopicNotFound
 from magnetar.wire.http.admin.topic_lookup import stored
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, not_here
 
 OURS: Final = "magnetar."
@@ -106,7 +106,7 @@ def _node(value: bytes) -> dict[str, Any]:
 
 PATH: Final = "/{tenant}/{namespace}/{topic}/properties"
 TABLE: Final[Table] = (
-    ("GET", PATH, get, Right.TOPIC),
-    ("PUT", PATH, add, Right.TENANT_ADMIN),
-    ("DELETE", PATH, remove, Right.TENANT_ADMIN),
+    ("GET", PATH, get, Needs.TOPIC),
+    ("PUT", PATH, add, Needs.TENANT_ADMIN),
+    ("DELETE", PATH, remove, Needs.TENANT_ADMIN),
 )

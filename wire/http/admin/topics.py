@@ -20,7 +20,7 @@ from magnetar.wire.http.admin.topic_lookup import (
     stored,
 )
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, exclusive, not_here
 
 
@@ -146,20 +146,20 @@ async def _set_actions(request: AdminRequest, actions: list[str] | None) -> None
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
-    ("GET", "/{tenant}/{namespace}", listed, Right.NAMESPACE),
-    ("GET", "/{tenant}/{namespace}/partitioned", partitioned, Right.NAMESPACE),
-    ("PUT", HERE, create, Right.TENANT_ADMIN),
-    ("DELETE", HERE, delete, Right.TENANT_ADMIN),
-    ("PUT", f"{HERE}/unload", unload, Right.TENANT_ADMIN),
-    ("POST", f"{HERE}/terminate", terminate, Right.TENANT_ADMIN),
-    ("POST", f"{HERE}/terminate/partitions", terminate_partitions, Right.TENANT_ADMIN),
-    ("DELETE", f"{HERE}/truncate", truncate, Right.TENANT_ADMIN),
-    ("POST", f"{HERE}/trim", trim, Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/compaction", work_status, Right.TENANT_ADMIN),
-    ("PUT", f"{HERE}/compaction", compact, Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/offload", work_status, Right.TENANT_ADMIN),
-    ("PUT", f"{HERE}/offload", offload, Right.TENANT_ADMIN),
-    ("GET", f"{HERE}/permissions", permissions, Right.TENANT_ADMIN),
-    ("POST", f"{HERE}/permissions/{{role}}", exclusive(grant), Right.TENANT_ADMIN),
-    ("DELETE", f"{HERE}/permissions/{{role}}", exclusive(revoke), Right.TENANT_ADMIN),
+    ("GET", "/{tenant}/{namespace}", listed, Needs.NAMESPACE),
+    ("GET", "/{tenant}/{namespace}/partitioned", partitioned, Needs.NAMESPACE),
+    ("PUT", HERE, create, Needs.TENANT_ADMIN),
+    ("DELETE", HERE, delete, Needs.TENANT_ADMIN),
+    ("PUT", f"{HERE}/unload", unload, Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/terminate", terminate, Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/terminate/partitions", terminate_partitions, Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/truncate", truncate, Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/trim", trim, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/compaction", work_status, Needs.TENANT_ADMIN),
+    ("PUT", f"{HERE}/compaction", compact, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/offload", work_status, Needs.TENANT_ADMIN),
+    ("PUT", f"{HERE}/offload", offload, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/permissions", permissions, Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/permissions/{{role}}", exclusive(grant), Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/permissions/{{role}}", exclusive(revoke), Needs.TENANT_ADMIN),
 )

@@ -10,7 +10,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import NotHere, Table
 
 ANY: Final = "GET PUT POST DELETE"
@@ -18,7 +18,7 @@ ANY: Final = "GET PUT POST DELETE"
 
 def _refuses(reason: str) -> Table:
     refuse = NotHere(reason)
-    return [(ANY, path, refuse, Right.IDENTITY) for path in ("", "/{rest:path}")]
+    return [(ANY, path, refuse, Needs.IDENTITY) for path in ("", "/{rest:path}")]
 
 
 async def no_schema(_ask: AdminRequest) -> None:
@@ -26,12 +26,12 @@ async def no_schema(_ask: AdminRequest) -> None:
 
 
 SCHEMAS: Final[Table] = (
-    ("GET", "/{rest:path}", no_schema, Right.IDENTITY),
+    ("GET", "/{rest:path}", no_schema, Needs.IDENTITY),
     (
         "PUT POST DELETE",
         "/{rest:path}",
         NotHere("this server does not store schemas yet"),
-        Right.IDENTITY,
+        Needs.IDENTITY,
     ),
 )
 OLD: Final = _refuses("paths of the first version, with a cluster in their names, are not served")

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from magnetar.core.ports.bookie_administration import RecoveryAdministration
 from magnetar.wire.http.bookie.cluster import of_cluster
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, plain_text
 
 
@@ -83,11 +83,11 @@ async def set_delay(request: AdminRequest) -> Response:
 
 ROOT: Final = "/api/v1/autorecovery"
 ROUTES: Final[Table] = (
-    ("GET", f"{ROOT}/status", status, Right.OF_BOOKIE),
-    ("PUT", f"{ROOT}/status", set_status, Right.OF_BOOKIE),
-    ("GET", f"{ROOT}/list_under_replicated_ledger", list_under_replicated, Right.OF_BOOKIE),
-    ("GET", f"{ROOT}/who_is_auditor", who_is_auditor, Right.OF_BOOKIE),
-    ("PUT", f"{ROOT}/trigger_audit", trigger_audit, Right.OF_BOOKIE),
-    ("GET", f"{ROOT}/lost_bookie_recovery_delay", delay, Right.OF_BOOKIE),
-    ("PUT", f"{ROOT}/lost_bookie_recovery_delay", set_delay, Right.OF_BOOKIE),
+    ("GET", f"{ROOT}/status", status, Needs.OF_BOOKIE),
+    ("PUT", f"{ROOT}/status", set_status, Needs.OF_BOOKIE),
+    ("GET", f"{ROOT}/list_under_replicated_ledger", list_under_replicated, Needs.OF_BOOKIE),
+    ("GET", f"{ROOT}/who_is_auditor", who_is_auditor, Needs.OF_BOOKIE),
+    ("PUT", f"{ROOT}/trigger_audit", trigger_audit, Needs.OF_BOOKIE),
+    ("GET", f"{ROOT}/lost_bookie_recovery_delay", delay, Needs.OF_BOOKIE),
+    ("PUT", f"{ROOT}/lost_bookie_recovery_delay", set_delay, Needs.OF_BOOKIE),
 )

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from magnetar.core.kernel.errors import Corrupted, Invalid, Unsupported
 from magnetar.core.ports.bookie_administration import ClusterAdministration, PeerAdministration
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, not_here
 
 PAGE_LEDGERS: Final = 100
@@ -157,11 +157,11 @@ def _peers(request: AdminRequest) -> PeerAdministration:
 
 
 ROUTES: Final[Table] = (
-    ("GET", "/api/v1/bookie/list_bookies", list_bookies, Right.OF_BOOKIE),
-    ("GET", "/api/v1/bookie/cluster_info", cluster_info, Right.OF_BOOKIE),
-    ("GET", "/api/v1/bookie/list_bookie_info", list_bookie_info, Right.OF_BOOKIE),
-    ("GET", "/api/v1/ledger/list", list_ledgers, Right.OF_BOOKIE),
-    ("GET", "/api/v1/ledger/read", read_entries, Right.OF_BOOKIE),
-    ("GET", "/api/v1/ledger/metadata", ledger_metadata, Right.OF_BOOKIE),
-    ("DELETE", "/api/v1/ledger/delete", delete_ledger, Right.OF_BOOKIE),
+    ("GET", "/api/v1/bookie/list_bookies", list_bookies, Needs.OF_BOOKIE),
+    ("GET", "/api/v1/bookie/cluster_info", cluster_info, Needs.OF_BOOKIE),
+    ("GET", "/api/v1/bookie/list_bookie_info", list_bookie_info, Needs.OF_BOOKIE),
+    ("GET", "/api/v1/ledger/list", list_ledgers, Needs.OF_BOOKIE),
+    ("GET", "/api/v1/ledger/read", read_entries, Needs.OF_BOOKIE),
+    ("GET", "/api/v1/ledger/metadata", ledger_metadata, Needs.OF_BOOKIE),
+    ("DELETE", "/api/v1/ledger/delete", delete_ledger, Needs.OF_BOOKIE),
 )

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from magnetar.core.ports.bookie_administration import CompactionDetails
 from magnetar.wire.http.metrics.exposition import CONTENT_TYPE, counter, gauge, text
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, plain_text, refusal
 
 
@@ -219,26 +219,26 @@ def _word(value: bool) -> str:
 
 BOOKIE: Final = "/api/v1/bookie"
 ROUTES: Final[Table] = (
-    ("GET", "/heartbeat", heartbeat, Right.OF_BOOKIE),
-    ("GET", "/healthz", heartbeat, Right.OF_BOOKIE),
-    ("GET", "/readyz", is_ready, Right.OF_BOOKIE),
-    ("GET", "/metrics", metrics, Right.OF_BOOKIE),
-    ("GET", "/api/v1/config/server_config", configuration, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/state", state, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/state/readonly", read_only, Right.OF_BOOKIE),
-    ("PUT", f"{BOOKIE}/state/readonly", set_read_only, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/is_ready", is_ready, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/sanity", sanity, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/info", info, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/last_log_mark", last_log_mark, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/list_disk_file", list_disk_file, Right.OF_BOOKIE),
-    ("PUT", f"{BOOKIE}/gc", trigger_gc, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/gc", gc, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/gc_details", gc_details, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/entry_location_compact", compacts_locations, Right.OF_BOOKIE),
-    ("PUT", f"{BOOKIE}/entry_location_compact", compact_locations, Right.OF_BOOKIE),
-    ("PUT", f"{BOOKIE}/gc/suspend_compaction", suspend_compaction, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/gc/suspend_compaction", suspended_compaction, Right.OF_BOOKIE),
-    ("PUT", f"{BOOKIE}/gc/resume_compaction", resume_compaction, Right.OF_BOOKIE),
-    ("GET", f"{BOOKIE}/gc/resume_compaction", suspended_compaction, Right.OF_BOOKIE),
+    ("GET", "/heartbeat", heartbeat, Needs.OF_BOOKIE),
+    ("GET", "/healthz", heartbeat, Needs.OF_BOOKIE),
+    ("GET", "/readyz", is_ready, Needs.OF_BOOKIE),
+    ("GET", "/metrics", metrics, Needs.OF_BOOKIE),
+    ("GET", "/api/v1/config/server_config", configuration, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/state", state, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/state/readonly", read_only, Needs.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/state/readonly", set_read_only, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/is_ready", is_ready, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/sanity", sanity, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/info", info, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/last_log_mark", last_log_mark, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/list_disk_file", list_disk_file, Needs.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/gc", trigger_gc, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/gc", gc, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/gc_details", gc_details, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/entry_location_compact", compacts_locations, Needs.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/entry_location_compact", compact_locations, Needs.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/gc/suspend_compaction", suspend_compaction, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/gc/suspend_compaction", suspended_compaction, Needs.OF_BOOKIE),
+    ("PUT", f"{BOOKIE}/gc/resume_compaction", resume_compaction, Needs.OF_BOOKIE),
+    ("GET", f"{BOOKIE}/gc/resume_compaction", suspended_compaction, Needs.OF_BOOKIE),
 )

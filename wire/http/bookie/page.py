@@ -11,7 +11,7 @@ from typing import Final
 from starlette.responses import HTMLResponse
 
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
 LINKS: Final = (
@@ -87,4 +87,4 @@ def _registered(registered: bool) -> str:
     return "registered" if registered else "not registered now: clients do not find it"
 
 
-ROUTES: Final[Table] = (("GET", "", landing, Right.OF_BOOKIE),)
+ROUTES: Final[Table] = (("GET", "", landing, Needs.OF_BOOKIE),)

@@ -11,7 +11,7 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from magnetar.wire.http.bookie import auto_recovery, cluster, local, page
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import NotHere, Table, routes
 from magnetar.wire.http.server import stack
 from magnetar.wire.http.services import HttpServices
@@ -24,9 +24,9 @@ RECOVERY: Final = NotHere(
     "`magnetar bookie recover`"
 )
 NOT_HERE: Final[Table] = (
-    ("PUT", "/api/v1/bookie/expand_storage", EXPANSION, Right.OF_BOOKIE),
-    ("PUT", "/api/v1/autorecovery/bookie", RECOVERY, Right.OF_BOOKIE),
-    ("PUT", "/api/v1/autorecovery/decommission", RECOVERY, Right.OF_BOOKIE),
+    ("PUT", "/api/v1/bookie/expand_storage", EXPANSION, Needs.OF_BOOKIE),
+    ("PUT", "/api/v1/autorecovery/bookie", RECOVERY, Needs.OF_BOOKIE),
+    ("PUT", "/api/v1/autorecovery/decommission", RECOVERY, Needs.OF_BOOKIE),
 )
 
 

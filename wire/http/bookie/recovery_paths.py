@@ -9,15 +9,15 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from magnetar.wire.http.bookie.local import heartbeat, metrics
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, routes
 from magnetar.wire.http.server import stack
 from magnetar.wire.http.services import HttpServices
 
 ROUTES: Final[Table] = (
-    ("GET", "/heartbeat", heartbeat, Right.OF_BOOKIE),
-    ("GET", "/healthz", heartbeat, Right.OF_BOOKIE),
-    ("GET", "/metrics", metrics, Right.OF_BOOKIE),
+    ("GET", "/heartbeat", heartbeat, Needs.OF_BOOKIE),
+    ("GET", "/healthz", heartbeat, Needs.OF_BOOKIE),
+    ("GET", "/metrics", metrics, Needs.OF_BOOKIE),
 )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from starlette.responses import Response
 
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, plain_text, refusal
 
 
@@ -34,6 +34,6 @@ async def health(request: AdminRequest) -> Response:
 
 
 ROUTES: Final[Table] = (
-    ("GET", "/healthz", healthz, Right.OPEN),
-    ("GET", "/readyz", readyz, Right.OPEN),
+    ("GET", "/healthz", healthz, Needs.OPEN),
+    ("GET", "/readyz", readyz, Needs.OPEN),
 )

@@ -13,7 +13,7 @@ from typing import Any, Final
 from starlette.responses import HTMLResponse
 
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
 DOCS: Final = "https://pulsar.apache.org/docs/"
@@ -90,4 +90,4 @@ def _row(name: str, where: str) -> str:
     return f"<tr><td>{escape(name)}</td><td><code>{escape(where)}</code></td></tr>"
 
 
-ROUTES: Final[Table] = (("GET", "", landing, Right.OPEN),)
+ROUTES: Final[Table] = (("GET", "", landing, Needs.OPEN),)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from magnetar.core.kernel.errors import NamespaceNotFound
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, plain_text
 
 BUNDLE: Final = "0x00000000_0xffffffff"
@@ -54,8 +54,8 @@ async def _check(request: AdminRequest) -> None:
 
 
 LOOKUPS: Final[Table] = (
-    ("GET", "/{tenant}/{namespace}/{topic}", lookup, Right.TOPIC),
-    ("GET", "/{tenant}/{namespace}/{topic}/bundle", bundle, Right.TOPIC),
+    ("GET", "/{tenant}/{namespace}/{topic}", lookup, Needs.TOPIC),
+    ("GET", "/{tenant}/{namespace}/{topic}/bundle", bundle, Needs.TOPIC),
 )
 TABLES: Final = {
     "/lookup/v2/topic/persistent": LOOKUPS,

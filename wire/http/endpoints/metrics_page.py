@@ -36,7 +36,7 @@ from magnetar.wire.http.metrics.exposition import (
 from magnetar.wire.http.metrics.names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
 from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
 TOPICS_PER_REST: Final = 20
@@ -280,4 +280,4 @@ def _labels(cluster: str, namespace: str, topic: str = "", subscription: str = "
     return label_text(labels)
 
 
-ROUTES: Final[Table] = (("GET", "/metrics", metrics, Right.METRICS),)
+ROUTES: Final[Table] = (("GET", "/metrics", metrics, Needs.METRICS),)

@@ -16,24 +16,24 @@ from magnetar.core.security.identity import Identity
 from magnetar.core.security.tests.people import guarded
 from magnetar.wire.http.admin import tables
 from magnetar.wire.http.endpoints import health, landing_page, lookup, metrics_page
-from magnetar.wire.http.rights import NEEDS, SOMEWHERE, Right
+from magnetar.wire.http.rights import DEMANDS, SOMEWHERE, Needs
 from magnetar.wire.http.routes import Row
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 PEOPLE = ("admin", "maker", "reader", "other")
 """Who administers `public`, and who has which permission of `public/default`."""
 MAY = {
-    Right.SUPERUSER: (),
-    Right.TENANT_ADMIN: ("admin",),
-    Right.NAMESPACE: ("admin", "maker", "reader", "other"),
-    Right.NAMESPACE_CONSUMER: ("admin", "reader"),
-    Right.TOPIC: ("admin", "maker", "reader", "other"),
-    Right.CONSUMER: ("admin", "reader"),
-    Right.READER: ("admin", "reader"),
-    Right.WRITER: ("admin", "maker"),
-    Right.IDENTITY: ("admin", "maker", "reader", "other", "stranger"),
-    Right.METRICS: ("admin", "maker", "reader", "other", "stranger"),
-    Right.OPEN: ("admin", "maker", "reader", "other", "stranger", ""),
+    Needs.SUPERUSER: (),
+    Needs.TENANT_ADMIN: ("admin",),
+    Needs.NAMESPACE: ("admin", "maker", "reader", "other"),
+    Needs.NAMESPACE_CONSUMER: ("admin", "reader"),
+    Needs.TOPIC: ("admin", "maker", "reader", "other"),
+    Needs.CONSUMER: ("admin", "reader"),
+    Needs.READER: ("admin", "reader"),
+    Needs.WRITER: ("admin", "maker"),
+    Needs.IDENTITY: ("admin", "maker", "reader", "other", "stranger"),
+    Needs.METRICS: ("admin", "maker", "reader", "other", "stranger"),
+    Needs.OPEN: ("admin", "maker", "reader", "other", "stranger", ""),
 }
 PARTS = {
     "tenant": "public", "namespace": "default", "topic": "t", "subscription": "s", "role": "r",
@@ -72,11 +72,16 @@ async def secured() -> AsyncIterator[Visitor]:
 
 
 async def test_what_is_asked_for_is_known() -> None:
-    assert {*NEEDS, *SOMEWHERE, Right.OPEN, Right.IDENTITY, Right.METRICS, Right.OF_BOOKIE} == set(
-        Right
-    )
-    assert all(isinstance(row[3], Right) for _mount, row in ROWS)
-    assert not [row for _mount, row in ROWS if row[3] is Right.OF_BOOKIE]
+    assert {
+        *DEMANDS,
+        *SOMEWHERE,
+        Needs.OPEN,
+        Needs.IDENTITY,
+        Needs.METRICS,
+        Needs.OF_BOOKIE,
+    } == set(Needs)
+    assert all(isinstance(row[3], Needs) for _mount, row in ROWS)
+    assert not [row for _mount, row in ROWS if row[3] is Needs.OF_BOOKIE]
     assert len(ROWS) > 300
 
 
@@ -194,4 +199,4 @@ async def test_credentials_are_ignored_where_nobody_is_asked(visitor: Visitor) -
         "GET", "/admin/v2/tenants", headers={"authorization": "Digest x"}
     )
     assert response.status_code == 200
-    assert get_args(Row)[3] is Right
+    assert get_args(Row)[3] is Needs

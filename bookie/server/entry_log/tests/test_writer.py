@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 
 import pytest
 
@@ -12,6 +13,7 @@ from magnetar.bookie.server.entry_log import writer as writer_module
 from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES, BlockFile
 from magnetar.bookie.server.entry_log.reader import EntryLogReader
 from magnetar.bookie.server.entry_log.writer import EntryLogWriter, log_ids
+from magnetar.bookie.server.small_files import read_whole
 from magnetar.bookie.tests.real_disk import directory_at
 from magnetar.core.testing.memory_disk import MemoryDisk
 
@@ -183,3 +185,28 @@ def test_a_run_in_two_pieces_is_one_record():
     assert found.checked_payloads(0, 0, 1) == [b"head" + b"x" * 70_000]
     assert reader.ledgers(0) == ({1: apart.size}, 0)
     reader.close()
+
+
+def test_a_run_written_once_more_is_durable_with_the_next_sync_and_uses_no_room(monkeypatch):
+    """Also in more logs than are open at once."""
+    monkeypatch.setattr(writer_module, "REPEATED_LOGS_MAX", 2)
+    disk = MemoryDisk()
+    runs = [run(1, 0, b"a" * 5000), run(1, 1, b"b" * 600), run(1, 2, b"c")]
+    locations = []
+    for one in runs:
+        writer = EntryLogWriter(disk.directory("/logs"), 1 << 20)
+        locations.append(writer.append(one))
+        writer.flush()
+        writer.abandon()
+    contents = [read_whole(disk.directory("/logs"), f"{i}.log") for i in range(3)]
+    left = disk.left(None)
+    writer = EntryLogWriter(left.directory("/logs"), 1 << 20)
+    steps = left.steps
+    for one, location in zip(runs, locations, strict=True):
+        writer.repeat(one, location)
+    written = [arguments[2] for step, arguments in left.history[steps:] if step == "write"]
+    assert written == [one.blob for one in runs]
+    writer.sync()
+    writer.abandon()
+    cut = left.left(random.Random(0).randrange)
+    assert [read_whole(cut.directory("/logs"), f"{i}.log") for i in range(3)] == contents

@@ -19,7 +19,7 @@ from magnetar.core.policy.stored import OWN_CLUSTER
 from magnetar.core.policy.values import BacklogQuota, QuotaType
 from magnetar.wire.http.admin.policies.limits import check
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import AdminHandler, Row, Table, changing, plain_text
 
 
@@ -45,7 +45,7 @@ def table(level: Level, levels: Levels) -> Table:
             calls: tuple[tuple[str, AdminHandler], ...] = (
                 ("GET", get), ("POST PUT", put), ("DELETE", remove)
             )  # fmt: skip
-            rows += [(methods, path, call, Right.TENANT_ADMIN) for methods, call in calls]
+            rows += [(methods, path, call, Needs.TENANT_ADMIN) for methods, call in calls]
     return changing(rows)
 
 
@@ -122,9 +122,9 @@ def _quotas(level: Level) -> list[Row]:
         await level.change(request, backlog_quotas=present)
 
     return [
-        ("GET", f"{level.here}/backlogQuotaMap", get, Right.TENANT_ADMIN),
-        ("POST PUT", f"{level.here}/backlogQuota", put, Right.TENANT_ADMIN),
-        ("DELETE", f"{level.here}/backlogQuota", remove, Right.TENANT_ADMIN),
+        ("GET", f"{level.here}/backlogQuotaMap", get, Needs.TENANT_ADMIN),
+        ("POST PUT", f"{level.here}/backlogQuota", put, Needs.TENANT_ADMIN),
+        ("DELETE", f"{level.here}/backlogQuota", remove, Needs.TENANT_ADMIN),
     ]
 
 

@@ -13,7 +13,7 @@ from magnetar.wire.http.admin.policies import level
 from magnetar.wire.http.admin.policies.level import Level
 from magnetar.wire.http.admin.policies.limits import check_auto_creation, check_retention
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, changing
 
 
@@ -65,7 +65,7 @@ def table(levels: Levels) -> Table:
             "DELETE",
             f"{NAMESPACES.here}/removeOffloadPolicies",
             _remove_offload_policies,
-            Right.TENANT_ADMIN,
+            Needs.TENANT_ADMIN,
         )
     ]
     return [*changing(rows), *level.table(NAMESPACES, levels)]

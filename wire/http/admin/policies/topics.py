@@ -17,7 +17,7 @@ from magnetar.wire.http.admin.policies import level
 from magnetar.wire.http.admin.policies.level import Level
 from magnetar.wire.http.admin.policies.limits import check_retention
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, changing
 
 
@@ -53,5 +53,5 @@ TOPICS: Final = Level("topic", "/{tenant}/{namespace}/{topic}", _policies, _chan
 
 def table(levels: Levels) -> Table:
     """All paths of topics' policies."""
-    rows = [("DELETE", f"{TOPICS.here}/policies", _remove_all, Right.TENANT_ADMIN)]
+    rows = [("DELETE", f"{TOPICS.here}/policies", _remove_all, Needs.TENANT_ADMIN)]
     return [*changing(rows), *level.table(TOPICS, levels)]

@@ -28,7 +28,7 @@ from magnetar.wire.http.admin.programs.reading_topics import topics
 from magnetar.wire.http.admin.programs.stored_topics import TOPICS_PER_REST, check_number, log_of
 from magnetar.wire.http.advertised_address import reached_address
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
@@ -108,9 +108,9 @@ async def ledgers(request: AdminRequest) -> Json:
 
 
 TABLE: Final[Table] = (
-    ("POST", "/topics", topics, Right.READER),
-    ("POST", "/positions", positions, Right.READER),
-    ("POST", "/ledgers", ledgers, Right.READER),
-    ("POST", "/entries", entries, Right.READER),
-    ("POST", "/cursors", cursors, Right.READER),
+    ("POST", "/topics", topics, Needs.READER),
+    ("POST", "/positions", positions, Needs.READER),
+    ("POST", "/ledgers", ledgers, Needs.READER),
+    ("POST", "/entries", entries, Needs.READER),
+    ("POST", "/cursors", cursors, Needs.READER),
 )

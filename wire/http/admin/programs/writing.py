@@ -13,7 +13,7 @@ from msgspec import Struct
 from magnetar.core.kernel.errors import Invalid, NotFound
 from magnetar.core.transactions.sinks import Sinks
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
@@ -100,11 +100,11 @@ async def _asked(request: AdminRequest) -> tuple[BatchBody, Sinks]:
 
 
 TABLE: Final[Table] = (
-    ("GET", "", listeners, Right.WRITER),
-    ("POST", "/begin", begin, Right.WRITER),
-    ("POST", "/number", number, Right.WRITER),
-    ("POST", "/renew", renew, Right.WRITER),
-    ("POST", "/commit", commit, Right.WRITER),
-    ("POST", "/abort", abort, Right.WRITER),
-    ("POST", "/forget", forget, Right.WRITER),
+    ("GET", "", listeners, Needs.WRITER),
+    ("POST", "/begin", begin, Needs.WRITER),
+    ("POST", "/number", number, Needs.WRITER),
+    ("POST", "/renew", renew, Needs.WRITER),
+    ("POST", "/commit", commit, Needs.WRITER),
+    ("POST", "/abort", abort, Needs.WRITER),
+    ("POST", "/forget", forget, Needs.WRITER),
 )

@@ -11,7 +11,7 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.http.admin.topic_lookup import each_stored, stored
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
@@ -178,7 +178,7 @@ def _text(position: Position) -> str:
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
-    ("GET", f"{HERE}/internalStats", internal_stats, Right.TOPIC),
-    ("GET", f"{HERE}/partitioned-internalStats", partitioned_internal_stats, Right.TOPIC),
-    ("GET", f"{HERE}/internal-info", internal_info, Right.TOPIC),
+    ("GET", f"{HERE}/internalStats", internal_stats, Needs.TOPIC),
+    ("GET", f"{HERE}/partitioned-internalStats", partitioned_internal_stats, Needs.TOPIC),
+    ("GET", f"{HERE}/internal-info", internal_info, Needs.TOPIC),
 )

@@ -30,7 +30,7 @@ from magnetar.wire.http.admin.stats.held_stats import add_held
 from magnetar.wire.http.admin.stats.partitioned_stats import Sum
 from magnetar.wire.http.admin.topic_lookup import check_one_owner, topic_of
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.rights import Right
+from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, not_here
 
 Json = dict[str, Any]
@@ -336,6 +336,6 @@ async def _oldest_time(topic: PersistentTopic | None, name: str) -> int:
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
-    ("GET", f"{HERE}/stats", stats, Right.TOPIC),
-    ("GET", f"{HERE}/partitioned-stats", partitioned_stats, Right.TOPIC),
+    ("GET", f"{HERE}/stats", stats, Needs.TOPIC),
+    ("GET", f"{HERE}/partitioned-stats", partitioned_stats, Needs.TOPIC),
 )

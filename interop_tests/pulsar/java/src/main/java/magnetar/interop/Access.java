@@ -21,6 +21,8 @@ final class Access {
         families.put("access.queue", Access::queue);
         families.put("access.fencing", Access::fencing);
         families.put("access.create", Access::create);
+        families.put("access.taken", Access::taken);
+        families.put("access.expiring", Access::expiring);
     }
 
     private static Object exclusive(Scene scene) throws Exception {
@@ -35,6 +37,34 @@ final class Access {
     /** What the attempt to write ends with, as a policy may forbid it. */
     private static Object create(Scene scene) throws Exception {
         return errorOf(() -> scene.producer().create().close());
+    }
+
+    /** What a producer's message ends with after its right is taken, and what another attempt does. */
+    private static Object taken(Scene scene) throws Exception {
+        try (var producer = scene.producer().sendTimeout(3, TimeUnit.SECONDS).create()) {
+            producer.send("while I may".getBytes());
+            scene.tell("sent", null);
+            scene.await("taken");
+            return map(
+                    "late", errorOf(() -> producer.send("too late".getBytes())),
+                    "again", errorOf(() -> scene.producer().create().close()));
+        }
+    }
+
+    /** How many messages are sent in so many milliseconds, in which the token expires. */
+    private static Object expiring(Scene scene) throws Exception {
+        long end = System.currentTimeMillis() + scene.number("milliseconds", 0);
+        int sent = 0;
+        try (var producer = scene.producer().create()) {
+            scene.tell("attached", null);
+            while (System.currentTimeMillis() < end) {
+                producer.send("on and on".getBytes());
+                sent++;
+            }
+            scene.tell("over", null);
+            scene.await("looked");
+        }
+        return sent;
     }
 
     /** Four wait in line; one is let in whenever the one before it leaves. Who is first only the server knows. */

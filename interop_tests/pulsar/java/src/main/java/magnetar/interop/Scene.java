@@ -1,6 +1,10 @@
 package magnetar.interop;
 
 import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -19,6 +23,8 @@ import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionType;
+import org.apache.pulsar.client.impl.auth.AuthenticationBasic;
+import org.apache.pulsar.client.impl.auth.AuthenticationToken;
 
 /** What a family plays with: a client of its own, a fresh topic, and words for what all of them do. */
 final class Scene extends Dialogue {
@@ -43,7 +49,7 @@ final class Scene extends Dialogue {
     /** The client of all scenes with this server, or one of this scene's own if options are given. */
     synchronized PulsarClient client() throws PulsarClientException {
         if (client == null) {
-            own = flag("own") || args.has("trust") || args.has("patience");
+            own = flag("own") || args.has("trust") || args.has("patience") || args.has("token") || args.has("name");
             client = own ? connect() : shared(this);
         }
         return client;
@@ -68,10 +74,26 @@ final class Scene extends Dialogue {
         if (args.has("trust")) {
             builder.tlsTrustCertsFilePath(text("trust", "")).enableTlsHostnameVerification(true);
         }
+        if (args.has("token")) {  // a file, which the client reads each time that it is asked
+            builder.authentication(new AuthenticationToken(() -> read(Path.of(text("token", "")))));
+        }
+        if (args.has("name")) {
+            var proof = new AuthenticationBasic();
+            proof.configure(Map.of("userId", text("name", ""), "password", text("password", "")));
+            builder.authentication(proof);
+        }
         if (args.has("certificate")) {
             builder.tlsCertificateFilePath(text("certificate", "")).tlsKeyFilePath(text("key", ""));
         }
         return builder.build();
+    }
+
+    private static String read(Path file) {
+        try {
+            return Files.readString(file);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     String fullName() {
