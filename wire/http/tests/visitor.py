@@ -116,8 +116,9 @@ async def visiting(
         SystemClock(),
         soon,
         ownership,
-        access,
     )
+    if access is not None:
+        broker.guard(access)
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         services = HttpServices(broker, options, lambda: families, health=health)
