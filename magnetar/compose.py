@@ -56,7 +56,7 @@ async def serve(
         store = storage.ledgers
         gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
         broker = Broker(gathering, store, storage.metadata, clock, link.schedule_settle)
-        broker.guard(guarded.access)
+        broker.guard(guarded.with_users(settings.security, storage.metadata))
         link.serve(store, broker)
         parts = Parts(settings, doors, link, storage, broker, SpareFiles().lend)
         with ExitStack() as closed:

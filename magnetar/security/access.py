@@ -13,6 +13,7 @@ import trio
 from msgspec import Struct
 
 from magnetar.core.kernel.clock import Clock
+from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.security.access import Access
 from magnetar.core.security.conversation import (
     BASIC,
@@ -40,6 +41,14 @@ class GuardedAccess(Struct, frozen=True):
     access: Access
     sources: Sequence[SecretSource] = ()
     remote: Sequence[RemoteDocument] = ()
+
+    def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
+        """The access, also for users whose credentials are in the metadata store."""
+        if settings.scram:
+            from magnetar.core.security.scram_store import scram_mechanisms
+
+            self.access.mechanisms.update(scram_mechanisms(metadata))
+        return self.access
 
     async def run(self) -> None:
         """Read again what changes, until cancelled."""
