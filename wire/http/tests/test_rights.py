@@ -194,6 +194,21 @@ async def test_the_landing_page_shows_nothing_private(secured: Visitor) -> None:
     assert "6650" not in page.text
 
 
+async def test_a_proxy_says_for_whom_it_speaks() -> None:
+    options = replace(OPTIONS, proxy_roles=frozenset(["proxy"]))
+    async with visiting(options, access=guarded(superusers=["root", "proxy"])) as visitor:
+        await _permit(visitor)
+        path, reading = "/admin/v2/namespaces/public/default/topics", "/admin/v2/reading/topics"
+        for name, original, status in (
+            ("proxy", "reader", 200), ("proxy", "stranger", 403), ("proxy", "", 403),
+            ("proxy", "proxy", 403), ("reader", "root", 403),
+        ):  # fmt: skip
+            headers = {**bearer(name), "x-original-principal": original}
+            for method, where in (("GET", path), ("POST", reading)):
+                response = await visitor.ask(method, where, headers=headers)
+                assert response.status_code == status, (name, original, response.text)
+
+
 async def test_credentials_are_ignored_where_nobody_is_asked(visitor: Visitor) -> None:
     response: httpx.Response = await visitor.ask(
         "GET", "/admin/v2/tenants", headers={"authorization": "Digest x"}
