@@ -1,0 +1,242 @@
+"""Kafka's clients and tools with SASL and ACLs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiokafka
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from interop_tests.kafka.console import TOOLS, Console
+from magnetar import Standalone, standalone
+
+with warnings.catch_warnings():  # it reads its files in a way that is going out of use
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import KafkaProducer
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+ROOT, ALI = ("root", "root-secret"), ("ali", "ali-secret")
+SECONDS = 20
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """A server that knows a superuser by its password, and everybody else by SCRAM."""
+    file = tmp_path_factory.mktemp("secure") / "htpasswd"
+    digest = base64.b64encode(hashlib.sha1(ROOT[1].encode()).digest()).decode()
+    file.write_text(f"{ROOT[0]}:{{SHA}}{digest}\n", encoding="utf-8")
+    file.chmod(0o600)
+    security = {"htpasswd": str(file), "scram": True, "superusers": ["root"]}
+    with standalone(security=security) as server:
+        yield server
+
+
+def config(
+    server: Standalone, user: tuple[str, str], mechanism: str, **more: Any
+) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": server.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user[0],
+        "sasl.password": user[1],
+        "log_level": 0,
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def root(secure: Standalone) -> AdminClient:
+    """An administrator, who has made a user `ali` of SCRAM."""
+    admin = AdminClient(config(secure, ROOT, "PLAIN"))
+    credentials = [
+        UserScramCredentialUpsertion(ALI[0], ScramCredentialInfo(each, 4096), ALI[1].encode())
+        for each in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+    ]
+    for done in admin.alter_user_scram_credentials(credentials).values():
+        done.result(SECONDS)
+    return admin
+
+
+def rule(
+    kind: ResourceType,
+    name: str,
+    operation: AclOperation,
+    pattern: ResourcePatternType = ResourcePatternType.LITERAL,
+) -> AclBinding:
+    return AclBinding(
+        kind, name, pattern, f"User:{ALI[0]}", "*", operation, AclPermissionType.ALLOW
+    )
+
+
+def allow(root: AdminClient, *rules: AclBinding) -> None:
+    for done in root.create_acls(list(rules)).values():
+        done.result(SECONDS)
+
+
+def made(root: AdminClient, topic: str) -> None:
+    for done in root.create_topics([NewTopic(topic, 1, 1)]).values():
+        done.result(SECONDS)
+
+
+def sent(producer: Producer, topic: str) -> KafkaError | None:
+    """Send one record; return its error."""
+    outcome: list[KafkaError | None] = []
+    producer.produce(topic, b"x", on_delivery=lambda error, _: outcome.append(error))
+    assert producer.flush(SECONDS) == 0
+    return outcome[0]
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_librdkafka_writes_and_reads_what_it_may(
+    secure: Standalone, root: AdminClient, topic: str, mechanism: str
+) -> None:
+    made(root, topic)
+    refused = Producer(config(secure, ALI, mechanism))  # it remembers that for a while
+    assert sent(refused, topic).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    allow(
+        root,
+        rule(ResourceType.TOPIC, topic, AclOperation.WRITE),
+        rule(ResourceType.TOPIC, topic, AclOperation.READ),
+        rule(ResourceType.GROUP, "g", AclOperation.READ, ResourcePatternType.PREFIXED),
+    )
+    assert sent(Producer(config(secure, ALI, mechanism)), topic) is None
+    for group, readable in ((f"g-{topic}", True), (f"h-{topic}", False)):
+        options: dict[str, Any] = {"group.id": group, "auto.offset.reset": "earliest"}
+        consumer = Consumer(config(secure, ALI, mechanism, **options))
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + SECONDS
+        while (message := consumer.poll(1.0)) is None:
+            assert time.monotonic() < deadline
+        if readable:
+            assert message.value() == b"x"
+        else:
+            assert message.error().code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        consumer.close()
+
+
+def test_a_right_that_is_taken_is_taken_from_an_open_connection(
+    secure: Standalone, root: AdminClient, topic: str
+) -> None:
+    made(root, topic)
+    allow(root, rule(ResourceType.TOPIC, topic, AclOperation.WRITE))
+    producer = Producer(config(secure, ALI, "SCRAM-SHA-256"))
+    assert sent(producer, topic) is None
+    everything = AclBindingFilter(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.MATCH,
+        None,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    ((deleted,),) = (done.result(SECONDS) for done in root.delete_acls([everything]).values())
+    assert (deleted.principal, deleted.name) == ("User:ali", topic)
+    assert sent(producer, topic).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("user", "mechanism"),
+    [
+        (("ali", "guess"), "SCRAM-SHA-256"),
+        (("eve", "guess"), "SCRAM-SHA-512"),
+        (("root", "guess"), "PLAIN"),
+        (("ali", ALI[1]), "PLAIN"),
+    ],
+)
+def test_wrong_credentials(
+    secure: Standalone, root: AdminClient, user: tuple[str, str], mechanism: str
+) -> None:
+    failed: list[KafkaError] = []
+    client = AdminClient({**config(secure, user, mechanism), "error_cb": failed.append})
+    deadline = time.monotonic() + SECONDS
+    while not failed:
+        client.poll(0.1)
+        assert time.monotonic() < deadline
+    assert failed[0].code() == KafkaError._AUTHENTICATION
+    with pytest.raises(KafkaException):
+        client.list_topics(timeout=0.5)
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_kafka_python_and_aiokafka(
+    secure: Standalone, root: AdminClient, topic: str, mechanism: str
+) -> None:
+    made(root, topic)
+    allow(
+        root,
+        rule(ResourceType.TOPIC, topic, AclOperation.WRITE),
+        rule(ResourceType.TOPIC, topic, AclOperation.READ),
+        rule(ResourceType.GROUP, topic, AclOperation.READ),
+    )
+    options: dict[str, Any] = {
+        "bootstrap_servers": secure.bootstrap_servers,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": ALI[0],
+        "sasl_plain_password": ALI[1],
+    }
+    producer = KafkaProducer(**options)
+    producer.send(topic, b"from kafka-python").get(SECONDS)
+    producer.close()
+
+    async def read() -> bytes:
+        consumer = aiokafka.AIOKafkaConsumer(
+            topic, group_id=topic, auto_offset_reset="earliest", **options
+        )
+        await consumer.start()
+        try:
+            return (await asyncio.wait_for(consumer.getone(), SECONDS)).value
+        finally:
+            await consumer.stop()
+
+    assert asyncio.run(read()) == b"from kafka-python"
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_kafkas_own_tools(secure: Standalone, root: AdminClient, tmp_path: Path) -> None:
+    properties = tmp_path / "admin.properties"
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    properties.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={login} required username="{ROOT[0]}" password="{ROOT[1]}";\n',
+        encoding="utf-8",
+    )
+    console, admin = Console(secure.bootstrap_servers), ["--command-config", str(properties)]
+    user = ["--entity-type", "users", "--entity-name", "bob"]
+    added = "SCRAM-SHA-512=[iterations=8192,password=bobs-secret]"
+    console.run("kafka.admin.ConfigCommand", *admin, "--alter", *user, "--add-config", added)
+    acl = ["--allow-principal", "User:bob", "--operation", "Write", "--topic", "of-bob-"]
+    prefixed = ["--resource-pattern-type", "prefixed"]
+    console.run(f"{TOOLS}.AclCommand", *admin, "--add", *acl, *prefixed)
+    shown = console.run(f"{TOOLS}.AclCommand", *admin, "--list", "--topic", "of-bob-", *prefixed)
+    assert "principal=User:bob, host=*, operation=WRITE, permissionType=ALLOW" in shown
+    made(root, "of-bob-1")
+    made(root, "of-others")
+    producer = Producer(config(secure, ("bob", "bobs-secret"), "SCRAM-SHA-512"))
+    assert sent(producer, "of-bob-1") is None
+    assert sent(producer, "of-others").code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
