@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
@@ -35,30 +35,25 @@ _MECHANISMS: Final = {"bearer": TOKEN, "basic": BASIC}
 
 
 class Needs(Enum):
-    """What a row of a table needs."""
+    """What a row of a table needs, in the words of `docs/admin.md`."""
 
-    OPEN = auto()
-    """Nothing: it reveals nothing."""
-    OF_BOOKIE = auto()
-    """Nothing yet: a bookie asks nobody who he is."""
-    METRICS = auto()
-    """An identity, unless the operator has opened `/metrics`."""
-    IDENTITY = auto()
-    """Any identity."""
-    SUPERUSER = auto()
-    TENANT_ADMIN = auto()
-    """To administer the tenant of the path."""
-    NAMESPACE = auto()
-    """Any permission of the namespace."""
-    NAMESPACE_CONSUMER = auto()
-    TOPIC = auto()
-    """Any permission of the topic, as for a lookup."""
-    CONSUMER = auto()
-    """To consume the topic, by the subscription of the path if there is one."""
-    READER = auto()
-    """To consume some topic; the handler asks for each that the body names."""
-    WRITER = auto()
-    """To produce to some topic; what is written later is asked for then."""
+    OPEN = "nothing"
+    """It reveals nothing."""
+    OF_BOOKIE = "nothing yet"
+    """A bookie asks nobody who he is."""
+    METRICS = "nothing, or an identity (`security.open_metrics`)"
+    IDENTITY = "an identity"
+    SUPERUSER = "a superuser"
+    TENANT_ADMIN = "an administrator of the tenant"
+    NAMESPACE = "any permission of the namespace"
+    NAMESPACE_CONSUMER = "consume in the namespace"
+    TOPIC = "any permission of the topic"
+    """As a lookup does."""
+    CONSUMER = "consume, of the topic or of the named subscription"
+    READER = "consume, of each topic that is named"
+    """Asked for by the handler, once it has read the names; before that, to consume something."""
+    WRITER = "produce somewhere"
+    """What is written later is asked for then."""
 
 
 Need = tuple[Action, ResourceType, str]

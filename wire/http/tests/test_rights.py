@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import httpx
@@ -83,6 +84,13 @@ async def test_what_is_asked_for_is_known() -> None:
     assert all(isinstance(row[3], Needs) for _mount, row in ROWS)
     assert not [row for _mount, row in ROWS if row[3] is Needs.OF_BOOKIE]
     assert len(ROWS) > 300
+
+
+def test_the_documentation_names_each_need() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs/admin.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Rights\n")[2].partition("\n## ")[0]
+    needs = set(re.findall(r"^\| .* \| ([^|]+) \|$", section, re.MULTILINE)) - {"need"}
+    assert needs == {each.value for each in Needs} - {Needs.OF_BOOKIE.value}
 
 
 async def _permit(visitor: Visitor) -> None:
