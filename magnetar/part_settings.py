@@ -155,6 +155,7 @@ def http_options(
         memory_bytes_max=settings.limits.memory_budget_mb * MEBIBYTE // HTTP_PART,
         message_bytes_max=settings.broker.max_message_size,
         open_paths=frozenset(["/metrics"] if settings.security.open_metrics else []),
+        proxy_roles=frozenset(settings.security.proxy_roles),
         configuration={
             f"{section}.{key}": _shown(str(value))
             for section, values in msgspec.to_builtins(settings).items()

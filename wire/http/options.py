@@ -120,6 +120,8 @@ class HttpOptions(Struct, frozen=True):
     """Memory for the bodies of all requests, and as much for all answers; beyond it, 503."""
     open_paths: frozenset[str] = frozenset()
     """Paths that need no identity although the server asks for one: `/metrics`, or none."""
+    proxy_roles: frozenset[str] = frozenset()
+    """Roles of proxies, which say for whom they speak (`X-Original-Principal`)."""
     configuration: Mapping[str, str] = {}
     """The settings in force, for admin tools to show."""
     readiness: Callable[[], str | None] = always_ready

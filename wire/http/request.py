@@ -43,13 +43,15 @@ DISCONNECTED: Final = 499
 class AdminRequest:
     """See the module's docstring."""
 
-    __slots__ = ("_body", "_taken", "identity", "request", "services")
+    __slots__ = ("_body", "_taken", "identity", "original", "request", "services")
 
     def __init__(self, services: HttpServices, request: Request) -> None:
         self.services = services
         self.request = request
         self.identity: Identity = ANYBODY
         """Who asks, once that is known (`rights.py`)."""
+        self.original: Identity | None = None
+        """Whom a proxy speaks for; both need each right."""
         self._body: bytes | None = None
         self._taken = 0
         """Bytes taken from the memory for bodies."""
@@ -73,7 +75,10 @@ class AdminRequest:
 
     def check(self, action: Action, kind: ResourceType, name: str) -> None:
         """Raise `Unauthorized` unless the client may do that. Plain call."""
-        self.services.access.check(self.identity, action, kind, name, self.host)
+        access = self.services.access
+        access.check(self.identity, action, kind, name, self.host)
+        if self.original is not None:
+            access.check(self.original, action, kind, name, self.host)
 
     def check_readable(self, name: TopicName, subscription: str | None = None) -> None:
         """Raise `Unauthorized` unless the client may consume a topic that its body names."""

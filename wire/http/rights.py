@@ -6,7 +6,8 @@ administrator, and what belongs to no tenant a superuser. Superusers may do ever
 
 An identity comes with each request: `Authorization: Bearer TOKEN`, or `Basic` with name and
 password. Without one a request is anonymous, if that is allowed. 401 asks for an identity, 403 says
-that an identity lacks the right. Light: no web framework.
+that an identity lacks the right. A proxy names its client, and both need the right. Light: no web
+framework.
 """
 
 from __future__ import annotations
@@ -14,48 +15,45 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
 from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType, subscription_of
 from magnetar.core.security.conversation import BASIC, TOKEN, AuthPeer
+from magnetar.core.security.identity import Identity
 
 if TYPE_CHECKING:
     from magnetar.core.security.access import Access
-    from magnetar.core.security.identity import Identity
     from magnetar.wire.http.request import AdminRequest
 
 CHALLENGE: Final = 'Bearer realm="magnetar", Basic realm="magnetar", charset="UTF-8"'
 """`WWW-Authenticate` of a 401."""
+ORIGINAL: Final = "x-original-principal"
+"""The header of a proxy with the name of its client."""
 _MECHANISMS: Final = {"bearer": TOKEN, "basic": BASIC}
 
 
 class Needs(Enum):
-    """What a row of a table needs."""
+    """What a row of a table needs, in the words of `docs/admin.md`."""
 
-    OPEN = auto()
-    """Nothing: it reveals nothing."""
-    OF_BOOKIE = auto()
-    """Nothing yet: a bookie asks nobody who he is."""
-    METRICS = auto()
-    """An identity, unless the operator has opened `/metrics`."""
-    IDENTITY = auto()
-    """Any identity."""
-    SUPERUSER = auto()
-    TENANT_ADMIN = auto()
-    """To administer the tenant of the path."""
-    NAMESPACE = auto()
-    """Any permission of the namespace."""
-    NAMESPACE_CONSUMER = auto()
-    TOPIC = auto()
-    """Any permission of the topic, as for a lookup."""
-    CONSUMER = auto()
-    """To consume the topic, by the subscription of the path if there is one."""
-    READER = auto()
-    """To consume some topic; the handler asks for each that the body names."""
-    WRITER = auto()
-    """To produce to some topic; what is written later is asked for then."""
+    OPEN = "nothing"
+    """It reveals nothing."""
+    OF_BOOKIE = "nothing yet"
+    """A bookie asks nobody who he is."""
+    METRICS = "nothing, or an identity (`security.open_metrics`)"
+    IDENTITY = "an identity"
+    SUPERUSER = "a superuser"
+    TENANT_ADMIN = "an administrator of the tenant"
+    NAMESPACE = "any permission of the namespace"
+    NAMESPACE_CONSUMER = "consume in the namespace"
+    TOPIC = "any permission of the topic"
+    """As a lookup does."""
+    CONSUMER = "consume, of the topic or of the named subscription"
+    READER = "consume, of each topic that is named"
+    """Asked for by the handler, once it has read the names; before that, to consume something."""
+    WRITER = "produce somewhere"
+    """What is written later is asked for then."""
 
 
 Need = tuple[Action, ResourceType, str]
@@ -115,11 +113,15 @@ async def authorize(request: AdminRequest, right: Needs) -> None:
     if is_open(right, request.services.options.open_paths):
         return
     request.identity = who = await identified(request, access)
+    if access.judge is None:
+        return
+    request.original = original = _original(request, who)
     try:
         if right in DEMANDS:
             request.check(*DEMANDS[right](request))
         elif right in SOMEWHERE:
-            access.check_somewhere(who, SOMEWHERE[right], ResourceType.TOPIC, request.host)
+            for each in filter(None, (who, original)):
+                access.check_somewhere(each, SOMEWHERE[right], ResourceType.TOPIC, request.host)
     except Unauthorized as error:
         if who is access.nobody:
             raise Unauthenticated(f"{error}: authenticate") from error
@@ -141,6 +143,19 @@ async def identified(request: AdminRequest, access: Access) -> Identity:
     if conversation.identity is None:
         raise Unauthenticated("this takes more than one message, which HTTP has not")
     return conversation.identity
+
+
+def _original(request: AdminRequest, who: Identity) -> Identity | None:
+    """Whom a proxy speaks for; others may speak for nobody (`PulsarWebResource.java` of 4.2)."""
+    proxies = request.services.options.proxy_roles
+    named = request.request.headers.get(ORIGINAL, "")
+    if proxies.isdisjoint(who.roles):
+        if named:
+            raise Unauthorized("Invalid roles: only a proxy may name an original principal")
+        return None
+    if not named or named in proxies:
+        raise Unauthorized("Invalid roles: a proxy has to name an original principal")
+    return Identity(named, method=who.method)
 
 
 def _decoded(said: str) -> bytes:

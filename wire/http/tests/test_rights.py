@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import httpx
@@ -83,6 +84,13 @@ async def test_what_is_asked_for_is_known() -> None:
     assert all(isinstance(row[3], Needs) for _mount, row in ROWS)
     assert not [row for _mount, row in ROWS if row[3] is Needs.OF_BOOKIE]
     assert len(ROWS) > 300
+
+
+def test_the_documentation_names_each_need() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs/admin.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Rights\n")[2].partition("\n## ")[0]
+    needs = set(re.findall(r"^\| .* \| ([^|]+) \|$", section, re.MULTILINE)) - {"need"}
+    assert needs == {each.value for each in Needs} - {Needs.OF_BOOKIE.value}
 
 
 async def _permit(visitor: Visitor) -> None:
@@ -192,6 +200,21 @@ async def test_the_landing_page_shows_nothing_private(secured: Visitor) -> None:
     assert "trouble" not in found
     page = await secured.ask("GET", "/", headers={"accept": "text/html"})
     assert "6650" not in page.text
+
+
+async def test_a_proxy_says_for_whom_it_speaks() -> None:
+    options = replace(OPTIONS, proxy_roles=frozenset(["proxy"]))
+    async with visiting(options, access=guarded(superusers=["root", "proxy"])) as visitor:
+        await _permit(visitor)
+        path, reading = "/admin/v2/namespaces/public/default/topics", "/admin/v2/reading/topics"
+        for name, original, status in (
+            ("proxy", "reader", 200), ("proxy", "stranger", 403), ("proxy", "", 403),
+            ("proxy", "proxy", 403), ("reader", "root", 403),
+        ):  # fmt: skip
+            headers = {**bearer(name), "x-original-principal": original}
+            for method, where in (("GET", path), ("POST", reading)):
+                response = await visitor.ask(method, where, headers=headers)
+                assert response.status_code == status, (name, original, response.text)
 
 
 async def test_credentials_are_ignored_where_nobody_is_asked(visitor: Visitor) -> None:
