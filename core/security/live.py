@@ -83,7 +83,7 @@ class LiveSessions:
             expires_at = session.identity.expires_at
             if expires_at is not None and expires_at <= now:
                 session.expired()
-            elif changed:
+            if changed and session in self._sessions:  # it may have ended by that
                 session.rights_changed()
             if count % SESSIONS_PER_REST == 0:
                 await trio.lowlevel.checkpoint()

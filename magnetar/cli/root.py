@@ -9,9 +9,9 @@ from magnetar.cli.gateway import gateway
 from magnetar.cli.ledger import ledger
 from magnetar.cli.metadata import metadata
 from magnetar.cli.recovery import recovery, switches
+from magnetar.cli.security.token import token
+from magnetar.cli.security.user import user
 from magnetar.cli.standalone import standalone
-from magnetar.cli.token import token
-from magnetar.cli.user import user
 
 
 def _show_version(context: click.Context, _option: click.Parameter, requested: bool) -> None:

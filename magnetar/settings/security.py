@@ -57,6 +57,13 @@ class Security(Struct, frozen=True):
             "manages."
         ),
     ] = False
+    proxy_roles: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Roles of Pulsar's proxies, which name the role that they speak for: both "
+            "need each right."
+        ),
+    ] = ()
     anonymous_role: Annotated[
         str,
         Meta(

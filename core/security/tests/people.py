@@ -22,12 +22,16 @@ class NameAndSecret:
         self._expires_at = expires_at
 
     async def respond(self, said: bytes) -> bytes:
+        try:
+            text = said.decode()
+        except UnicodeDecodeError as error:
+            raise Unauthenticated("it is not UTF-8") from error
         if self._method == TOKEN:
-            name, secret = said.decode(), SECRET
+            name, secret = text, SECRET
         elif self._method == BASIC:
-            name, _, secret = said.decode().partition(":")
+            name, _, secret = text.partition(":")
         else:
-            _, name, secret = said.decode().split("\0")
+            _, name, secret = text.split("\0")
         if secret != SECRET or not name:
             raise Unauthenticated("the name or the secret is wrong")
         self.identity = Identity(name, (name,), self._method, self._expires_at)

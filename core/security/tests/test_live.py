@@ -23,6 +23,19 @@ class Guest:
         self.told.append("expired")
 
 
+async def test_one_whose_proof_has_expired_loses_rights_as_well(autojump_clock: object) -> None:
+    """It may have a minute to refresh it."""
+    live, clock = LiveSessions(), FixedClock()
+    guest = Guest(clock.wall_ms() / 1000)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(live.run, clock)
+        with live.having(guest):
+            live.rights_changed()
+            await trio.sleep(LOOK_SECONDS / 4)
+            assert guest.told == ["expired", "changed"]
+        nursery.cancel_scope.cancel()
+
+
 async def test_sessions_are_told(autojump_clock: object) -> None:
     live, clock = LiveSessions(), FixedClock()
     lasting, gone = Guest(), Guest(clock.wall_ms() / 1000)
@@ -33,7 +46,7 @@ async def test_sessions_are_told(autojump_clock: object) -> None:
             assert (lasting.told, gone.told) == ([], ["expired"])
             live.rights_changed()
             await trio.sleep(LOOK_SECONDS / 4)
-            assert (lasting.told, gone.told) == (["changed"], ["expired", "expired"])
+            assert (lasting.told, gone.told) == (["changed"], ["expired", "expired", "changed"])
         live.rights_changed()
         await trio.sleep(LOOK_SECONDS * 2)
         assert lasting.told == ["changed"], "it is gone"

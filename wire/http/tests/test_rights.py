@@ -200,3 +200,12 @@ async def test_credentials_are_ignored_where_nobody_is_asked(visitor: Visitor) -
     )
     assert response.status_code == 200
     assert get_args(Row)[3] is Needs
+
+
+@pytest.mark.parametrize("scheme", ["", "Bearer ", "Basic "])
+async def test_noise_is_no_identity(secured: Visitor, scheme: str) -> None:
+    noises = ("", "=", "\xff\xfe", "a" * 10_000, "Og==", "/w==", ":", "\u0000", "AA==", "a b c")
+    for noise in noises:
+        header = (scheme + noise).encode("utf-8")
+        response = await secured.ask("GET", "/admin/v2/tenants", headers={b"authorization": header})
+        assert response.status_code in (401, 403), noise

@@ -47,6 +47,7 @@ class PulsarAuthentication:
 
     __slots__ = (
         "_asked",
+        "_changed",
         "_client",
         "_clock",
         "_conversation",
@@ -66,13 +67,15 @@ class PulsarAuthentication:
         options: PulsarOptions,
         clock: Clock,
         welcome: Callable[[], None],
+        changed: Callable[[], None],
     ) -> None:
-        """`welcome` is called once, when the client is known."""
+        """`welcome` is called once, when the client is known; `changed` when it has other roles."""
         self._client = client
         self._requests = requests
         self._options = options
         self._clock = clock
         self._welcome = welcome
+        self._changed = changed
         self._method = ""
         self._conversation: Conversation | None = None
         self._rounds = 0
@@ -153,7 +156,9 @@ class PulsarAuthentication:
         if not client.known:
             self._known(identity)
         elif identity.name == client.identity.name:
-            client.identity = identity
+            roles, client.identity = client.identity.roles, identity
+            if roles != identity.roles:
+                self._changed()
         else:
             self._refuse(Unauthenticated("another name than before"))
 

@@ -31,12 +31,15 @@ class ConnectHandlers:
         options: PulsarOptions,
         clock: Clock,
         known: Callable[[], None],
+        changed: Callable[[], None],
     ) -> None:
-        """`known` is called when the client is."""
+        """`known` is called when the client is, `changed` when its roles are others later."""
         self._client = client
         self._known = known
         self._options = options
-        self.authentication = PulsarAuthentication(client, requests, options, clock, self._welcome)
+        self.authentication = PulsarAuthentication(
+            client, requests, options, clock, self._welcome, changed
+        )
 
     def on_connect(self, event: events.Connect) -> None:
         """Find out who the client is; without authentication, credentials are ignored.

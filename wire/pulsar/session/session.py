@@ -90,7 +90,9 @@ class PulsarSession:
             connection, wire, broker.access, clock.monotonic(), self.closed
         )
         self.requests = requests = RequestQueue(client, services.schedule, broker.spawn, clock)
-        self.connecting = ConnectHandlers(client, requests, options, clock, self._known)
+        self.connecting = ConnectHandlers(
+            client, requests, options, clock, self._known, self.rights_changed
+        )
         self._spawn = broker.spawn
         self.producers = ConnectionProducers(client, broker, requests, options.pending_messages_max)
         self.consumers = consumers = ConnectionConsumers(client, broker, options.batch_index_acks)

@@ -174,6 +174,26 @@ async def test_a_client_refreshes_what_has_expired(guarded_stage: Stage) -> None
     assert [each.kind for each in await client.receive()] == ["AUTH_CHALLENGE"]
 
 
+async def test_a_refresh_may_take_roles_away() -> None:
+    roles = [("alice", "writers"), ("alice",)]
+
+    class Roles:
+        identity: Identity | None = None
+
+        async def respond(self, said: bytes) -> bytes:
+            self.identity = Identity(said.decode(), roles.pop(0))
+            return b""
+
+    async with staged(Access({"roles": lambda _peer: Roles()}, Judge(), None)) as stage:
+        await stage.permit(writers="produce")
+        client = stage.stranger()
+        assert (await client.says_one(connect("roles", b"alice"))).kind == "CONNECTED"
+        assert (await client.says_one(peer.producer(1, 1, "t"))).kind == "PRODUCER_SUCCESS"
+        client.session.expired()
+        assert (await client.receive())[0].kind == "AUTH_CHALLENGE"
+        assert (await client.says_one(answer("roles", b"alice"))).kind == "CLOSE_PRODUCER"
+
+
 async def test_a_client_that_cannot_refresh_is_disconnected(guarded_stage: Stage) -> None:
     client = await expired(guarded_stage, supports_auth_refresh=False)
     assert client.line.ending == "its credentials have expired, and it cannot refresh them"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from magnetar.cli.user import user
+from magnetar.cli.security.user import user
 from magnetar.core.security.password_hashes import fits
 from magnetar.core.security.passwords import people_in
 

@@ -10,7 +10,7 @@ import jwt
 import pytest
 from click.testing import CliRunner, Result
 
-from magnetar.cli.token import token
+from magnetar.cli.security.token import token
 
 
 def run(*words: str | Path, said: str = "") -> Result:

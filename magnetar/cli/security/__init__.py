@@ -1,0 +1,1 @@
+"""Keys, tokens, and the names and passwords of people."""
