@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiokafka
+import jwt
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
@@ -214,6 +215,38 @@ def test_kafka_python_and_aiokafka(
             await consumer.stop()
 
     assert asyncio.run(read()) == b"from kafka-python"
+
+
+def test_librdkafka_shows_another_token_before_the_last_one_expires(
+    tmp_path: Path, topic: str
+) -> None:
+    """KIP-368: it authenticates again on the open connection, in the middle of its work."""
+    secret = b"a secret of at least thirty-two bytes"
+    (tmp_path / "key").write_bytes(secret)
+    shown: list[float] = []
+
+    def token(_config: str) -> tuple[str, float]:
+        shown.append(time.time())
+        expires_at = int(shown[-1]) + 3
+        return jwt.encode({"sub": "root", "exp": expires_at}, secret, "HS256"), expires_at
+
+    with standalone(
+        security={"token_secret_key": str(tmp_path / "key"), "superusers": ["root"]}
+    ) as server:
+        producer = Producer(
+            {
+                "bootstrap.servers": server.bootstrap_servers,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "oauth_cb": token,
+                "log_level": 0,
+            }
+        )
+        begun = time.monotonic()
+        while len(shown) < 3 or time.monotonic() - begun < 5:
+            assert sent(producer, topic) is None
+            assert time.monotonic() - begun < SECONDS
+        assert "has expired" not in server.logs()
 
 
 @pytest.mark.java

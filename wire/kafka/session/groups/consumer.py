@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
@@ -19,6 +20,7 @@ from magnetar.wire.kafka.errors import (
     INVALID_REGULAR_EXPRESSION,
     INVALID_REQUEST,
     NONE,
+    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_MEMBER_ID,
     UNSUPPORTED_ASSIGNOR,
     KafkaRefusal,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.groups.consumer.lookups import Lookups
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
     from magnetar.wire.kafka.groups.group_records import GroupRecords
-    from magnetar.wire.kafka.session.context import Handler, RequestContext
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 OWN_ID_VERSION: Final = 1
 """From this version on members choose their own ids (KIP-1082)."""
@@ -183,12 +185,12 @@ class ConsumerGroupHandlers:
     ) -> ConsumerGroupDescribeResponse:
         groups = await described(
             request.group_ids,
-            partial(self._described),
+            partial(self._described, context.caller),
             context.caller if request.include_authorized_operations else None,
         )
         return ConsumerGroupDescribeResponse(groups=groups)
 
-    async def _described(self, group_id: str) -> DescribedConsumerGroup:
+    async def _described(self, caller: Caller, group_id: str) -> DescribedConsumerGroup:
         group_response = DescribedConsumerGroup(
             error_code=NONE,
             group_id=group_id,
@@ -210,6 +212,7 @@ class ConsumerGroupHandlers:
             group_response.group_epoch = group_response.assignment_epoch = group.epoch
             names = group.topics.names
             group_response.members = [_member(group, one, names) for one in group.members.values()]
+            _hide(caller, group_response)
             return group_response
         try:
             record = await self._records.find(group_id)
@@ -223,6 +226,18 @@ class ConsumerGroupHandlers:
             )
             group_response.error_message = f"{group_id} is no group of the newer protocol"
         return group_response
+
+
+def _hide(caller: Caller, described: DescribedConsumerGroup) -> None:
+    """Leave out the members of a group with a topic that the client may not describe."""
+    assignments = [
+        each for one in described.members for each in (one.assignment, one.target_assignment)
+    ]
+    names = {part.topic_name for each in assignments for part in each.topic_partitions}
+    if all(caller.may(Action.DESCRIBE, ResourceType.TOPIC, name) for name in names):
+        return
+    described.error_code, described.members = TOPIC_AUTHORIZATION_FAILED, []
+    described.error_message = "The group has topics that the client may not describe."
 
 
 def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.security.actions import Action, ResourceType
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Caller
     from magnetar.wire.kafka.wire import KafkaRequest
+
+
+WRITABLE_MAX: Final = 1_000
+"""Topics of one connection that are remembered as writable."""
 
 
 class Replies(Protocol):
@@ -46,6 +50,9 @@ class ProduceHandler:
     """See the module's docstring. Its fields are read for each batch, so they are plain."""
 
     __slots__ = (
+        "_judge",
+        "_writable",
+        "_writer",
         "broker",
         "caller",
         "clock",
@@ -70,8 +77,12 @@ class ProduceHandler:
     ) -> None:
         self.broker = broker
         self.caller = caller
-        self.guarded = caller.access.judge is not None
+        self._judge = caller.access.judge
+        self.guarded = self._judge is not None
         """Whether there are rights to check."""
+        self._writer = caller.identity
+        self._writable: dict[str, int] = {}
+        """Topics that the client may write to, with the generation of the rules."""
         self.clock = broker.clock
         self.logs = logs
         self.coordinator = coordinator
@@ -84,8 +95,23 @@ class ProduceHandler:
         self.replies = replies
 
     def may_write(self, topic: str) -> bool:
-        """Whether the client may write to a topic. Plain call, for each partition of a request."""
-        return not self.guarded or self.caller.may(Action.WRITE, ResourceType.TOPIC, topic)
+        """Whether the client may write to a topic. Plain call, for each partition of a request; it
+        is remembered until a rule or the identity changes.
+        """
+        judge, caller = self._judge, self.caller
+        if judge is None:
+            return True
+        if self._writer is not caller.identity:
+            self._writer = caller.identity
+            self._writable.clear()
+        if self._writable.get(topic) == judge.generation:
+            return True
+        if not caller.may(Action.WRITE, ResourceType.TOPIC, topic):
+            return False
+        if len(self._writable) >= WRITABLE_MAX:
+            self._writable.clear()
+        self._writable[topic] = judge.generation
+        return True
 
     def may_use(self, transactional_id: str | None) -> bool:
         """Whether the client may use a transactional id; None is none."""

@@ -20,6 +20,10 @@ from magnetar.wire.kafka.messages.basics import (
     MetadataRequestTopic,
 )
 from magnetar.wire.kafka.messages.configs import DescribeConfigsRequest, DescribeResource
+from magnetar.wire.kafka.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+)
 from magnetar.wire.kafka.messages.groups import (
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -199,6 +203,8 @@ async def test_topics_are_created_by_a_right_for_them_or_for_the_cluster(
     grant(guarded_stage, (Action.CREATE, TOPIC, "a"))
     found = await ali.exchange(creation("a", "b"))
     assert {one.name: one.error_code for one in found.topics} == {"a": 0, "b": 29}
+    made = found.topics[0]
+    assert (made.topic_config_error_code, made.num_partitions) == (29, -1)
     grant(guarded_stage, (Action.CREATE, CLUSTER, CLUSTER_NAME))
     found = await ali.exchange(creation("b"))
     assert {one.name: one.error_code for one in found.topics} == {"b": 0}
@@ -265,3 +271,26 @@ async def test_partitions_join_a_transaction_together(guarded_stage: Stage) -> N
     assert {
         one.name: one.results_by_partition[0].partition_error_code for one in found.results_by_topic
     } == {"mine": errors.OPERATION_NOT_ATTEMPTED, "theirs": errors.TOPIC_AUTHORIZATION_FAILED}
+
+
+async def test_members_with_a_hidden_topic_are_hidden(guarded_stage: Stage) -> None:
+    root = await with_topics(guarded_stage, "mine")
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["mine"],
+        topic_partitions=[],
+    )
+    described = ConsumerGroupDescribeRequest(group_ids=["g"], include_authorized_operations=False)
+    assert (await root.exchange(beat)).error_code == 0
+    ali = client_of(guarded_stage, "ali")
+    grant(guarded_stage, (Action.READ, GROUP, "g"))
+    (group,) = (await ali.exchange(described)).groups
+    assert (group.error_code, group.members) == (errors.TOPIC_AUTHORIZATION_FAILED, [])
+    beat.member_id = "other"
+    assert (await ali.exchange(beat)).error_code == errors.TOPIC_AUTHORIZATION_FAILED
+    grant(guarded_stage, (Action.READ, GROUP, "g"), (Action.DESCRIBE, TOPIC, "mine"))
+    (group,) = (await ali.exchange(described)).groups
+    assert (group.error_code, len(group.members)) == (0, 1)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.core.broker import administration
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka import configs
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import NO_UUID
@@ -22,6 +23,7 @@ from magnetar.wire.kafka.errors import (
     INVALID_REPLICATION_FACTOR,
     INVALID_REQUEST,
     NONE,
+    TOPIC_AUTHORIZATION_FAILED,
     KafkaRefusal,
     code_and_message,
 )
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.kafka.options import KafkaOptions
     from magnetar.wire.kafka.partition.logs import Logs
-    from magnetar.wire.kafka.session.context import Handler, RequestContext
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 DEFAULT: Final = -1
 """In place of a number: the broker's default (KIP-464)."""
@@ -80,7 +82,7 @@ class TopicChangeHandlers:
     ) -> CreateTopicsResponse:
         times = Counter(topic.name for topic in request.topics)
         response = [
-            await self._created(topic, for_real=not request.validate_only)
+            await self._created(context.caller, topic, for_real=not request.validate_only)
             async for topic in Cooperative(request.topics)
             if times[topic.name] == 1
         ]
@@ -93,7 +95,7 @@ class TopicChangeHandlers:
         ]
         return CreateTopicsResponse(topics=response)
 
-    async def _created(self, topic: CreateTopic, *, for_real: bool) -> CreatedTopic:
+    async def _created(self, caller: Caller, topic: CreateTopic, *, for_real: bool) -> CreatedTopic:
         topic_response = CreatedTopic(name=topic.name, error_code=NONE, error_message=None)
         try:
             name = new_topic_of(topic.name)
@@ -105,6 +107,9 @@ class TopicChangeHandlers:
             if for_real:
                 await creation.create(self._broker, self._defaults, name, partitions, requested)
                 topic_response.topic_id = await self._broker.topic_ids.of(name)
+            if not caller.may(Action.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+                topic_response.topic_config_error_code = TOPIC_AUTHORIZATION_FAILED
+                return topic_response
             topic_response.num_partitions, topic_response.replication_factor = partitions, 1
             topic_response.configs = [
                 CreatedConfig(
