@@ -21,6 +21,7 @@ from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.core.ports.ledger_places import LedgerPlaces
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
+from magnetar.settings.toml import shown
 from magnetar.shared_settings import HTTP_PART
 from magnetar.wire.http.guard import HostNames
 from magnetar.wire.http.options import HttpOptions
@@ -157,7 +158,7 @@ def http_options(
         open_paths=frozenset(["/metrics"] if settings.security.open_metrics else []),
         proxy_roles=frozenset(settings.security.proxy_roles),
         configuration={
-            f"{section}.{key}": _shown(str(value))
+            f"{section}.{key}": str(shown(value))
             for section, values in msgspec.to_builtins(settings).items()
             for key, value in values.items()
         },
@@ -167,11 +168,6 @@ def http_options(
         mqtt_clients=mqtt_clients,
         ledger_places=ledger_places,
     )
-
-
-def _shown(value: str) -> str:
-    """A setting as admin tools show it: a key that is in the setting itself stays secret."""
-    return "data:..." if value.startswith("data:") else value
 
 
 def advertised(settings: Settings, address: str | None) -> str:

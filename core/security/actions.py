@@ -50,6 +50,8 @@ class ResourceType(enum.IntEnum):
     include those of the topic."""
     NAMESPACE = 101
     TENANT = 102
+    SERVER = 103
+    """The server itself, over HTTP: for superusers."""
 
     @property
     def words(self) -> str:

@@ -108,7 +108,11 @@ class Judge:
         granted = self._permission_for(who.roles, action, kind, name)
         if granted:
             return Ruling(True, granted)
-        if self._allow_if_unmentioned and not any(self.acls.covering(kind, acl_name(kind, name))):
+        if (
+            self._allow_if_unmentioned
+            and kind < ResourceType.SUBSCRIPTION
+            and not any(self.acls.covering(kind, acl_name(kind, name)))
+        ):
             return Ruling(True, "no ACL covers it, and allow_everyone_if_no_acl_found is set")
         return Ruling(False, "no rule allows it")
 

@@ -41,12 +41,14 @@ class TokenClaims(Struct, frozen=True):
 class TokenVerifier:
     """See the module's docstring."""
 
-    def __init__(self, claims: TokenClaims) -> None:
+    def __init__(self, claims: TokenClaims, unknown_key: Callable[[], None] = _nothing) -> None:
+        """`unknown_key` is called when a token names a key that is not known: the document may have
+        a new one.
+        """
         self.keys: Sequence[TokenKey] = ()
         """May be replaced at any time: keys are rotated."""
-        self.on_unknown_key: Callable[[], None] = _nothing
-        """Called when a token names a key that is not known: the document may have a new one."""
         self._claims = claims
+        self._unknown_key = unknown_key
 
     def verify(self, token: bytes) -> Identity:
         """The identity that a token proves; raises `Unauthenticated`. Plain call, some 40 us."""
@@ -61,7 +63,7 @@ class TokenVerifier:
         if named is None:
             candidates = list(self.keys)
         if not candidates:
-            self.on_unknown_key()
+            self._unknown_key()
             raise Unauthenticated("the token is signed with a key that is not known here")
         return self._identity(self._payload(token, str(header.get("alg", "")), candidates))
 

@@ -103,6 +103,10 @@ class _Opening:
         source.open()
         self.sources.append(source)
 
+    def _want_keys(self) -> None:
+        for each in self.remote:
+            each.want()
+
     def tokens(self) -> TokenVerifier | None:
         """The verifier of tokens, if there is a key for them."""
         settings = self._settings
@@ -117,7 +121,7 @@ class _Opening:
             settings.token_audience,
             settings.token_audience_claim,
         )
-        verifier = TokenVerifier(claims)
+        verifier = TokenVerifier(claims, self._want_keys)
         parts: dict[str, Sequence[TokenKey]] = {}
 
         def take(name: str, read: Callable[[bytes], Sequence[TokenKey]], raw: bytes) -> None:
@@ -135,7 +139,6 @@ class _Opening:
             where = getattr(settings, name)
             if where and is_remote(where):
                 document = RemoteDocument(f"security.{name}", where, partial(take, name, read))
-                verifier.on_unknown_key = document.want
                 self.remote.append(document)
             elif where:
                 self._open(name, where, partial(take, name, read))

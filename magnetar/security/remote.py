@@ -4,7 +4,6 @@ Invariant: what was fetched last stays in force until another document is there.
 """
 
 import logging
-import urllib.request
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
@@ -53,6 +52,8 @@ class RemoteDocument:
             self._wanted = trio.Event()
 
     def _fetch(self) -> bytes:
+        import urllib.request  # with its HTTP client, which most servers do not need
+
         request = urllib.request.Request(self._url, headers={"Accept": "application/json"})
         with urllib.request.urlopen(request, timeout=FETCH_SECONDS) as answer:
             found: bytes = answer.read(DOCUMENT_BYTES_MAX + 1)

@@ -1,7 +1,7 @@
 """Writes settings as TOML: the effective configuration with comments and origins. Pure.
 
 It writes only the types that settings have: text, numbers, booleans, lists and tables of text.
-Loading the output gives the same settings.
+Loading the output gives the same settings, but for keys that stand in them.
 """
 
 import json
@@ -24,9 +24,15 @@ def write_toml(loaded: Loaded) -> str:
             lines += [
                 "",
                 f"# {setting.description}",
-                f"{setting.key} = {toml_value(value)}  # {origin}",
+                f"{setting.key} = {toml_value(shown(value))}  # {origin}",
             ]
     return "\n".join(lines[1:]) + "\n"
+
+
+def shown(value: Any) -> Any:
+    """A setting as people see it: a key that is in the setting itself stays secret."""
+    is_key = isinstance(value, str) and value.startswith("data:")
+    return "data:..." if is_key else value
 
 
 def toml_value(value: Any) -> str:

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
-from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType, subscription_of
+from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.conversation import BASIC, TOKEN, AuthPeer
 from magnetar.core.security.identity import Identity
 
@@ -60,7 +60,7 @@ Need = tuple[Action, ResourceType, str]
 
 
 def _superuser(_request: AdminRequest) -> Need:
-    return Action.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
+    return Action.ALTER, ResourceType.SERVER, ""
 
 
 def _tenant(request: AdminRequest) -> Need:

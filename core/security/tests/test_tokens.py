@@ -142,12 +142,12 @@ def test_what_is_no_token(said: bytes) -> None:
 
 def test_keys_with_ids() -> None:
     private = rsa.generate_private_key(65537, 2048)
-    made = verifier(
+    asked: list[bool] = []
+    made = TokenVerifier(TokenClaims(), lambda: asked.append(True))
+    made.keys = [
         TokenKey(RSA.public_key(), ("RS256",), "old"),
         TokenKey(private.public_key(), ("RS256",), "new"),
-    )
-    asked: list[bool] = []
-    made.on_unknown_key = lambda: asked.append(True)
+    ]
     for key, name in ((RSA, "old"), (private, "new")):
         said = jwt.encode({"sub": "ali"}, key, "RS256", headers={"kid": name}).encode()
         assert made.verify(said).name == "ali"
