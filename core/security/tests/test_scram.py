@@ -5,8 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from contextlib import suppress
+from functools import cache
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.conversation import SCRAM_SHA_256, SCRAM_SHA_512
@@ -26,6 +30,11 @@ NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 
 def stored(mechanism: str = SCRAM_SHA_256, password: bytes = b"pencil") -> Credential:
     return credential_of(mechanism, salted(mechanism, password, SALT, 4096), SALT, 4096)
+
+
+@cache
+def stored_once() -> Credential:
+    return stored()
 
 
 def test_the_example_of_rfc_7677() -> None:
@@ -115,3 +124,16 @@ def test_an_unknown_name_has_always_the_same_salt() -> None:
     assert one.salt != stand_in(SCRAM_SHA_256, "ali", b"secret").salt
     assert one.salt != stand_in(SCRAM_SHA_256, "eve", b"other").salt
     assert (len(one.salt), len(one.stored_key), one.iterations) == (25, 32, 4096)
+
+
+@given(st.binary(max_size=200), st.text(max_size=100))
+def test_any_bytes_are_refused_or_read(first: bytes, text: str) -> None:
+    for said in (first, f"n,,n={text},r={text}".encode(), b"y,,n=a,r=" + first):
+        exchange = ScramExchange(SCRAM_SHA_256, NONCE)
+        with suppress(Unauthenticated):
+            assert exchange.first(said)
+            exchange.challenge(stored_once())
+        with pytest.raises(Unauthenticated):
+            exchange.final(said)
+        with pytest.raises(Unauthenticated):
+            exchange.final(b"c=biws,r=" + first + b",p=" + base64.b64encode(first))
