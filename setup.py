@@ -73,6 +73,7 @@ HOT = [
     "bookie.server.ledgers.states",
     "bookie.server.statistics",
     "core.broker.access",
+    "core.broker.row_making",
     "core.broker.sweep_work",
     "core.dispatch.selectors",
     "core.dispatch.shared",
