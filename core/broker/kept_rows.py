@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from magnetar.core.broker.row_making import MARKED, NO_LOG, make_rows
 from magnetar.core.kernel.names import partition_name
 from magnetar.core.ledger.log.planning import encoded_row
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -36,8 +37,6 @@ PAGE_BYTES: Final = 1_000
 """What a page takes beside its rows."""
 ROW_BYTES: Final = 42
 """What a row takes beside its text: the head of an object, its place in the list, its mark."""
-NO_LOG: Final = b"null"
-MARKED: Final = 1
 
 
 class RowPage:
@@ -60,13 +59,7 @@ class RowPage:
 
     def renew(self, numbers: Sequence[int], topics: Sequence[PersistentTopic | None]) -> None:
         """Make rows of the topics as they are now; None is one that does not exist."""
-        for number, topic in zip(numbers, topics, strict=True):
-            self.marks[number] = MARKED  # whoever overtook us may have seen another topic
-            row = NO_LOG if topic is None else encoded_row(topic.ledger)
-            if topic is not None and topic.ledger.at_rest and not topic.fenced:
-                topic.ledger.notice.ask(self.marks, number)
-            self.bytes += len(row) - len(self.rows[number])
-            self.rows[number] = row
+        self.bytes += make_rows(self.rows, self.marks, numbers, topics)
 
     def next_kept(self) -> int | None:
         """The row whose turn it is, if it is not to be made anew."""

@@ -116,8 +116,3 @@ def test_namespaces_of_mqtt_divide_its_memory() -> None:
         assert getattr(divided, name) <= getattr(alone, name) // 3 + 1024, name
     mounted = part_settings.mounted_options(Settings(), "acme/devices")
     assert (mounted.namespace, mounted.confined) == ("acme/devices", True)
-
-
-def test_a_key_in_a_setting_is_not_shown() -> None:
-    assert part_settings._shown("data:;base64,c2VjcmV0") == "data:..."
-    assert part_settings._shown("/etc/magnetar/key") == "/etc/magnetar/key"

@@ -11,7 +11,8 @@ import fcntl, importlib, os, resource, select, signal, socket, sys
 from pathlib import Path
 
 # what is not ours is imported as the system is
-import click, crc32c, google.protobuf, hypercorn, msgspec, rocksdict, starlette.applications, trio
+import bcrypt, click, crc32c, google.protobuf, hypercorn, jwt, msgspec, rocksdict, trio
+import starlette.applications
 
 ONLY_LINUX = {
     os: "eventfd fdatasync memfd_create pidfd_open posix_fadvise posix_fallocate sched_getaffinity "

@@ -9,7 +9,8 @@ import trio
 
 from magnetar.core.broker import administration, kept_rows
 from magnetar.core.broker.broker import Broker
-from magnetar.core.broker.kept_rows import NO_LOG, KeptRows, RowPage
+from magnetar.core.broker.kept_rows import KeptRows, RowPage
+from magnetar.core.broker.row_making import NO_LOG
 from magnetar.core.kernel.errors import Fenced, StorageFailed, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.planning import encoded_row

@@ -77,7 +77,7 @@ class TransactionIndex:
     @property
     def oldest(self) -> Open | None:
         """The open transaction that began first."""
-        return next(iter(self.open.values()), None)
+        return next(iter(self.open.values())) if self.open else None
 
     def stable_index(self, end: int) -> int:
         """Everything below is decided; `end` is where the log ends."""

@@ -36,3 +36,9 @@ def test_any_text_survives(text: str) -> None:
 def test_tables_of_plain_values() -> None:
     tables = {"a": {"b": 1, "c": [True, "x"], "d": 0.5}, "e": {"f": {"g.h": "i"}}}
     assert tomllib.loads(write_tables(tables)) == tables
+
+
+def test_a_key_that_stands_in_a_setting_is_not_shown() -> None:
+    written = write_toml(load("[security]\ntoken_secret_key = 'data:,0123456789'"))
+    assert 'token_secret_key = "data:..."' in written
+    assert "0123456789" not in written

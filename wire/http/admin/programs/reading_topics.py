@@ -18,7 +18,8 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from magnetar.core.broker.broker import Broker
-from magnetar.core.broker.kept_rows import NO_LOG, PAGE_ROWS
+from magnetar.core.broker.kept_rows import PAGE_ROWS
+from magnetar.core.broker.row_making import NO_LOG
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.names import TopicName, partition_name
 from magnetar.core.ledger.log.planning import encoded_row, plan_of
