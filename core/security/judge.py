@@ -108,11 +108,7 @@ class Judge:
         granted = self._permission_for(who.roles, action, kind, name)
         if granted:
             return Ruling(True, granted)
-        if (
-            self._allow_if_unmentioned
-            and kind < ResourceType.SUBSCRIPTION
-            and not any(self.acls.covering(kind, acl_name(kind, name)))
-        ):
+        if self._is_unmentioned(kind, name):
             return Ruling(True, "no ACL covers it, and allow_everyone_if_no_acl_found is set")
         return Ruling(False, "no rule allows it")
 
@@ -124,6 +120,12 @@ class Judge:
         if self.permissions.is_admin(who.roles, namespace.tenant):
             return ""
         return self.permissions.subscription_refusal(who.roles, namespace, subscription)
+
+    def _is_unmentioned(self, kind: ResourceType, name: str) -> bool:
+        """Whether that nothing is said of a resource allows it; only of what ACLs may be for."""
+        if not self._allow_if_unmentioned or kind >= ResourceType.SUBSCRIPTION:
+            return False
+        return not any(self.acls.covering(kind, acl_name(kind, name)))
 
     def _depends_on_host(self, kind: ResourceType, name: str) -> bool:
         if kind is ResourceType.SUBSCRIPTION:

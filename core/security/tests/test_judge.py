@@ -154,6 +154,8 @@ def test_what_no_acl_covers() -> None:
     made = judge(acl("orders", principal="User:bob"), unmentioned=True)
     assert made.allows(ALI, Action.READ, TOPIC, OTHER)
     assert not made.allows(ALI, Action.READ, TOPIC, ORDERS)
+    for kind in (ResourceType.SERVER, ResourceType.TENANT, ResourceType.NAMESPACE):
+        assert not made.allows(ALI, Action.ALTER, kind, "shop/eu"), "no ACL could be for it"
 
 
 def test_the_rule_that_decides_is_named() -> None:
