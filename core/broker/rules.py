@@ -68,7 +68,11 @@ class SecurityRules:
             while self._stale:
                 path = next(iter(self._stale))
                 del self._stale[path]
-                await self._load(judge, path)
+                try:
+                    await self._load(judge, path)
+                except BaseException:
+                    self._stale[path] = None  # it is still to be loaded
+                    raise
                 changed = True
             if changed:
                 judge.changed()

@@ -38,12 +38,13 @@ class Access:
         judge: Judge | None = None,
         anonymous: Identity | None = ANYBODY,
         failures: FailedLogins | None = None,
+        live: LiveSessions | None = None,
     ) -> None:
         self.mechanisms = mechanisms or {}
         self.judge = judge
         """None if everything is allowed."""
         self.nobody = anonymous
-        self.live = LiveSessions()
+        self.live = live or LiveSessions()
         self._failures = failures
 
     @property

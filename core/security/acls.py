@@ -69,8 +69,12 @@ class Acls:
         """The rules for one resource."""
         yield from self._literal.get((kind, name), ())
         yield from self._literal.get((kind, EVERYTHING), ())
+        elsewhere = kind is ResourceType.TOPIC and "/" in name
         for length in self._lengths.get(kind, ()):
-            yield from self._prefixed.get((kind, name[:length]), ()) if length <= len(name) else ()
+            prefix = name[:length]
+            if length > len(name) or (elsewhere and prefix and "/" not in prefix):
+                continue  # `acme` begins names of the default namespace, not those of a tenant
+            yield from self._prefixed.get((kind, prefix), ())
 
     def decisive(
         self, users: frozenset[str], action: Action, kind: ResourceType, name: str, host: str

@@ -4,6 +4,9 @@
     `FAILURES_MAX`      failures of one address within `WINDOW_SECONDS`: it has to wait until they
                         are that old, whatever it says, and its credentials are not looked at
 
+    `TRYING_MAX`        attempts of one address that are looked at at a time, or that wait for it;
+                        once one has failed, those under way count as failures
+
 Kafka delays by `connection.failed.authentication.delay.ms` (100). There is no count by user, since
 anybody could lock somebody else out.
 
@@ -14,6 +17,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -28,6 +33,7 @@ log = logging.getLogger(__name__)
 DELAY_SECONDS: Final = 0.3
 WINDOW_SECONDS: Final = 10.0
 FAILURES_MAX: Final = 50
+TRYING_MAX: Final = 200
 ADDRESSES_MAX: Final = 10_000
 """Addresses with failures that are remembered; the oldest failure is forgotten first."""
 LOGGED_SECONDS: Final = 1.0
@@ -52,6 +58,8 @@ class FailedLogins:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._by_host: OrderedDict[str, _Failed] = OrderedDict()
+        self._trying: dict[str, int] = {}
+        """Attempts under way, by address; not those that are told of their failure."""
         self.total = 0
         self.by_mechanism: dict[str, int] = {}
 
@@ -61,10 +69,24 @@ class FailedLogins:
 
     def is_barred(self, host: str) -> bool:
         """Whether an address has failed so often that it must wait."""
+        trying = self._trying.get(host, 0)
         found = self._by_host.get(host)
-        if found is None or found.count < FAILURES_MAX:
+        if trying >= TRYING_MAX:
+            return True
+        if found is None or found.count + trying < FAILURES_MAX:
             return False
         return self._clock.monotonic() - found.since < WINDOW_SECONDS
+
+    @contextmanager
+    def trying(self, host: str) -> Iterator[None]:
+        """Count an attempt while it is under way."""
+        self._trying[host] = self._trying.get(host, 0) + 1
+        try:
+            yield
+        finally:
+            self._trying[host] -= 1
+            if not self._trying[host]:
+                del self._trying[host]
 
     def note(self, host: str, mechanism: str, why: str) -> None:
         """Count a failure, and log it if that address was not logged just now."""
@@ -108,7 +130,8 @@ class _Watched:
         try:
             if failures.is_barred(self._host):
                 raise Unauthenticated("too many failed logins from this address, wait a little")
-            return await self._inner.respond(said)
+            with failures.trying(self._host):
+                return await self._inner.respond(said)
         except Unauthenticated as error:
             failures.note(self._host, self._mechanism, str(error))
             await trio.sleep(DELAY_SECONDS)

@@ -76,6 +76,9 @@ class Judge:
         granted[key] = self.generation
         return True
 
+    def is_superuser(self, who: Identity) -> bool:
+        return not self.superusers.isdisjoint(who.roles)
+
     def allows_somewhere(
         self, who: Identity, action: Action, kind: ResourceType, host: str = ""
     ) -> bool:
@@ -199,7 +202,7 @@ def _group(permissions: Permissions, roles: Collection[str], action: Action, _na
     """Pulsar has no right for groups of their own: who may consume something may have any group,
     unless an ACL denies it.
     """
-    if action not in (Action.READ, Action.DESCRIBE, Action.DELETE):
+    if action not in (Action.READ, Action.DESCRIBE):
         return ""
     return "the permission consume" if permissions.somewhere(roles, "consume") else ""
 

@@ -8,7 +8,7 @@ Invariant: a session is told of a change after the judge knows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -65,6 +65,12 @@ class LiveSessions:
     def rights_changed(self) -> None:
         """The judge's rules have changed."""
         self._changed.set()
+
+    def gone(self, method: str, names: Collection[str]) -> None:
+        """What proved these people is gone: treat their sessions as expired."""
+        for session in list(self._sessions):
+            if session.identity.method == method and session.identity.name in names:
+                session.expired()
 
     async def run(self, clock: Clock) -> None:
         """Tell sessions until cancelled."""

@@ -34,6 +34,8 @@ WAITING_MAX: Final = 1_000
 """Passwords that wait for it; more are refused at once."""
 SAID_BYTES_MAX: Final = 64 * 1024
 TOKEN_PREFIX: Final = b"token:"
+METHOD: Final = "password"
+"""How identities were proven."""
 WRONG: Final = "the name or the password is wrong"
 
 
@@ -67,7 +69,7 @@ class Passwords:
             if stored is None or not right or self.hashes.get(name) != stored:
                 raise Unauthenticated(WRONG)
             self._remember(said, now + REMEMBERED_SECONDS, stored)
-        return Identity(name, (name,), "password")
+        return Identity(name, (name,), METHOD)
 
     def _remember(self, said: bytes, until: float, stored: str) -> None:
         while len(self._right) >= REMEMBERED_MAX:
@@ -92,6 +94,8 @@ class PasswordConversation:
         token = _token_in(password)
         if token and self._tokens is not None:
             self.identity = self._tokens.verify(token)
+        elif not name:
+            raise Unauthenticated("a password needs a name")
         elif self._passwords is not None:
             self.identity = await self._passwords.prove(name, password)
         else:
@@ -101,7 +105,7 @@ class PasswordConversation:
     def _parted(self, said: bytes) -> tuple[str, bytes]:
         """The message of PLAIN."""
         parts = said.split(b"\0")
-        if len(parts) != 3 or not parts[1]:
+        if len(parts) != 3:
             raise Unauthenticated("it is no message of PLAIN")
         acting_as, name, password = parts
         if acting_as not in (b"", name):

@@ -37,10 +37,10 @@ def at(server):
 class Device:
     """A client of paho's, and what it hears."""
 
-    def __init__(self, server, name=None, password=None, version=mqtt.MQTTv5):
+    def __init__(self, server, name=None, password=None, version=mqtt.MQTTv5, client_id=""):
         self.heard = queue.Queue()
         self.client = client = mqtt.Client(
-            CallbackAPIVersion.VERSION2, protocol=version, reconnect_on_failure=False
+            CallbackAPIVersion.VERSION2, client_id, protocol=version, reconnect_on_failure=False
         )
         if name is not None:
             client.username_pw_set(name, password)
@@ -101,6 +101,21 @@ def test_rights_come_and_go(server, administrator):
         }
         administrator.revoke("ann")
         assert device.hears("disconnect") == "Not authorized"
+
+
+def test_a_session_is_for_who_began_it(server, administrator):
+    """Another may neither resume nor end it, whatever rights he has; a superuser may."""
+    administrator.grant("ann", "produce", "consume")
+    administrator.grant("dave", "produce", "consume")
+    with Device(server, "x", token("ann"), client_id="dev-1") as ann:
+        assert ann.hears("connect") == "Success"
+        with Device(server, "x", token("dave"), client_id="dev-1") as dave:
+            assert dave.hears("connect") == "Not authorized"
+        ann.client.subscribe("t", 1)
+        assert ann.hears("subscribed") == "Granted QoS 1"
+        with Device(server, "x", token("root"), client_id="dev-1") as root:
+            assert root.hears("connect") == "Success"
+        assert ann.hears("disconnect") == "Session taken over"
 
 
 def test_a_session_ends_with_its_token(server, administrator):

@@ -25,6 +25,7 @@ from magnetar.core.security.conversation import (
 from magnetar.core.security.failures import FailedLogins
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.judge import Judge
+from magnetar.core.security.live import LiveSessions
 from magnetar.security.remote import RemoteDocument, is_remote
 from magnetar.security.sources import LOOK_SECONDS, SecretSource
 from magnetar.settings.security import Security
@@ -81,7 +82,7 @@ def open_access(settings: Security, clock: Clock) -> GuardedAccess:
     judge = None
     if settings.authorization:
         judge = Judge(settings.superusers, settings.allow_everyone_if_no_acl_found)
-    access = Access(mechanisms, judge, _anonymous(settings), FailedLogins(clock))
+    access = Access(mechanisms, judge, _anonymous(settings), FailedLogins(clock), made.live)
     return GuardedAccess(access, made.sources, made.remote)
 
 
@@ -97,6 +98,7 @@ class _Opening:
         self._clock = clock
         self.sources: list[SecretSource] = []
         self.remote: list[RemoteDocument] = []
+        self.live = LiveSessions()
 
     def _open(self, setting: str, where: str, take: Callable[[bytes], None]) -> None:
         source = SecretSource(f"security.{setting}", where, take)
@@ -147,7 +149,7 @@ class _Opening:
     def passwords(self) -> Passwords | None:
         if not self._settings.htpasswd:
             return None
-        from magnetar.core.security.passwords import Passwords, people_in
+        from magnetar.core.security.passwords import METHOD, Passwords, people_in
 
         passwords = Passwords(self._clock)
 
@@ -155,7 +157,9 @@ class _Opening:
             found, wrong = people_in(raw.decode())
             if wrong:
                 raise ValueError("; ".join(wrong[:3]))
-            passwords.hashes = found
+            before, passwords.hashes = passwords.hashes, found
+            changed = {name for name, stored in before.items() if found.get(name) != stored}
+            self.live.gone(METHOD, changed)
 
         self._open("htpasswd", self._settings.htpasswd, take)
         return passwords

@@ -6,7 +6,7 @@ Invariant: what was fetched last stays in force until another document is there.
 import logging
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import trio
 
@@ -26,6 +26,7 @@ class RemoteDocument:
     def __init__(self, setting: str, url: str, take: Callable[[bytes], None]) -> None:
         self.setting = setting
         self._url = url
+        self._shown = without_password(url)
         self._take = take
         self._wanted = trio.Event()
 
@@ -40,10 +41,10 @@ class RemoteDocument:
             try:
                 self._take(await trio.to_thread.run_sync(self._fetch, abandon_on_cancel=True))
                 if failed:
-                    log.warning("%s: %s is there again", self.setting, self._url)
+                    log.warning("%s: %s is there again", self.setting, self._shown)
                 failed = False
             except (OSError, ValueError) as error:
-                log.error("%s: cannot use %s: %s", self.setting, self._url, error)
+                log.error("%s: cannot use %s: %s", self.setting, self._shown, error)
                 failed = True
             await trio.sleep(FETCH_SOONER_SECONDS)
             if not failed:
@@ -60,6 +61,12 @@ class RemoteDocument:
         if len(found) > DOCUMENT_BYTES_MAX:
             raise ValueError(f"it has more than {DOCUMENT_BYTES_MAX} bytes")
         return found
+
+
+def without_password(url: str) -> str:
+    """A URL as it may be shown."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def is_remote(where: str) -> bool:

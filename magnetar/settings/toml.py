@@ -31,8 +31,15 @@ def write_toml(loaded: Loaded) -> str:
 
 def shown(value: Any) -> Any:
     """A setting as people see it: a key that is in the setting itself stays secret."""
-    is_key = isinstance(value, str) and value.startswith("data:")
-    return "data:..." if is_key else value
+    if not isinstance(value, str):
+        return value
+    if value.startswith("data:"):
+        return "data:..."
+    scheme, found, rest = value.partition("://")
+    authority, slash, path = rest.partition("/")
+    if found and "@" in authority:  # a name and a password of a document's server
+        return f"{scheme}://...@{authority.rpartition('@')[2]}{slash}{path}"
+    return value
 
 
 def toml_value(value: Any) -> str:

@@ -46,7 +46,6 @@ class Needs(Enum):
     SUPERUSER = "a superuser"
     TENANT_ADMIN = "an administrator of the tenant"
     NAMESPACE = "any permission of the namespace"
-    NAMESPACE_CONSUMER = "consume in the namespace"
     TOPIC = "any permission of the topic"
     """As a lookup does."""
     CONSUMER = "consume, of the topic or of the named subscription"
@@ -71,10 +70,6 @@ def _namespace(request: AdminRequest) -> Need:
     return Action.DESCRIBE, ResourceType.NAMESPACE, str(request.namespace)
 
 
-def _namespace_consumer(request: AdminRequest) -> Need:
-    return Action.READ, ResourceType.NAMESPACE, str(request.namespace)
-
-
 def _topic(request: AdminRequest) -> Need:
     return Action.DESCRIBE, ResourceType.TOPIC, request.topic.base.full
 
@@ -91,7 +86,6 @@ DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {
     Needs.SUPERUSER: _superuser,
     Needs.TENANT_ADMIN: _tenant,
     Needs.NAMESPACE: _namespace,
-    Needs.NAMESPACE_CONSUMER: _namespace_consumer,
     Needs.TOPIC: _topic,
     Needs.CONSUMER: _consumer,
 }

@@ -249,14 +249,14 @@ class MqttServices:
 
     # -- messages without a connection ----------------------------------------------------------
 
-    def check_may_publish(self, who: Identity, topic: str) -> None:
+    def check_may_publish(self, who: Identity, topic: str, host: str) -> None:
         """Raise `InvalidName` or `Unauthorized` unless a client may publish to an MQTT topic."""
         name = self.logs.rules.topic_for(topic)
-        self.broker.access.check(who, Action.WRITE, ResourceType.TOPIC, name.base.full)
+        self.broker.access.check(who, Action.WRITE, ResourceType.TOPIC, name.base.full, host)
 
     async def publish_will(self, client_id: str, will: StoredWill) -> None:
         """Publish a will; stored when this returns. Rights may have changed since CONNECT."""
-        self.check_may_publish(Identity(will.principal), will.topic)
+        self.check_may_publish(Identity(will.principal, will.roles), will.topic, will.host)
         log = await self.logs.open_for(will.topic)
         topic = log.topic
         assert topic is not None

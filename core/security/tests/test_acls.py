@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from magnetar.core.security.acls import IMPLIED, Acl, Acls, Pattern, users_of
 from magnetar.core.security.actions import Action, ResourceType
 
-NAMES = some.sampled_from(["", "a", "ab", "abc", "b", "*"])
+NAMES = some.sampled_from(["", "a", "ab", "abc", "b", "*", "a/", "a/b/c"])
 RULES = some.builds(
     Acl,
     some.sampled_from([ResourceType.TOPIC, ResourceType.GROUP]),
@@ -25,7 +25,7 @@ def covers(rule: Acl, kind: ResourceType, name: str) -> bool:
     if rule.kind is not kind:
         return False
     if rule.pattern is Pattern.PREFIXED:
-        return name.startswith(rule.name)
+        return name.startswith(rule.name) and ("/" in rule.name or "/" not in name or not rule.name)
     return rule.name in (name, "*")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 
 import pytest
 import trio
@@ -50,6 +51,24 @@ async def test_an_address_that_guesses_has_to_wait(autojump_clock: object) -> No
     later = made.watched(NameAndSecret(BASIC), BASIC, AuthPeer("10.0.0.1"))
     await later.respond(b"ali:secret")
     assert later.identity is not None
+
+
+async def test_attempts_under_way_count(autojump_clock: object) -> None:
+    """Or a thousand guesses at a time would be looked at before the first has failed."""
+    made = FailedLogins(FixedClock())
+    with ExitStack() as under_way:
+        for _ in range(FAILURES_MAX - 1):
+            under_way.enter_context(made.trying("10.0.0.1"))
+        assert not made.is_barred("10.0.0.1"), "none has failed"
+        made.note("10.0.0.1", BASIC, "no")
+        assert made.is_barred("10.0.0.1")
+        assert not made.is_barred("10.0.0.2")
+    assert not made.is_barred("10.0.0.1")
+    with ExitStack() as under_way:
+        for _ in range(failures.TRYING_MAX):
+            under_way.enter_context(made.trying("10.0.0.2"))
+        assert made.is_barred("10.0.0.2")
+    assert made._trying == {}
 
 
 def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

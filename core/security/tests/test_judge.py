@@ -90,6 +90,15 @@ def test_names_in_acls_are_those_of_kafka() -> None:
     assert not made.allows(ALI, Action.READ, TOPIC, ORDERS)
 
 
+def test_a_prefix_without_a_namespace_stays_in_the_default_one() -> None:
+    made = judge(
+        acl("or", pattern=Pattern.PREFIXED), acl("", Action.WRITE, pattern=Pattern.PREFIXED)
+    )
+    assert made.allows(ALI, Action.READ, TOPIC, ORDERS)
+    assert not made.allows(ALI, Action.READ, TOPIC, "persistent://or/ns/secret")
+    assert made.allows(ALI, Action.WRITE, TOPIC, "persistent://or/ns/secret"), "of everything"
+
+
 def test_hosts_count_at_each_connection() -> None:
     made = judge(acl("orders", host="10.0.0.1"))
     assert made.allows(ALI, Action.READ, TOPIC, ORDERS, "10.0.0.1")
@@ -142,6 +151,7 @@ def test_groups_and_transactions_follow_permissions() -> None:
     permit(made, namespace_auth={"ali": ["consume"], "bob": ["produce"]})
     assert made.allows(ALI, Action.READ, GROUP, "g")
     assert not made.allows(Identity("bob"), Action.READ, GROUP, "g")
+    assert not made.allows(ALI, Action.DELETE, GROUP, "g"), "it may be another's"
     assert made.allows(Identity("bob"), Action.WRITE, ResourceType.TRANSACTION, "t")
     bob, cluster = Identity("bob"), ResourceType.CLUSTER
     assert made.allows(bob, Action.IDEMPOTENT_WRITE, cluster, CLUSTER_NAME)

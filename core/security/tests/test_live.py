@@ -36,6 +36,15 @@ async def test_one_whose_proof_has_expired_loses_rights_as_well(autojump_clock: 
         nursery.cancel_scope.cancel()
 
 
+def test_who_is_gone_is_told() -> None:
+    live, ali, bob = LiveSessions(), Guest(), Guest()
+    ali.identity, bob.identity = Identity("ali", (), "password"), Identity("bob", (), "token")
+    live.add(ali)
+    live.add(bob)
+    live.gone("password", {"ali", "bob"})
+    assert (ali.told, bob.told) == (["expired"], [])
+
+
 async def test_sessions_are_told(autojump_clock: object) -> None:
     live, clock = LiveSessions(), FixedClock()
     lasting, gone = Guest(), Guest(clock.wall_ms() / 1000)

@@ -98,8 +98,10 @@ async def test_a_token_for_a_password() -> None:
     tokens = TokenVerifier(TokenClaims())
     tokens.keys = [secret_key(b"s" * 32)]
     token = jwt.encode({"sub": "device-7"}, b"s" * 32).encode()
-    for password in (b"token:" + token, token):
-        assert await said(PasswordConversation(None, tokens), b"\0x\0" + password) == "device-7"
+    for name in (b"x", b""):
+        for password in (b"token:" + token, token):
+            said_now = b"\0" + name + b"\0" + password
+            assert await said(PasswordConversation(None, tokens), said_now) == "device-7"
     with pytest.raises(Unauthenticated, match="is no token"):
         await PasswordConversation(None, tokens).respond(b"\0x\0sesame")
     with pytest.raises(Unauthenticated):

@@ -12,6 +12,7 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.access import Access
 from magnetar.core.security.conversation import BASIC, OAUTHBEARER, PLAIN, TOKEN, AuthPeer
+from magnetar.core.security.identity import Identity
 from magnetar.core.security.password_hashes import new_hash
 from magnetar.operator_error import OperatorError
 from magnetar.security.access import GuardedAccess, open_access
@@ -60,14 +61,31 @@ def test_anonymous_superusers_and_no_rights() -> None:
     assert opened(token_secret_key=SECRET, authorization=False).access.judge is None
 
 
+class Guest:
+    """A session that notes its end."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self.ended = False
+
+    def rights_changed(self) -> None:
+        """Nothing is attached."""
+
+    def expired(self) -> None:
+        self.ended = True
+
+
 async def test_people_are_read_again(tmp_path: Path) -> None:
     people = tmp_path / "people"
     owner_only(people, f"ali:{new_hash('sesame')}\n".encode())
     guarded = opened(htpasswd=str(people))
     assert await prove(guarded.access, BASIC, b"ali:sesame") == "ali"
+    guest = Guest(Identity("ali", (), "password"))
+    guarded.access.live.add(guest)
     owner_only(people, f"bob:{new_hash('open')}\n".encode())
     for source in guarded.sources:
         source.look()
+    assert guest.ended, "whom the file does not name any more"
     assert await prove(guarded.access, BASIC, b"bob:open") == "bob"
     with pytest.raises(Unauthenticated):
         await prove(guarded.access, BASIC, b"ali:sesame")

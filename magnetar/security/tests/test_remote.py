@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.conversation import TOKEN
 from magnetar.security import remote
-from magnetar.security.remote import is_remote
+from magnetar.security.remote import is_remote, without_password
 from magnetar.security.tests.test_access import opened, prove
 
 
@@ -22,6 +22,10 @@ def test_what_is_fetched() -> None:
     assert not is_remote("/keys")
     assert not is_remote("file:///keys")
     assert not is_remote("data:,x")
+
+
+def test_a_password_in_a_url_is_not_shown() -> None:
+    assert without_password("https://user:hunter2@keys:1/a?b") == "https://keys:1/a?b"
 
 
 async def test_a_document_from_a_url(

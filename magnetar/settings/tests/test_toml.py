@@ -42,3 +42,5 @@ def test_a_key_that_stands_in_a_setting_is_not_shown() -> None:
     written = write_toml(load("[security]\ntoken_secret_key = 'data:,0123456789'"))
     assert 'token_secret_key = "data:..."' in written
     assert "0123456789" not in written
+    written = write_toml(load("[security]\ntoken_jwks = 'https://user:hunter2@keys/a@b'"))
+    assert 'token_jwks = "https://...@keys/a@b"' in written

@@ -245,9 +245,9 @@ TABLE: Final[Table] = (
     ("PUT", f"{HERE}/unload", unload, Needs.SUPERUSER),
     ("PUT", f"{HERE}/{{bundle}}/unload", unload_bundle, Needs.SUPERUSER),
     ("PUT", f"{HERE}/{{bundle}}/split", split_bundle, Needs.SUPERUSER),
-    ("POST", f"{HERE}/clearBacklog", clear_backlog, Needs.NAMESPACE_CONSUMER),
-    ("POST", f"{HERE}/clearBacklog/{{subscription}}", clear_backlog, Needs.NAMESPACE_CONSUMER),
-    ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe, Needs.NAMESPACE_CONSUMER),
+    ("POST", f"{HERE}/clearBacklog", clear_backlog, Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/clearBacklog/{{subscription}}", clear_backlog, Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe, Needs.TENANT_ADMIN),
     ("GET", f"{HERE}/permissions", permissions, Needs.TENANT_ADMIN),
     ("GET", f"{HERE}/permissions/subscription", subscription_permissions, Needs.TENANT_ADMIN),
     (

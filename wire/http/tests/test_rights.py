@@ -27,7 +27,6 @@ MAY = {
     Needs.SUPERUSER: (),
     Needs.TENANT_ADMIN: ("admin",),
     Needs.NAMESPACE: ("admin", "maker", "reader", "other"),
-    Needs.NAMESPACE_CONSUMER: ("admin", "reader"),
     Needs.TOPIC: ("admin", "maker", "reader", "other"),
     Needs.CONSUMER: ("admin", "reader"),
     Needs.READER: ("admin", "reader"),

@@ -39,6 +39,7 @@ class Caller:
         "endpoint",
         "gone",
         "identity",
+        "judged",
         "lapsed",
         "listener",
         "mechanism",
@@ -62,6 +63,8 @@ class Caller:
         self.identity: Identity = self.access.nobody or ANYBODY
         self.admitted = self.access.nobody is not None
         """Whether it may send requests: it has authenticated, or need not."""
+        self.judged = 0
+        """Counts changes of what it may do."""
         self.lapsed = False
         """Its proof has expired, so its next request has to be another authentication (KIP-368)."""
         self.mechanism = ""
@@ -101,13 +104,18 @@ class Caller:
         return judge is None or judge.allows_somewhere(self.identity, action, kind, self.host)
 
     def rights_changed(self) -> None:
-        """Nothing to detach: each request is checked, a member's next heartbeat included."""
+        """Have waits look again. Nothing is detached: each request is checked, a member's next
+        heartbeat included.
+        """
+        self.judged += 1
+        self.relieved()
 
     def expired(self) -> None:
         """The proof has expired. As Kafka's, the connection ends at its next request unless it
         authenticates again (`SocketServer.processCompletedReceives` of 4.3).
         """
         self.lapsed = True
+        self.rights_changed()
 
     def relieved(self) -> None:
         """The client has received earlier responses: wake the waits for room."""

@@ -73,7 +73,10 @@ class StoredWill(Struct, frozen=True, array_like=True):
     """Encoded, without the will delay interval."""
     delay_seconds: int = 0
     principal: str = ""
-    """Who publishes it (`core/security/access.py`)."""
+    """Who publishes it (`core/security/identity.py`)."""
+    roles: tuple[str, ...] = ()
+    host: str = ""
+    """From where the client has connected."""
 
 
 class SessionRecord(Struct, frozen=True, array_like=True):
@@ -98,6 +101,8 @@ class SessionRecord(Struct, frozen=True, array_like=True):
     crashed: bool = False
     """Whether a former process ended with the connection, and no client has come back since. A
     record without `ended_ms`, too, is of a connection that nobody has ended."""
+    owner: str = ""
+    """Whose session it is; empty where nobody authenticates."""
 
 
 class SessionProgress(Struct, frozen=True, array_like=True):

@@ -32,6 +32,7 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.clients import record as records
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.clients.session_index import SessionIndex
@@ -54,6 +55,8 @@ PublishWill = Callable[[str, StoredWill], Awaitable[None]]
 
 class ConnectedSession(Protocol):
     """A connected client as the others see it."""
+
+    identity: Identity
 
     async def displace(self) -> SessionRecord | None:
         """Another connection has the same client id: end this one, and return its record."""
@@ -170,6 +173,14 @@ class Sessions:
             await self._forget(client_id, record)
             return None
         return replace(resumed, will=None, crashed=crashed)
+
+    async def owner_of(self, client_id: str) -> str | None:
+        """Whose the session is, connected or not; None if there is none."""
+        other = self.connected.get(client_id)
+        if other is not None:
+            return other.identity.name
+        record = await self._unexpired(client_id)
+        return record.owner if record is not None and record.expiry_seconds else None
 
     async def _unexpired(self, client_id: str) -> SessionRecord | None:
         """The record, unless it has expired; then its session ends now."""

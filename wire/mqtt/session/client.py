@@ -260,6 +260,7 @@ class ConnectedClient:
             will=self.will,
             marks=progress.marks,
             doubts=progress.doubts,
+            owner=self.identity.name,
         )
 
     def _progress(self) -> SessionProgress:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError, InvalidName, Unauthorized
 from magnetar.core.kernel.pieces import size_of
+from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.clients.record import SessionRecord, StoredWill
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import NEVER_EXPIRES, Connect, Version, Will
@@ -141,7 +142,9 @@ class Connecting:
             raise ConnectRefused(ReasonCode.SERVER_BUSY, refusal)
         if packet.will is not None:
             try:
-                self._services.check_may_publish(self.authentication.identity, packet.will.topic)
+                self._services.check_may_publish(
+                    self.authentication.identity, packet.will.topic, self._connection.host
+                )
             except Unauthorized as error:
                 raise ConnectRefused(ReasonCode.NOT_AUTHORIZED, str(error)) from error
 
@@ -181,7 +184,7 @@ class Connecting:
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
         client.identity = self.authentication.identity
-        client.will = _stored_will(packet.will, client.identity.name)
+        client.will = _stored_will(packet.will, client.identity, self._connection.host)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)
         self._check_room_for(client)
@@ -195,6 +198,7 @@ class Connecting:
 
     async def _enter(self, client: ConnectedClient, enter: Enter) -> ConnectedClient:
         """Take the session, and send CONNACK. If that fails, the session sleeps again."""
+        await self._check_session_is_its_own(client)
         found = await self._services.sessions.take(client.client_id, clean=self._packet.clean_start)
         client.publisher = Publisher(self._services, client)
         client.subscriber = self._subscriber(client, durable=client.lasts or found is not None)
@@ -215,6 +219,18 @@ class Connecting:
             client.subscriber.when_saved = client.when_saved
             client.subscriber.start()
         return client
+
+    async def _check_session_is_its_own(self, client: ConnectedClient) -> None:
+        """A session belongs to who began it: another may neither resume nor end it."""
+        access, sessions = self._services.broker.access, self._services.sessions
+        if access.judge is None:
+            return
+        owner = await sessions.owner_of(client.client_id)
+        if owner in (None, client.identity.name):
+            return
+        if not access.judge.is_superuser(client.identity):
+            text = f"the session of {client.client_id} belongs to somebody else"
+            raise ConnectRefused(ReasonCode.NOT_AUTHORIZED, text)
 
     async def _resume(
         self, client: ConnectedClient, found: SessionRecord | None, enter: Enter
@@ -336,7 +352,7 @@ class Connecting:
         return found
 
 
-def _stored_will(will: Will | None, principal: str) -> StoredWill | None:
+def _stored_will(will: Will | None, who: Identity, host: str) -> StoredWill | None:
     if will is None:
         return None
     properties = dict(will.properties)
@@ -344,7 +360,11 @@ def _stored_will(will: Will | None, principal: str) -> StoredWill | None:
     encoded = packed(properties)
     size = len(encoded)
     body = encoded[size - _body_size(encoded) :]
-    return StoredWill(will.topic, will.payload, will.qos, will.retain, body, delay, principal)
+    roles = () if who.roles == (who.name,) else who.roles
+    where = host if who.method else ""
+    return StoredWill(
+        will.topic, will.payload, will.qos, will.retain, body, delay, who.name, roles, where
+    )
 
 
 def _body_size(encoded: bytes) -> int:

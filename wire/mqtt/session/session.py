@@ -315,7 +315,7 @@ class MqttSession:
         if self._ended:
             return False
         self.client = client
-        if client.identity.method:
+        if self._services.broker.access.asks:
             self._services.broker.access.live.add(client)
         if self.keep_alive:
             self._services.keep_alive.enter(self)

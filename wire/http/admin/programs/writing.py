@@ -7,8 +7,10 @@ Rows travel in Kafka's protocol. These paths say where to, and make batches coun
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote_plus
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import Invalid, NotFound
 from magnetar.core.transactions.sinks import Sinks
@@ -96,6 +98,9 @@ async def _asked(request: AdminRequest) -> tuple[BatchBody, Sinks]:
         raise Invalid(f"a query has a name of up to {NAME_LETTERS_MAX} letters")
     if body.batch < 0:
         raise Invalid("batches count from 0")
+    if request.services.access.judge is not None:  # a sink belongs to who writes to it
+        owner = request.original or request.identity
+        body = replace(body, sink=f"{quote_plus(owner.name)}/{body.sink}")
     return body, sinks
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from magnetar.core.kernel.names import DEFAULT_NAMESPACE
 from magnetar.core.security.acl_store import OPERATIONS, TYPES, change_acls
 from magnetar.core.security.acls import EVERYTHING, Acl, Pattern
 from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType
@@ -206,6 +207,10 @@ def _filter_of(wanted: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     )
 
 
+FULL_BEGINNINGS: Final = ("persistent://", f"{DEFAULT_NAMESPACE}/")
+"""What the shortest name of a topic leaves out (`names.py`)."""
+
+
 def _checked(creation: AclCreation) -> Acl:
     """The rule to store; raises `KafkaRefusal`."""
     kind, name, principal = creation.resource_type, creation.resource_name, creation.principal
@@ -229,12 +234,21 @@ def _checked(creation: AclCreation) -> Acl:
     return Acl(
         ResourceType(kind),
         Pattern(creation.resource_pattern_type),
-        name,
+        _shortest(name) if kind == ResourceType.TOPIC else name,
         principal,
         creation.host,
         Action(creation.operation),
         creation.permission_type == ALLOW,
     )
+
+
+def _shortest(name: str) -> str:
+    """The name by which rules know a topic, or the beginning of several: clients may write it in
+    full.
+    """
+    for beginning in FULL_BEGINNINGS:
+        name = name.removeprefix(beginning)
+    return name
 
 
 def _deleted(rule: Acl) -> DeleteAclsMatchingAcl:

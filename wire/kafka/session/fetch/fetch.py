@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     CORRUPT_MESSAGE,
     NONE,
     NOT_LEADER,
     OFFSET_OUT_OF_RANGE,
+    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_LEADER_EPOCH,
     KafkaRefusal,
     code_of,
@@ -256,6 +258,8 @@ class FetchHandlers:
         deadline = trio.current_time() + request.max_wait_ms / 1000
         last = False
         while share := await _share(caller, request):
+            if caller.guarded and not _may_still_read(caller, every_one):
+                break
             with caller.connection.reserved(share):
                 await _read_all(every_one, share)
                 found = sum(one.size for one in every_one)
@@ -320,17 +324,36 @@ def _response(caller: Caller, everything: Everything) -> FetchResponse:
 async def _more_to_read(
     caller: Caller, every_one: list[PartitionFetch], lacks: int, deadline: float
 ) -> bool:
-    """Wait until enough is published to read again; False if nothing came before the deadline."""
+    """Wait until enough is published to read again, or the client's rights change; False if nothing
+    came before the deadline.
+    """
+    judged = caller.judged
     with ExitStack() as watching:
         wakeup = watching.enter_context(caller.wakeup())
         for log in {one.log for one in every_one if one.log is not None}:
             watching.enter_context(log.watched(wakeup.wake))
-        while not caller.gone:
+        while not caller.gone and caller.judged == judged:
             coming = [one.comes() for one in every_one]
             if sum(size for _, size in coming) >= lacks:
                 return True
             if not await wakeup.wait(deadline):
                 return any(more for more, _ in coming)
+    return True
+
+
+def _may_still_read(caller: Caller, every_one: list[PartitionFetch]) -> bool:
+    """Leave out what the client may read no longer; False if the proof of its identity has expired
+    while it waited, which ends the connection.
+    """
+    if caller.lapsed:
+        caller.connection.end("the proof of its identity has expired")
+        return False
+    for one in every_one:
+        if one.log is not None and not caller.may(
+            Action.READ, ResourceType.TOPIC, one.log.topic.name.base.full
+        ):
+            one.forget()
+            one.log, one.error = None, TOPIC_AUTHORIZATION_FAILED
     return True
 
 

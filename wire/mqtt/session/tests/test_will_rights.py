@@ -18,7 +18,7 @@ LOG = "persistent://public/default/mqtt"
 def deny(stage: Stage, *names: str) -> None:
     """Nobody may write these topics."""
 
-    def check(who: Identity, action: Action, kind: ResourceType, name: str) -> None:
+    def check(who: Identity, action: Action, kind: ResourceType, name: str, host: str) -> None:
         assert kind is ResourceType.TOPIC
         if action is Action.WRITE and name in names:
             raise Unauthorized(f"{who.name!r} may not write {name}")
