@@ -221,12 +221,14 @@ class Connecting:
         return client
 
     async def _check_session_is_its_own(self, client: ConnectedClient) -> None:
-        """A session belongs to who began it: another may neither resume nor end it."""
+        """A session belongs to who began it: another may neither resume nor end it. One that began
+        when nobody authenticated is for everybody, or its device could never come back.
+        """
         access, sessions = self._services.broker.access, self._services.sessions
         if access.judge is None:
             return
         owner = await sessions.owner_of(client.client_id)
-        if owner in (None, client.identity.name):
+        if owner in (None, "", client.identity.name):
             return
         if not access.judge.is_superuser(client.identity):
             text = f"the session of {client.client_id} belongs to somebody else"
