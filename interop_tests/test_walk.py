@@ -26,6 +26,7 @@ BY_THE_CLOCK = {
     "core/kernel/clock.py",
     "core/ledger/cursor/cursor_store.py",
     "core/ledger/formats.py",
+    "core/ledger/ledger_owner.py",
     "core/link/keep_alive.py",
     "core/link/readiness/other_tasks.py",
     "core/metadata/embedded.py",

@@ -155,7 +155,8 @@ class Broker:
             await self.catalog.open()
             await self.rules.open()
             nursery.start_soon(self.rules.run)
-            nursery.start_soon(self.access.live.run, self.clock)
+            if self.access.asks:
+                nursery.start_soon(self.access.live.run, self.clock)
             nursery.start_soon(self._flush_cursors)
             nursery.start_soon(self.housekeeping.run)
             nursery.start_soon(rate_sampler.run, self)
