@@ -29,7 +29,7 @@ class Client:
         self._changed = trio.Event()
 
     async def sees(self, condition: Callable[[Bookies], bool]) -> None:
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while not condition(self.seen):
                 await self._changed.wait()
 

@@ -54,7 +54,11 @@ class Flooded:
     def works(self, payload: bytes = SMALL) -> None:
         begun, number = time.monotonic(), self._next
         self._next += 1
-        assert self.bookie.ask(add(1, number, payload)) == Added(Status.OK, 1, number)
+        busy = Added(Status.TOO_MANY_REQUESTS, 1, number)
+        while (answer := self.bookie.ask(add(1, number, payload))) == busy:
+            # a slow sync at the wrong moment: clients ask again, and that counts as time
+            assert time.monotonic() - begun < WAIT_SECONDS_MAX
+        assert answer == Added(Status.OK, 1, number)
         found = self.bookie.ask(Read(1, number))
         assert isinstance(found, ReadEntry)
         assert found.status is Status.OK
