@@ -14,7 +14,7 @@ from typing import Any
 import aiokafka
 import jwt
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -138,13 +138,8 @@ def test_librdkafka_writes_and_reads_what_it_may(
         consumer.close()
 
 
-def test_a_right_that_is_taken_is_taken_from_an_open_connection(
-    secure: Standalone, root: AdminClient, topic: str
-) -> None:
-    made(root, topic)
-    allow(root, rule(ResourceType.TOPIC, topic, AclOperation.WRITE))
-    producer = Producer(config(secure, ALI, "SCRAM-SHA-256"))
-    assert sent(producer, topic) is None
+def taken(root: AdminClient, topic: str) -> list[str]:
+    """Take all rights to a topic; return whose they were."""
     everything = AclBindingFilter(
         ResourceType.TOPIC,
         topic,
@@ -154,8 +149,43 @@ def test_a_right_that_is_taken_is_taken_from_an_open_connection(
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
-    ((deleted,),) = (done.result(SECONDS) for done in root.delete_acls([everything]).values())
-    assert (deleted.principal, deleted.name) == ("User:ali", topic)
+    (deleted,) = (done.result(SECONDS) for done in root.delete_acls([everything]).values())
+    assert {rule.name for rule in deleted} == {topic}
+    return [rule.principal for rule in deleted]
+
+
+def test_a_consumer_that_waits_reads_no_further(
+    secure: Standalone, root: AdminClient, topic: str
+) -> None:
+    """Its Fetch, which asks for more than there is, came while it had the right."""
+    made(root, topic)
+    group = rule(ResourceType.GROUP, topic, AclOperation.READ)
+    allow(root, rule(ResourceType.TOPIC, topic, AclOperation.READ), group)
+    waiting = {"fetch.min.bytes": 10_000_000, "fetch.wait.max.ms": 60_000}
+    more = {"group.id": topic, "socket.timeout.ms": 90_000, **waiting}
+    consumer = Consumer(config(secure, ALI, "SCRAM-SHA-256", **more))
+    producer = Producer(config(secure, ROOT, "PLAIN"))
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        assert sent(producer, topic) is None
+        assert consumer.poll(3) is None, "it waits for more"
+        begun = time.monotonic()
+        taken(root, topic)
+        while (answer := consumer.poll(1)) is None:
+            assert time.monotonic() - begun < SECONDS
+        assert answer.error().code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    finally:
+        consumer.close()
+
+
+def test_a_right_that_is_taken_is_taken_from_an_open_connection(
+    secure: Standalone, root: AdminClient, topic: str
+) -> None:
+    made(root, topic)
+    allow(root, rule(ResourceType.TOPIC, topic, AclOperation.WRITE))
+    producer = Producer(config(secure, ALI, "SCRAM-SHA-256"))
+    assert sent(producer, topic) is None
+    assert taken(root, topic) == ["User:ali"]
     assert sent(producer, topic).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 

@@ -9,6 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from magnetar.core.entry.kafka import form
+from magnetar.core.security.access import Access
+from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.broker import running
 from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.sinks import Sinks
@@ -20,7 +22,9 @@ BATCH = {"sink": "s", "query": "q", "batch": 3}
 
 
 @asynccontextmanager
-async def writing() -> AsyncIterator[tuple[Visitor, TransactionCoordinator]]:
+async def writing(
+    access: Access | None = None,
+) -> AsyncIterator[tuple[Visitor, TransactionCoordinator]]:
     async with running() as broker:
         coordinator = TransactionCoordinator(broker, "/transactions", form, never)
         numbers = iter(range(7, 100))
@@ -29,7 +33,7 @@ async def writing() -> AsyncIterator[tuple[Visitor, TransactionCoordinator]]:
             return next(numbers)
 
         sinks = Sinks(broker, "/sinks", coordinator, new_writer, 900_000)
-        async with visiting(replace(OPTIONS, sinks=sinks)) as visitor:
+        async with visiting(replace(OPTIONS, sinks=sinks), access=access) as visitor:
             yield visitor, coordinator
 
 
@@ -100,3 +104,18 @@ async def test_without_a_kafka_listener_it_is_said_so() -> None:
     async with visiting() as visitor:
         reason = await visitor.fails(404, "POST", f"{HERE}/begin", BATCH)
         assert reason == "rows are written by Kafka's protocol, and its listener is closed"
+
+
+async def test_a_sink_is_for_who_writes_to_it() -> None:
+    """Another one of that name is another sink: nobody's batch is committed for him."""
+    access = guarded()
+    assert access.judge is not None
+    async with writing(access) as (visitor, _coordinator):
+        access.judge.permissions.admins["public"] = frozenset(["ann", "eve"])
+        ann, eve = ({"headers": {"authorization": f"Bearer {name}"}} for name in ("ann", "eve"))
+        nothing = {**BATCH, "attempts": []}
+        await visitor.does("POST", f"{HERE}/commit", nothing, **eve)
+        begun = (await visitor.ask("POST", f"{HERE}/begin", BATCH, **ann)).json()
+        assert begun["committed"] is False
+        begun = (await visitor.ask("POST", f"{HERE}/begin", BATCH, **eve)).json()
+        assert begun == {"committed": True}
