@@ -10,22 +10,9 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from .pulsar_people import Administrator, secured, token
+from .pulsar_people import token
 
 WAIT_SECONDS = 15
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with secured(tmp_path_factory.mktemp("people")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def administrator(server):
-    made = Administrator(server)
-    yield made
-    made.http.close()
 
 
 def at(server):

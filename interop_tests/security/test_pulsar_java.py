@@ -7,7 +7,7 @@ import pytest
 
 from interop_tests import maven
 
-from .pulsar_people import NAMESPACE, Administrator, secured, token
+from .pulsar_people import NAMESPACE, token
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
 
@@ -16,19 +16,6 @@ MAIN = "org.apache.pulsar.admin.cli.PulsarAdminTool"
 PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 COMMAND_SECONDS = 60
 EXPIRY_SECONDS = 2
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with secured(tmp_path_factory.mktemp("people")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def administrator(server):
-    made = Administrator(server)
-    yield made
-    made.http.close()
 
 
 @pytest.fixture

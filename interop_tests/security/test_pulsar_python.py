@@ -6,24 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pulsar
 import pytest
 
-from .pulsar_people import Administrator, secured, token
+from .pulsar_people import token
 
 RECEIVE_MS = 15_000
 DEADLINE_SECONDS = 10
 HASTY = {"operation_timeout_seconds": 2, "connection_timeout_ms": 1_000}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with secured(tmp_path_factory.mktemp("people")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def administrator(server):
-    made = Administrator(server)
-    yield made
-    made.http.close()
 
 
 @pytest.fixture
