@@ -113,6 +113,12 @@ class TopicName(Struct, frozen=True, cache_hash=True):
             return self
         return _parse_topic(self.full[: self.full.rindex("-partition-")])
 
+    @property
+    def shortest(self) -> str:
+        """The name of a persistent topic without what may be left out."""
+        namespace = str(self.namespace)
+        return self.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{self.local}"
+
     def partition(self, index: int) -> TopicName:
         """The topic that is partition `index` of this one."""
         if self.partition_index >= 0:

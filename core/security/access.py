@@ -13,7 +13,6 @@ Invariant: an identity comes from an exchange that succeeded, or is `nobody`.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from magnetar.core.security.conversation import AuthPeer, Conversation, Mechanism
     from magnetar.core.security.failures import FailedLogins
     from magnetar.core.security.judge import Judge
-
-log = logging.getLogger(__name__)
 
 
 class Access:
@@ -72,7 +69,7 @@ class Access:
         self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
     ) -> None:
         """Raise `Unauthorized` unless the action is allowed. Plain call, for every request."""
-        if self.judge is not None and not self.judge.allows(who, action, kind, name, host):
+        if not self.allows(who, action, kind, name, host):
             raise Unauthorized(
                 f"{who.name or 'an anonymous client'} may not {action.words} {kind.words} {name}"
             )

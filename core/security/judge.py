@@ -24,7 +24,7 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import InvalidName
-from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.security.acls import EVERYTHING, Acl, Acls, users_of
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.security.identity import Identity
@@ -83,7 +83,7 @@ class Judge:
         self, who: Identity, action: Action, kind: ResourceType, host: str = ""
     ) -> bool:
         """Whether some resource of a kind is allowed (`authorizeByResourceType` of Kafka)."""
-        if not self.superusers.isdisjoint(who.roles):
+        if self.is_superuser(who):
             return True
         if self.acls.anywhere(users_of(who.roles), action, kind, host):
             return True
@@ -103,7 +103,7 @@ class Judge:
             found = self.verdict(who, action, ResourceType.TOPIC, topic, host)
             refusal = self._refusal_of(who, topic, subscription) if found.allowed else ""
             return Ruling(False, refusal) if refusal else found
-        if not self.superusers.isdisjoint(who.roles):
+        if self.is_superuser(who):
             return Ruling(True, "a superuser")
         rule = self._acl_for(who, action, kind, name, host)
         if rule is not None:
@@ -118,7 +118,7 @@ class Judge:
     def _refusal_of(self, who: Identity, topic: str, subscription: str) -> str:
         """Why somebody who may use a topic may not use one of its subscriptions."""
         namespace = TopicName.parse(topic).namespace
-        if not self.superusers.isdisjoint(who.roles):
+        if self.is_superuser(who):
             return ""
         if self.permissions.is_admin(who.roles, namespace.tenant):
             return ""
@@ -163,11 +163,9 @@ def acl_name(kind: ResourceType, name: str) -> str:
     if kind is not ResourceType.TOPIC:
         return name
     try:
-        topic = TopicName.parse(name).base
+        return TopicName.parse(name).base.shortest
     except InvalidName:
         return name
-    namespace = str(topic.namespace)
-    return topic.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{topic.local}"
 
 
 def _topic(permissions: Permissions, roles: Collection[str], action: Action, name: str) -> str:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from magnetar.core.kernel.errors import InvalidName
-from magnetar.core.kernel.names import DEFAULT_NAMESPACE, TopicName
+from magnetar.core.kernel.names import TopicName
 
 NAME_LETTERS_MAX: Final = 249
 NAMES_CACHED_MAX: Final = 16_384
@@ -55,5 +55,4 @@ def new_topic_of(text: str) -> TopicName:
 
 def called(name: TopicName) -> str:
     """The name of a topic for clients."""
-    namespace = str(name.namespace)
-    return name.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{name.local}"
+    return name.shortest

@@ -145,10 +145,8 @@ class ConnectedClient:
         return [log.name for log in self.feeds.get(filter, ())]
 
     def _may_read(self, name: TopicName) -> bool:
-        access = self._services.broker.access
-        return access.judge is None or access.allows(
-            self.identity, Action.READ, TOPIC, name.base.full, self.connection.host
-        )
+        access, where = self._services.broker.access, self.connection.host
+        return access.allows(self.identity, Action.READ, TOPIC, name.base.full, where)
 
     def expired(self) -> None:
         """End the connection: the proof of its identity has expired."""
