@@ -8,8 +8,7 @@ Invariant: a session is told of a change after the judge knows it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Final, Protocol
 
 import trio
@@ -52,15 +51,6 @@ class LiveSessions:
 
     def remove(self, session: LiveSession) -> None:
         self._sessions.pop(session, None)
-
-    @contextmanager
-    def having(self, session: LiveSession) -> Iterator[None]:
-        """Have a session here for the time of a block."""
-        self.add(session)
-        try:
-            yield
-        finally:
-            self.remove(session)
 
     def rights_changed(self) -> None:
         """The judge's rules have changed."""

@@ -29,10 +29,10 @@ async def test_one_whose_proof_has_expired_loses_rights_as_well(autojump_clock: 
     guest = Guest(clock.wall_ms() / 1000)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(live.run, clock)
-        with live.having(guest):
-            live.rights_changed()
-            await trio.sleep(LOOK_SECONDS / 4)
-            assert guest.told == ["expired", "changed"]
+        live.add(guest)
+        live.rights_changed()
+        await trio.sleep(LOOK_SECONDS / 4)
+        assert guest.told == ["expired", "changed"]
         nursery.cancel_scope.cancel()
 
 
@@ -50,12 +50,15 @@ async def test_sessions_are_told(autojump_clock: object) -> None:
     lasting, gone = Guest(), Guest(clock.wall_ms() / 1000)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(live.run, clock)
-        with live.having(lasting), live.having(gone):
-            await trio.sleep(LOOK_SECONDS * 1.5)
-            assert (lasting.told, gone.told) == ([], ["expired"])
-            live.rights_changed()
-            await trio.sleep(LOOK_SECONDS / 4)
-            assert (lasting.told, gone.told) == (["changed"], ["expired", "expired", "changed"])
+        live.add(lasting)
+        live.add(gone)
+        await trio.sleep(LOOK_SECONDS * 1.5)
+        assert (lasting.told, gone.told) == ([], ["expired"])
+        live.rights_changed()
+        await trio.sleep(LOOK_SECONDS / 4)
+        assert (lasting.told, gone.told) == (["changed"], ["expired", "expired", "changed"])
+        live.remove(lasting)
+        live.remove(gone)
         live.rights_changed()
         await trio.sleep(LOOK_SECONDS * 2)
         assert lasting.told == ["changed"], "it is gone"
