@@ -48,6 +48,7 @@ async def serve(
     plans = door_plans(settings)
     clock = SystemClock()
     guarded = open_access(settings.security, clock)
+    mqtt_acl = guarded.open_acl_file(settings.mqtt)
     contexts = server_contexts(plans, settings.tls)
     authenticates = settings.security.authenticates
     doors = open_doors(plans, settings, contexts, authenticates=authenticates)
@@ -58,7 +59,7 @@ async def serve(
         broker = Broker(gathering, store, storage.metadata, clock, link.schedule_settle)
         broker.guard(guarded.with_users(settings.security, storage.metadata))
         link.serve(store, broker)
-        parts = Parts(settings, doors, link, storage, broker, SpareFiles().lend)
+        parts = Parts(settings, doors, link, storage, broker, SpareFiles().lend, mqtt_acl)
         with ExitStack() as closed:
             async with trio.open_nursery() as nursery:
                 # First, because the journal reports its writes to the link, and a front that

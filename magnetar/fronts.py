@@ -37,6 +37,7 @@ from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.kafka.front import KafkaFront
 from magnetar.wire.mqtt.administration import administration_of
 from magnetar.wire.mqtt.front import MountPoint, MqttFront
+from magnetar.wire.mqtt.rights.acl_file import AclFile
 from magnetar.wire.pulsar.session.front import PulsarFront
 
 
@@ -51,6 +52,8 @@ class Parts(Struct, frozen=True):
     broker: Broker
     lend: Lend
     """Spare file descriptors for late imports."""
+    mqtt_acl: AclFile | None = None
+    """Rules for MQTT topics."""
     measured: list[Callable[[], list[Family]]] = []
     """What fronts add to the metrics."""
     mqtt_clients: dict[str, ClientAdministration] = {}
@@ -97,13 +100,13 @@ def _mqtt(parts: Parts, doors: Sequence[Door]) -> Front:
     plain = [door for door in doors if door not in over_websocket]
     mount_points = [
         MountPoint(
-            part_settings.mounted_options(settings, namespace),
+            part_settings.mounted_options(settings, namespace, parts.mqtt_acl),
             _mounted(parts, namespace, ("mqtt", "mqtt_tls")),
             _mounted(parts, namespace, (MQTT_WS, MQTT_WSS)),
         )
         for namespace in settings.mqtt.mount_points
     ]
-    options = part_settings.mqtt_options(settings)
+    options = part_settings.mqtt_options(settings, parts.mqtt_acl)
     mount_points.insert(0, MountPoint(options, plain, over_websocket))
     front = MqttFront(parts.broker, mount_points, origins.permit)
     parts.measured.append(lambda: mqtt.families(front.services_by_namespace))

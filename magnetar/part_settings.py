@@ -30,6 +30,7 @@ from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.mqtt.mapping.rules import MappingRule
 from magnetar.wire.mqtt.options import MqttOptions
+from magnetar.wire.mqtt.rights.acl_file import AclFile
 from magnetar.wire.pulsar import metadata
 from magnetar.wire.pulsar.replies import Address
 from magnetar.wire.pulsar.session.options import PulsarOptions
@@ -88,7 +89,7 @@ def kafka_options(settings: Settings, room: Callable[[], tuple[int, int]]) -> Ka
     )
 
 
-def mqtt_options(settings: Settings) -> MqttOptions:
+def mqtt_options(settings: Settings, acl: AclFile | None = None) -> MqttOptions:
     """The options of the listeners that everybody uses; mount points have as much memory."""
     mqtt = settings.mqtt
     namespaces = 1 + len(mqtt.mount_points)
@@ -96,6 +97,7 @@ def mqtt_options(settings: Settings) -> MqttOptions:
     standard = MqttOptions()
     return MqttOptions(
         namespace=mqtt.namespace,
+        acl=acl,
         rules=tuple(MappingRule(filter, topic) for filter, topic in mqtt.rules.items()),
         packet_bytes_max=settings.broker.max_message_size,
         receive_maximum=mqtt.receive_maximum,
@@ -120,9 +122,9 @@ def mqtt_options(settings: Settings) -> MqttOptions:
     )
 
 
-def mounted_options(settings: Settings, namespace: str) -> MqttOptions:
+def mounted_options(settings: Settings, namespace: str, acl: AclFile | None = None) -> MqttOptions:
     """Those of the listeners of a mount point. Rules that name other namespaces do not count."""
-    options = mqtt_options(settings)
+    options = mqtt_options(settings, acl)
     rules = tuple(rule for rule in options.rules if "/" not in rule.topic)
     return msgspec.structs.replace(options, namespace=namespace, rules=rules, confined=True)
 

@@ -75,8 +75,7 @@ class SecurityRules:
                     raise
                 changed = True
             if changed:
-                judge.changed()
-                self._access.live.rights_changed()
+                self._access.rights_changed()
 
     async def _load(self, judge: Judge, path: str) -> None:
         if not path.startswith(TENANTS):

@@ -65,6 +65,12 @@ class Access:
             raise Unauthenticated("this server wants to know who you are: authenticate")
         return self.nobody
 
+    def rights_changed(self) -> None:
+        """A rule has changed: decide anew, and tell those who are connected."""
+        if self.judge is not None:
+            self.judge.changed()
+        self.live.rights_changed()
+
     def check(
         self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
     ) -> None:

@@ -76,6 +76,15 @@ class Judge:
         granted[key] = self.generation
         return True
 
+    def denial(
+        self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
+    ) -> Acl | None:
+        """The ACL that forbids an action, also to those whom another rule would allow it."""
+        if self.is_superuser(who):
+            return None
+        rule = self._acl_for(who, action, kind, name, host)
+        return None if rule is None or rule.allow else rule
+
     def is_superuser(self, who: Identity) -> bool:
         return not self.superusers.isdisjoint(who.roles)
 

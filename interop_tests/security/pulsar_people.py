@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,12 @@ def _base64(raw: bytes) -> bytes:
 
 
 @contextmanager
-def secured(folder: Path, **settings: Any) -> Iterator[Standalone]:
-    """A server of which `root` is the superuser, and `bob` has the password `builder`."""
+def secured(
+    folder: Path, mqtt: Mapping[str, Any] | None = None, **settings: Any
+) -> Iterator[Standalone]:
+    """A server of which `root` is the superuser, and `bob` has the password `builder`; with more
+    settings of `security`, and those of `mqtt`.
+    """
     key, passwords = folder / "secret.key", folder / "htpasswd"
     key.write_bytes(SECRET)
     digest = base64.b64encode(hashlib.sha1(b"builder").digest()).decode()
@@ -46,7 +50,7 @@ def secured(folder: Path, **settings: Any) -> Iterator[Standalone]:
     security = {
         "token_secret_key": str(key), "htpasswd": str(passwords), "superusers": ["root"]
     }  # fmt: skip
-    with standalone(security={**security, **settings}) as server:
+    with standalone(security={**security, **settings}, mqtt=dict(mqtt or {})) as server:
         yield server
 
 

@@ -24,13 +24,17 @@ def at(server):
 class Device:
     """A client of paho's, and what it hears."""
 
-    def __init__(self, server, name=None, password=None, version=mqtt.MQTTv5, client_id=""):
+    def __init__(
+        self, server, name=None, password=None, version=mqtt.MQTTv5, client_id="", will=None
+    ):
         self.heard = queue.Queue()
         self.client = client = mqtt.Client(
             CallbackAPIVersion.VERSION2, client_id, protocol=version, reconnect_on_failure=False
         )
         if name is not None:
             client.username_pw_set(name, password)
+        if will is not None:
+            client.will_set(*will)
         client.on_connect = lambda _c, _u, _f, reason, _p: self.heard.put(("connect", str(reason)))
         client.on_disconnect = lambda *a: self.heard.put(("disconnect", str(a[3])))
         client.on_message = lambda _c, _u, message: self.heard.put(("message", message.payload))

@@ -28,7 +28,9 @@ from magnetar.core.security.judge import Judge
 from magnetar.core.security.live import LiveSessions
 from magnetar.security.remote import RemoteDocument, is_remote
 from magnetar.security.sources import LOOK_SECONDS, SecretSource
+from magnetar.settings.mqtt import Mqtt
 from magnetar.settings.security import Security
+from magnetar.wire.mqtt.rights.acl_file import AclFile
 
 if TYPE_CHECKING:
     from magnetar.core.security.passwords import Passwords
@@ -40,7 +42,7 @@ class GuardedAccess(Struct, frozen=True):
     """An access, and what keeps its keys and passwords up to date."""
 
     access: Access
-    sources: Sequence[SecretSource] = ()
+    sources: list[SecretSource] = []
     remote: Sequence[RemoteDocument] = ()
 
     def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
@@ -50,6 +52,21 @@ class GuardedAccess(Struct, frozen=True):
 
             self.access.mechanisms.update(scram_mechanisms(metadata))
         return self.access
+
+    def open_acl_file(self, settings: Mqtt) -> AclFile | None:
+        """The rules for MQTT topics, from now on those of the file; raises `OperatorError`."""
+        if not settings.acl_file:
+            return None
+        found = AclFile()
+
+        def take(raw: bytes) -> None:
+            found.take(raw)
+            self.access.rights_changed()
+
+        source = SecretSource("mqtt.acl_file", settings.acl_file, take)
+        source.open()
+        self.sources.append(source)
+        return found
 
     async def run(self) -> None:
         """Read again what changes, until cancelled."""

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 BYTES_MAX: Final = 16 * 1024 * 1024
 """Of a file with keys or passwords."""
 LOOK_SECONDS: Final = 1.0
+NO_SECRETS: Final = ("security.token_public_key", "security.token_jwks", "mqtt.acl_file")
+"""Settings whose files others may read."""
 
 
 def read_data_url(url: str) -> bytes:
@@ -103,7 +105,7 @@ class SecretSource:
 def _warn_if_others_read(setting: str, path: Path) -> None:
     """Secrets that others may read are no secrets."""
     mode = path.stat().st_mode
-    if mode & (stat.S_IRGRP | stat.S_IROTH) and "public" not in setting and "jwks" not in setting:
+    if mode & (stat.S_IRGRP | stat.S_IROTH) and setting not in NO_SECRETS:
         log.warning(
             "%s: others may read %s (mode %o): run chmod 600 on it",
             setting, path, stat.S_IMODE(mode),

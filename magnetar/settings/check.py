@@ -84,7 +84,12 @@ def _check_security(settings: Settings, origins: Mapping[str, str]) -> None:
                     f"{origins.get(path, '')}: {path} needs a way to authenticate: "
                     "security.token_secret_key, token_public_key, token_jwks, htpasswd or scram"
                 )
-    elif settings.listen.bookie_port >= 0:
+    if settings.mqtt.acl_file and not (security.authenticates and security.authorization):
+        raise OperatorError(
+            f"{origins.get('mqtt.acl_file', '')}: mqtt.acl_file has no effect while everybody may "
+            "do everything: set up authentication (docs/security.md)"
+        )
+    if security.authenticates and settings.listen.bookie_port >= 0:
         origin = origins.get("listen.bookie_port", "")
         raise OperatorError(
             f"{origin}: listen.bookie_port serves whoever reaches it, since readers of ledgers do "

@@ -21,6 +21,14 @@ class Mqtt(Struct, frozen=True):
             "are stored in the topic `mqtt`."
         ),
     ] = {}
+    acl_file: Annotated[
+        str,
+        Meta(
+            description="Which MQTT topics who may use, a file as Mosquitto's of this name, with "
+            "`%c` and `%u` in patterns; read again when it changes. Empty: the rights to the "
+            "topics that store messages decide."
+        ),
+    ] = ""
     mount_points: Annotated[
         dict[str, str],
         Meta(

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.wire.mqtt.mapping.rules import MappingRule
+from magnetar.wire.mqtt.rights.acl_file import AclFile
 
 DAY_SECONDS: Final = 86_400
 
@@ -18,6 +19,8 @@ class MqttOptions(Struct, frozen=True):
     """Where the topics of the mapping rules are."""
     rules: tuple[MappingRule, ...] = ()
     """Before the default rule, in order."""
+    acl: AclFile | None = None
+    """Rules for MQTT topics, besides the rights to the topics that store them."""
     confined: bool = False
     """Whether clients see this namespace only: it is a mount point, with state of its own."""
     packet_bytes_max: int = 5 * 1024 * 1024

@@ -21,7 +21,6 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.budget import MemoryBudget
 from magnetar.wire.mqtt.clients.departures import Departures
@@ -42,6 +41,7 @@ from magnetar.wire.mqtt.delivery.sent_messages import MessageSource
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.mapping.rules import Rules
 from magnetar.wire.mqtt.options import MqttOptions
+from magnetar.wire.mqtt.rights.topic_rights import Asker, TopicRights
 from magnetar.wire.mqtt.storage.keyed_log import KeyedLog
 from magnetar.wire.mqtt.storage.retained import (
     RetainedMessage,
@@ -75,6 +75,8 @@ class MqttServices:
         self.options = options
         self.traffic = Traffic()
         self.names = TopicNames()
+        namespace = NamespaceName.parse(options.namespace)
+        self.rights = TopicRights(broker.access, namespace, options.acl)
         self.alias_memory = MemoryBudget(options.aliases_bytes_max)
         """For topics to which clients have given an alias."""
         self.unreleased_memory = MemoryBudget(options.unreleased_bytes_max)
@@ -83,7 +85,6 @@ class MqttServices:
         """For messages in flight to connected clients."""
         self.will_memory = MemoryBudget(options.wills_bytes_max)
         """For wills of connected clients."""
-        namespace = NamespaceName.parse(options.namespace)
         rules = Rules(namespace, options.rules, confined=options.confined)
         suffix = f"-{quote_plus(options.namespace)}" if options.confined else ""
         self.matcher: Matcher[FeedReader] = Matcher()
@@ -249,14 +250,16 @@ class MqttServices:
 
     # -- messages without a connection ----------------------------------------------------------
 
-    def check_may_publish(self, who: Identity, topic: str, host: str) -> None:
+    def check_may_publish(self, asker: Asker, topic: str) -> None:
         """Raise `InvalidName` or `Unauthorized` unless a client may publish to an MQTT topic."""
-        name = self.logs.rules.topic_for(topic)
-        self.broker.access.check(who, Action.WRITE, ResourceType.TOPIC, name.base.full, host)
+        refusal = self.rights.publish_refusal(asker, topic, self.logs.rules.topic_for(topic))
+        if refusal is not None:
+            raise refusal
 
     async def publish_will(self, client_id: str, will: StoredWill) -> None:
         """Publish a will; stored when this returns. Rights may have changed since CONNECT."""
-        self.check_may_publish(Identity(will.principal, will.roles), will.topic, will.host)
+        asker = Asker(Identity(will.principal, will.roles), client_id, will.host)
+        self.check_may_publish(asker, will.topic)
         log = await self.logs.open_for(will.topic)
         topic = log.topic
         assert topic is not None

@@ -17,6 +17,7 @@ from magnetar.core.security.password_hashes import new_hash
 from magnetar.operator_error import OperatorError
 from magnetar.security.access import GuardedAccess, open_access
 from magnetar.security.sources import owner_only
+from magnetar.settings.mqtt import Mqtt
 from magnetar.settings.security import Security
 
 SECRET = "data:;base64,c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3M="
@@ -105,3 +106,32 @@ async def test_people_are_read_again(tmp_path: Path) -> None:
 def test_what_cannot_be_used(settings: dict[str, str], said: str) -> None:
     with pytest.raises(OperatorError, match=said):
         opened(**settings)
+
+
+def test_rules_for_mqtt_topics_are_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A change is in force with all decisions made anew; a file that is wrong changes nothing."""
+    path = tmp_path / "acl"
+    path.write_text("user ali\ntopic a\n")
+    guarded = opened(token_secret_key=SECRET)
+    file = guarded.open_acl_file(Mqtt(acl_file=str(path)))
+    assert file is not None
+    judge = guarded.access.judge
+    assert judge is not None
+    (source,) = [one for one in guarded.sources if one.setting == "mqtt.acl_file"]
+    before = judge.generation
+    path.write_text("user bob\ntopic b\n# longer\n")
+    source.look()
+    assert set(file.rules.by_user) == {"bob"}
+    assert judge.generation > before
+    path.write_text("user eve\ntopic b c\n")
+    source.look()
+    assert set(file.rules.by_user) == {"bob"}
+    assert "line 2: 'b' is none of read, write, readwrite, deny" in caplog.text
+    assert opened(token_secret_key=SECRET).open_acl_file(Mqtt()) is None
+
+
+def test_rules_for_mqtt_topics_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match=r"mqtt\.acl_file: cannot read .*none"):
+        opened(token_secret_key=SECRET).open_acl_file(Mqtt(acl_file=str(tmp_path / "none")))

@@ -95,6 +95,11 @@ from magnetar.settings import load
             "m.toml: log.levels: there is no part wier; "
             "parts begin with magnetar, core, bookie, wire, hypercorn",
         ),
+        (
+            '[mqtt]\nacl_file = "acl"',
+            "m.toml: mqtt.acl_file has no effect while everybody may do everything: set up "
+            "authentication (docs/security.md)",
+        ),
     ],
 )
 def test_a_contradiction_is_one_sentence(toml: str, sentence: str) -> None:

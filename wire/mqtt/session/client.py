@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError, Unauthorized
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.mqtt.clients import record as records
 from magnetar.wire.mqtt.clients.record import (
@@ -43,7 +42,8 @@ from magnetar.wire.mqtt.delivery.lagging_reader import NOWHERE
 from magnetar.wire.mqtt.delivery.matcher import TopicSubscription
 from magnetar.wire.mqtt.delivery.subscriber import Subscriber
 from magnetar.wire.mqtt.reason_codes import ReasonCode
-from magnetar.wire.mqtt.topics import SHARE, matches
+from magnetar.wire.mqtt.rights.topic_rights import Asker
+from magnetar.wire.mqtt.topics import CACHED_BYTES_MAX, SHARE, matches
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 REASON_CHARACTERS_MAX: Final = 200
 FORMER: Final = ""
 """In place of a filter: logs of former rules, in which the session still has a place."""
-TOPIC: Final = ResourceType.TOPIC
+PERMITTED_MAX: Final = 8
+"""Topics of a client that are known to be allowed: there may be many clients."""
 
 
 class ConnectedClient:
@@ -65,6 +66,7 @@ class ConnectedClient:
     __slots__ = (
         "_last",
         "_marks",
+        "_permitted",
         "_read",
         "_saver",
         "_services",
@@ -117,6 +119,8 @@ class ConnectedClient:
         """Whether its record is to be stored soon."""
         self._marks: dict[MqttLog, MessagePlace] = {}
         self._last: SessionRecord | None = None
+        self._permitted: dict[str, tuple[int, TopicName, Identity]] | None = None
+        """The topics that it may publish to, with what that was found for; None for a reader."""
         self._read: dict[MqttLog, bool] | None = None
         """See `_logs`; None if that is to be found out again."""
         self._saver = Saver(self._store, self._failed)
@@ -131,11 +135,10 @@ class ConnectedClient:
         at when it comes.
         """
         for filter in self.subscriber.subscriptions.by_filter:
-            for name in self._read_by(filter):
-                if not self._may_read(name):
-                    text = f"{self.identity.name} may no longer read {name.base}"
-                    self.end(text, ReasonCode.NOT_AUTHORIZED)
-                    return
+            refusal = self.read_refusal(filter, self._read_by(filter))
+            if refusal is not None:
+                self.end(str(refusal), ReasonCode.NOT_AUTHORIZED)
+                return
 
     def _read_by(self, filter: str) -> Iterable[TopicName]:
         """The names of the logs that a filter reads, for this client or its group."""
@@ -144,9 +147,31 @@ class ConnectedClient:
             return [TopicName.parse(full) for full in group.feeds]
         return [log.name for log in self.feeds.get(filter, ())]
 
-    def _may_read(self, name: TopicName) -> bool:
-        access, where = self._services.broker.access, self.connection.host
-        return access.allows(self.identity, Action.READ, TOPIC, name.base.full, where)
+    @property
+    def asker(self) -> Asker:
+        return Asker(self.identity, self.client_id, self.connection.host)
+
+    def read_refusal(self, filter: str, names: Iterable[TopicName]) -> Unauthorized | None:
+        """Why it may not read what a filter matches in these stored topics; None if it may."""
+        return self._services.rights.read_refusal(self.asker, filter, names)
+
+    def publish_refusal(self, topic: str, log: MqttLog) -> Unauthorized | None:
+        """Why it may not publish to an MQTT topic; None if it may. Plain call, for each PUBLISH: a
+        device publishes to the same few topics.
+        """
+        rights = self._services.rights
+        generation = rights.generation
+        if not generation:
+            return None
+        if self._permitted is None or len(self._permitted) > PERMITTED_MAX:
+            self._permitted = {}
+        known = self._permitted.get(topic)
+        if known is not None and known == (generation, log.name, self.identity):
+            return None
+        refusal = rights.publish_refusal(self.asker, topic, log.name)
+        if refusal is None and len(topic) <= CACHED_BYTES_MAX:
+            self._permitted[topic] = generation, log.name, self.identity
+        return refusal
 
     def expired(self) -> None:
         """End the connection: the proof of its identity has expired."""
@@ -324,7 +349,7 @@ class ConnectedClient:
         """Read the logs of a filter, besides those that it reads already; see `services.py`. Of
         those that come later (partitions, rules), only what the client may read.
         """
-        logs = [log for log in logs if self._may_read(log.name)]
+        logs = [log for log in logs if self.read_refusal(filter, [log.name]) is None]
         self._services.join(self.subscriber, self.feeds, filter, logs, whole=whole)
         self.logs_changed()
 

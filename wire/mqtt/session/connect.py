@@ -137,16 +137,16 @@ class Connecting:
     # -- checks -------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        packet, refusal = self._packet, self._connection.refusal
-        if refusal:
-            raise ConnectRefused(ReasonCode.SERVER_BUSY, refusal)
-        if packet.will is not None:
-            try:
-                self._services.check_may_publish(
-                    self.authentication.identity, packet.will.topic, self._connection.host
-                )
-            except Unauthorized as error:
-                raise ConnectRefused(ReasonCode.NOT_AUTHORIZED, str(error)) from error
+        if self._connection.refusal:
+            raise ConnectRefused(ReasonCode.SERVER_BUSY, self._connection.refusal)
+
+    def _check_will(self, client: ConnectedClient) -> None:
+        if self._packet.will is None:
+            return
+        try:
+            self._services.check_may_publish(client.asker, self._packet.will.topic)
+        except Unauthorized as error:
+            raise ConnectRefused(ReasonCode.NOT_AUTHORIZED, str(error)) from error
 
     async def _check_owner(self) -> None:
         """Send the client to the broker that owns the sessions, if this one does not (4.11)."""
@@ -184,6 +184,7 @@ class Connecting:
         client.expiry_seconds = self._expiry_seconds()
         client.lasts = client.expiry_seconds > 0
         client.identity = self.authentication.identity
+        self._check_will(client)
         client.will = _stored_will(packet.will, client.identity, self._connection.host)
         wants = packet.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1)
         client.wants_problems = bool(wants)

@@ -133,7 +133,10 @@ class Resumption:
         for one in record.places:
             former = None if one.log in logs else self._services.logs.find(one.log)
             position = (one.ledger_id, one.entry_id)
-            if former is not None and START < position < former.feed.end:
+            if former is None or not START < position < former.feed.end:
+                continue
+            filters = [each.filter for each in record.subscriptions]
+            if all(client.read_refusal(each, [former.name]) is None for each in filters):
                 client.feeds.setdefault(FORMER, []).append(former)
         keeps = any(one.qos for one in record.subscriptions)
         for each in logs.values():

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from magnetar.core.kernel.errors import BrokerError, NotReady
-from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import (
@@ -206,15 +205,11 @@ async def _open_logs(
             if filter.startswith(topics.SHARE)
             else services.logs.sources_of(filter)
         )
-        for log in logs:
-            services.broker.access.check(
-                client.identity,
-                Action.READ,
-                ResourceType.TOPIC,
-                log.name.base.full,
-                client.connection.host,
-            )
-            if subscription.qos:
+        refusal = client.read_refusal(filter, [log.name for log in logs])
+        if refusal is not None:
+            raise refusal
+        if subscription.qos:
+            for log in logs:
                 await services.hold.keep(log)
         are_kept = not subscription.qos or all(map(services.hold.holds, logs))
         are_loaded = all(log.feed.is_attached for log in logs)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.kernel.errors import Unauthorized
+from magnetar.core.security.acls import EVERYBODY, EVERYTHING, Acl, Acls, Pattern
 from magnetar.core.security.actions import Action, ResourceType
-from magnetar.core.security.identity import Identity
+from magnetar.core.security.judge import Judge
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.session.tests.test_authentication import Plain
 from magnetar.wire.mqtt.tests.peer import V3, V5
 
-LOG = "persistent://public/default/mqtt"
+LOG = "mqtt"
 
 
 def deny(stage: Stage, *names: str) -> None:
     """Nobody may write these topics."""
-
-    def check(who: Identity, action: Action, kind: ResourceType, name: str, host: str) -> None:
-        assert kind is ResourceType.TOPIC
-        if action is Action.WRITE and name in names:
-            raise Unauthorized(f"{who.name!r} may not write {name}")
-
-    stage.broker.access.check = check  # type: ignore[method-assign]
+    judge = Judge(allow_if_unmentioned=True)
+    topic = ResourceType.TOPIC, Pattern.LITERAL
+    acls = [Acl(*topic, name, EVERYBODY, EVERYTHING, Action.WRITE, False) for name in names]
+    read = [Acl(*topic, name, EVERYBODY, EVERYTHING, Action.READ, True) for name in names]
+    judge.acls = Acls([*acls, *read])
+    stage.broker.access.judge = judge
 
 
 @pytest.mark.parametrize(("version", "reason"), [(V3, 5), (V5, 0x87)])
@@ -59,7 +58,10 @@ async def test_a_will_that_its_client_may_publish_no_longer(
             assert await watcher.receive() == []
     assert stage.services.retained.count == 0
     (line,) = [line for line in caplog.messages if "will" in line]
-    assert line == f"the will of 'd' is not published: '' may not write {LOG}"
+    assert line == (
+        "the will of 'd' is not published: an anonymous client may not write topic "
+        f"persistent://public/default/{LOG}"
+    )
 
 
 async def test_a_will_is_published_in_the_name_of_its_client(stage: Stage) -> None:

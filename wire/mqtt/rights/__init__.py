@@ -1,0 +1,1 @@
+"""What MQTT's clients may publish and read."""
