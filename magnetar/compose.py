@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 import trio
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ from magnetar.core.link.loop import Link
 from magnetar.doors.certificates import server_contexts
 from magnetar.doors.sockets import open_doors
 from magnetar.fronts import Parts, door_plans, http_address, make_fronts
+from magnetar.measures import security
 from magnetar.process import memory
 from magnetar.process.ready import ReadyReport
 from magnetar.security.access import open_access
@@ -68,6 +70,7 @@ async def serve(
                 await nursery.start(broker.run)
                 nursery.start_soon(guarded.run)
                 fronts = make_fronts(parts)
+                parts.measured.append(partial(security.families, guarded))
                 for front in fronts:
                     closed.callback(front.close)
                     await front.open()

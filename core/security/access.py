@@ -21,6 +21,7 @@ from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.core.security.live import LiveSessions
 
 if TYPE_CHECKING:
+    from magnetar.core.security.audit import AuditTrail
     from magnetar.core.security.conversation import AuthPeer, Conversation, Mechanism
     from magnetar.core.security.failures import FailedLogins
     from magnetar.core.security.judge import Judge
@@ -36,13 +37,18 @@ class Access:
         anonymous: Identity | None = ANYBODY,
         failures: FailedLogins | None = None,
         live: LiveSessions | None = None,
+        *,
+        audit: AuditTrail | None = None,
     ) -> None:
         self.mechanisms = mechanisms or {}
         self.judge = judge
         """None if everything is allowed."""
         self.nobody = anonymous
         self.live = live or LiveSessions()
-        self._failures = failures
+        self.failures = failures
+        self.audit = audit
+        self.denials = 0
+        """Actions that were denied."""
 
     @property
     def asks(self) -> bool:
@@ -55,9 +61,9 @@ class Access:
         if begin is None:
             raise Unauthenticated(f"there is no authentication by {mechanism[:100]!r} here")
         found = begin(peer)
-        if self._failures is None:
+        if self.failures is None:
             return found
-        return self._failures.watched(found, mechanism, peer)
+        return self.failures.watched(found, mechanism, peer)
 
     def anonymous(self) -> Identity:
         """The identity of a client that proves none; raises `Unauthenticated` if it must."""
@@ -76,6 +82,7 @@ class Access:
     ) -> None:
         """Raise `Unauthorized` unless the action is allowed. Plain call, for every request."""
         if not self.allows(who, action, kind, name, host):
+            self.denied(who, host, action, f"{kind.words} {name}")
             raise Unauthorized(
                 f"{who.name or 'an anonymous client'} may not {action.words} {kind.words} {name}"
             )
@@ -85,9 +92,16 @@ class Access:
     ) -> None:
         """Raise `Unauthorized` unless the action is allowed with some resource of the kind."""
         if self.judge is not None and not self.judge.allows_somewhere(who, action, kind, host):
+            self.denied(who, host, action, f"any {kind.words}")
             raise Unauthorized(
                 f"{who.name or 'an anonymous client'} may not {action.words} any {kind.words}"
             )
+
+    def denied(self, who: Identity, host: str, action: Action, resource: str) -> None:
+        """Somebody has tried what no rule allows. Plain call."""
+        self.denials += 1
+        if self.audit is not None:
+            self.audit.denied(who, host, action.words, resource)
 
     def allows(
         self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""

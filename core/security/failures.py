@@ -25,6 +25,7 @@ import trio
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security.audit import AuditTrail
 from magnetar.core.security.conversation import AuthPeer, Conversation
 from magnetar.core.security.identity import Identity
 
@@ -55,13 +56,15 @@ class _Failed:
 class FailedLogins:
     """See the module's docstring."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, audit: AuditTrail | None = None) -> None:
         self._clock = clock
+        self._audit = audit
         self._by_host: OrderedDict[str, _Failed] = OrderedDict()
         self._trying: dict[str, int] = {}
         """Attempts under way, by address; not those that are told of their failure."""
-        self.total = 0
-        self.by_mechanism: dict[str, int] = {}
+        self.failed: dict[str, int] = {}
+        self.succeeded: dict[str, int] = {}
+        """Logins, by mechanism."""
 
     def watched(self, inner: Conversation, mechanism: str, peer: AuthPeer) -> Conversation:
         """A conversation whose failure is delayed and noted."""
@@ -91,8 +94,7 @@ class FailedLogins:
     def note(self, host: str, mechanism: str, why: str) -> None:
         """Count a failure, and log it if that address was not logged just now."""
         now = self._clock.monotonic()
-        self.total += 1
-        self.by_mechanism[mechanism] = self.by_mechanism.get(mechanism, 0) + 1
+        self.failed[mechanism] = self.failed.get(mechanism, 0) + 1
         found = self._by_host.pop(host, None)
         if found is None or now - found.since >= WINDOW_SECONDS:
             found = _Failed(now)
@@ -105,6 +107,8 @@ class FailedLogins:
             return
         more = f" ({found.unlogged} more since the last line)" if found.unlogged else ""
         log.warning("%s: authentication by %s failed: %s%s", host, mechanism, why, more)
+        if self._audit is not None:
+            self._audit.login_failed(host, mechanism, why, found.unlogged + 1)
         found.logged_at, found.unlogged = now, 0
 
 
@@ -131,8 +135,11 @@ class _Watched:
             if failures.is_barred(self._host):
                 raise Unauthenticated("too many failed logins from this address, wait a little")
             with failures.trying(self._host):
-                return await self._inner.respond(said)
+                answer = await self._inner.respond(said)
         except Unauthenticated as error:
             failures.note(self._host, self._mechanism, str(error))
             await trio.sleep(DELAY_SECONDS)
             raise
+        if self._inner.identity is not None:
+            failures.succeeded[self._mechanism] = failures.succeeded.get(self._mechanism, 0) + 1
+        return answer

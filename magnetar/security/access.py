@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
@@ -15,6 +16,7 @@ from msgspec import Struct
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.security.access import Access
+from magnetar.core.security.audit import AuditTrail
 from magnetar.core.security.conversation import (
     BASIC,
     OAUTHBEARER,
@@ -26,6 +28,7 @@ from magnetar.core.security.failures import FailedLogins
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.judge import Judge
 from magnetar.core.security.live import LiveSessions
+from magnetar.security.audit_file import AuditFile
 from magnetar.security.remote import RemoteDocument, is_remote
 from magnetar.security.sources import LOOK_SECONDS, SecretSource
 from magnetar.settings.mqtt import Mqtt
@@ -33,7 +36,7 @@ from magnetar.settings.security import Security
 from magnetar.wire.mqtt.rights.acl_file import AclFile
 
 if TYPE_CHECKING:
-    from magnetar.core.security.passwords import Passwords
+    from magnetar.core.security.htpasswd.passwords import Passwords
     from magnetar.core.security.token_keys import TokenKey
     from magnetar.core.security.tokens import TokenVerifier
 
@@ -44,6 +47,7 @@ class GuardedAccess(Struct, frozen=True):
     access: Access
     sources: list[SecretSource] = []
     remote: Sequence[RemoteDocument] = ()
+    audit_file: AuditFile | None = None
 
     def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
         """The access, also for users whose credentials are in the metadata store."""
@@ -73,6 +77,8 @@ class GuardedAccess(Struct, frozen=True):
         async with trio.open_nursery() as nursery:
             for each in self.remote:
                 nursery.start_soon(each.run)
+            if self.access.audit is not None:
+                nursery.start_soon(self.access.audit.run)
             while True:
                 await trio.sleep(LOOK_SECONDS if self.sources else float("inf"))
                 for source in self.sources:
@@ -81,8 +87,10 @@ class GuardedAccess(Struct, frozen=True):
 
 def open_access(settings: Security, clock: Clock) -> GuardedAccess:
     """The access that settings ask for; raises `OperatorError` for keys that cannot be used."""
+    file = _audit_file(settings, clock)
+    audit = None if file is None else AuditTrail(clock, file.write)
     if not settings.authenticates:
-        return GuardedAccess(Access())
+        return GuardedAccess(Access(audit=audit), audit_file=file)
     made = _Opening(settings, clock)
     tokens, passwords = made.tokens(), made.passwords()
     mechanisms: dict[str, Mechanism] = {}
@@ -92,15 +100,26 @@ def open_access(settings: Security, clock: Clock) -> GuardedAccess:
         mechanisms[TOKEN] = lambda _peer: TokenConversation(tokens)
         mechanisms[OAUTHBEARER] = lambda _peer: BearerConversation(tokens)
     if tokens is not None or passwords is not None:
-        from magnetar.core.security.passwords import BasicConversation, PasswordConversation
+        from magnetar.core.security.htpasswd.passwords import (
+            BasicConversation,
+            PasswordConversation,
+        )
 
         mechanisms[PLAIN] = lambda _peer: PasswordConversation(passwords, tokens)
         mechanisms[BASIC] = lambda _peer: BasicConversation(passwords, tokens)
     judge = None
     if settings.authorization:
         judge = Judge(settings.superusers, settings.allow_everyone_if_no_acl_found)
-    access = Access(mechanisms, judge, _anonymous(settings), FailedLogins(clock), made.live)
-    return GuardedAccess(access, made.sources, made.remote)
+    failures = FailedLogins(clock, audit)
+    access = Access(mechanisms, judge, _anonymous(settings), failures, made.live, audit=audit)
+    return GuardedAccess(access, made.sources, made.remote, file)
+
+
+def _audit_file(settings: Security, clock: Clock) -> AuditFile | None:
+    if not settings.audit_log:
+        return None
+    size = settings.audit_log_mb * 1024 * 1024
+    return AuditFile(Path(settings.audit_log), size, settings.audit_log_files, clock)
 
 
 def _anonymous(settings: Security) -> Identity | None:
@@ -166,7 +185,7 @@ class _Opening:
     def passwords(self) -> Passwords | None:
         if not self._settings.htpasswd:
             return None
-        from magnetar.core.security.passwords import METHOD, Passwords, people_in
+        from magnetar.core.security.htpasswd.passwords import METHOD, Passwords, people_in
 
         passwords = Passwords(self._clock)
 

@@ -96,6 +96,20 @@ class Security(Struct, frozen=True):
         bool, Meta(description="Show /metrics to clients that do not authenticate.")
     ] = False
 
+    audit_log: Annotated[
+        str,
+        Meta(
+            description="File for a line of JSON about each denial, each administrative change and "
+            "each failed login; empty: none."
+        ),
+    ] = ""
+    audit_log_mb: Annotated[
+        int, Meta(description="Size of the audit log at which a new file is begun.", ge=1)
+    ] = 100
+    audit_log_files: Annotated[
+        int, Meta(description="Former files of the audit log that are kept.", ge=0, le=1_000)
+    ] = 10
+
     @property
     def authenticates(self) -> bool:
         """Whether clients have a way to authenticate."""

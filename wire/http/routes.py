@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from magnetar.wire.http.audited import READING, UNAUDITED, audited
 from magnetar.wire.http.guard import form, headers_of
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs, authorize
@@ -95,7 +96,12 @@ def endpoint(
         admin_request.check_query()  # now, since some handlers read it after the answer has begun
         try:
             await authorize(admin_request, right)
-            return answer(await services.pauses.of(handler(admin_request)))
+            if request.method in READING or right in UNAUDITED:
+                return answer(await services.pauses.of(handler(admin_request)))
+            with audited(admin_request) as outcome:
+                answered = answer(await services.pauses.of(handler(admin_request)))
+                outcome.status = answered.status_code
+                return answered
         finally:
             admin_request.over()
 

@@ -34,7 +34,7 @@ async def test_a_failure_takes_time_and_is_logged(
     assert trio.current_time() - before == pytest.approx(failures.DELAY_SECONDS)
     (line,) = [each for each in caplog.messages if "authentication" in each]
     assert line == ("10.0.0.1: authentication by basic failed: the name or the secret is wrong")
-    assert (made.total, made.by_mechanism) == (1, {"basic": 1})
+    assert (made.failed, made.succeeded) == ({"basic": 1}, {})
 
 
 async def test_an_address_that_guesses_has_to_wait(autojump_clock: object) -> None:
@@ -51,6 +51,7 @@ async def test_an_address_that_guesses_has_to_wait(autojump_clock: object) -> No
     later = made.watched(NameAndSecret(BASIC), BASIC, AuthPeer("10.0.0.1"))
     await later.respond(b"ali:secret")
     assert later.identity is not None
+    assert (made.failed, made.succeeded) == ({"basic": FAILURES_MAX + 1}, {"basic": 2})
 
 
 async def test_attempts_under_way_count(autojump_clock: object) -> None:

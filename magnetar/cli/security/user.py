@@ -81,7 +81,7 @@ def _known(file: Path, people: dict[str, str], name: str) -> None:
 
 
 def _people(file: Path) -> dict[str, str]:
-    from magnetar.core.security.passwords import people_in
+    from magnetar.core.security.htpasswd.passwords import people_in
 
     try:
         found, wrong = people_in(file.read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def _people(file: Path) -> dict[str, str]:
 
 
 def _put(file: Path, people: dict[str, str], name: str, *, password_stdin: bool) -> None:
-    from magnetar.core.security.password_hashes import new_hash
+    from magnetar.core.security.htpasswd.password_hashes import new_hash
     from magnetar.core.security.tokens import is_name
 
     if not is_name(name) or ":" in name or name.startswith("#"):

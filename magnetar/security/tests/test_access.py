@@ -12,8 +12,8 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.access import Access
 from magnetar.core.security.conversation import BASIC, OAUTHBEARER, PLAIN, TOKEN, AuthPeer
+from magnetar.core.security.htpasswd.password_hashes import new_hash
 from magnetar.core.security.identity import Identity
-from magnetar.core.security.password_hashes import new_hash
 from magnetar.operator_error import OperatorError
 from magnetar.security.access import GuardedAccess, open_access
 from magnetar.security.sources import owner_only

@@ -98,6 +98,13 @@ class Caller:
             name = resource_of(name)
         return judge.allows(self.identity, action, kind, name, self.host)
 
+    def must(self, action: Action, kind: ResourceType, name: str) -> bool:
+        """As `may`, of what the client has asked for by name: a refusal is a denial."""
+        if self.may(action, kind, name):
+            return True
+        self.access.denied(self.identity, self.host, action, f"{kind.words} {name}")
+        return False
+
     def may_somewhere(self, action: Action, kind: ResourceType) -> bool:
         """Whether the client may do that with some resource of the kind."""
         judge = self.access.judge

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.errors import KafkaRefusal
 from magnetar.wire.kafka.session import versions
+from magnetar.wire.kafka.session.audited import audited
 from magnetar.wire.kafka.session.configs.acls import AclHandlers
 from magnetar.wire.kafka.session.configs.configs import ConfigHandlers
 from magnetar.wire.kafka.session.configs.resources import ConfigResources
@@ -52,7 +53,7 @@ class RequestHandlers:
         self.fetch: Final = FetchHandlers(
             services.logs, services.group_records, services.broker.clock
         )
-        self.by_key: Final[Mapping[int, Handler]] = {
+        by_key: Mapping[int, Handler] = {
             **versions.HANDLERS,
             **AclHandlers(services.broker).handlers(),
             **ScramHandlers(services.broker.metadata).handlers(),
@@ -63,6 +64,7 @@ class RequestHandlers:
             **_of_configs(services),
             **_of_transactions(services),
         }
+        self.by_key: Final = audited(by_key, self.access)
         """By API key. Produce is not in this table: see `produce`."""
 
     def names_unknown(self, request: KafkaRequest) -> bool:

@@ -52,7 +52,7 @@ def split(caller: Caller, logs: Logs, key: int, request: Request) -> Split:
     if rights is None:
         return Split(request)
     for need in rights.whole(request):
-        if not caller.may(*need):
+        if not caller.must(*need):
             return Split(None, response=refusals.refusal(key, request, CODES[need.kind]))
     if rights.item is None or (rights.instead is not None and caller.may(*rights.instead)):
         return Split(request)
@@ -91,7 +91,7 @@ def _refusal(caller: Caller, logs: Logs, right: ItemRight, item: Any) -> int:
     if name is None:
         return UNKNOWN_TOPIC_ID
     need = right(item, name)
-    return NONE if caller.may(*need) else CODES[need.kind]
+    return NONE if caller.must(*need) else CODES[need.kind]
 
 
 def _name_of(logs: Logs, item: Any) -> str | None:

@@ -57,7 +57,20 @@ class TopicRights:
 
     def publish_refusal(self, asker: Asker, topic: str, name: TopicName) -> Unauthorized | None:
         """Why a client may not publish to an MQTT topic that `name` stores; None if it may."""
-        return self._refusal(asker, Action.WRITE, topic, [name])
+        refusal = self._refusal(asker, Action.WRITE, topic, [name])
+        if refusal is not None:
+            self._denied(asker, Action.WRITE, topic)
+        return refusal
+
+    def check_subscription(self, asker: Asker, filter: str, names: Iterable[TopicName]) -> None:
+        """Raise `Unauthorized` unless a client may subscribe to a filter."""
+        refusal = self.read_refusal(asker, filter, names)
+        if refusal is not None:
+            self._denied(asker, Action.READ, filter)
+            raise refusal
+
+    def _denied(self, asker: Asker, action: Action, filter: str) -> None:
+        self._access.denied(asker.identity, asker.host, action, f"MQTT topic {filter}")
 
     def read_refusal(
         self, asker: Asker, filter: str, names: Iterable[TopicName]

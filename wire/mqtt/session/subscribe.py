@@ -205,9 +205,7 @@ async def _open_logs(
             if filter.startswith(topics.SHARE)
             else services.logs.sources_of(filter)
         )
-        refusal = client.read_refusal(filter, [log.name for log in logs])
-        if refusal is not None:
-            raise refusal
+        services.rights.check_subscription(client.asker, filter, [log.name for log in logs])
         if subscription.qos:
             for log in logs:
                 await services.hold.keep(log)

@@ -9,8 +9,8 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from magnetar.cli.security.user import user
-from magnetar.core.security.password_hashes import fits
-from magnetar.core.security.passwords import people_in
+from magnetar.core.security.htpasswd.password_hashes import fits
+from magnetar.core.security.htpasswd.passwords import people_in
 
 
 def run(*words: str | Path, said: str = "") -> Result:

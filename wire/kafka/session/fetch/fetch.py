@@ -349,7 +349,7 @@ def _may_still_read(caller: Caller, every_one: list[PartitionFetch]) -> bool:
         caller.connection.end("the proof of its identity has expired")
         return False
     for one in every_one:
-        if one.log is not None and not caller.may(
+        if one.log is not None and not caller.must(
             Action.READ, ResourceType.TOPIC, one.log.topic.name.base.full
         ):
             one.forget()

@@ -125,7 +125,7 @@ class ClassicGroupHandlers:
     async def _coordinator(self, caller: Caller, key_type: int, key: str) -> CoordinatorNode:
         of_transactions = key_type == TRANSACTION
         kind = ResourceType.TRANSACTION if of_transactions else ResourceType.GROUP
-        if not caller.may(Action.DESCRIBE, kind, key):
+        if not caller.must(Action.DESCRIBE, kind, key):
             refused = _found_coordinator(key, None)
             refused.error_code, refused.error_message = rights.CODES[kind], refusals.MESSAGE
             return refused

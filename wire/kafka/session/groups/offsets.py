@@ -217,7 +217,7 @@ class OffsetHandlers:
             group_id=requested.group_id, error_code=NONE, topics=[]
         )
         caller, version = context.caller, context.version
-        if not caller.may(Action.DESCRIBE, ResourceType.GROUP, requested.group_id):
+        if not caller.must(Action.DESCRIBE, ResourceType.GROUP, requested.group_id):
             group_response.error_code = GROUP_AUTHORIZATION_FAILED
             return group_response
         count = sum(len(topic.partition_indexes) for topic in requested.topics or ())
@@ -267,7 +267,7 @@ class OffsetHandlers:
         code, name = NONE, topic.name
         if context.version >= IDS_VERSION:
             code, name = await self._named(topic.topic_id)
-        if code == NONE and not context.caller.may(Action.DESCRIBE, ResourceType.TOPIC, name):
+        if code == NONE and not context.caller.must(Action.DESCRIBE, ResourceType.TOPIC, name):
             code = TOPIC_AUTHORIZATION_FAILED
         parts = []
         async for index in Cooperative(topic.partition_indexes):

@@ -106,7 +106,7 @@ class ProduceHandler:
             self._writable.clear()
         if self._writable.get(topic) == judge.generation:
             return True
-        if not caller.may(Action.WRITE, ResourceType.TOPIC, topic):
+        if not caller.must(Action.WRITE, ResourceType.TOPIC, topic):
             return False
         if len(self._writable) >= WRITABLE_MAX:
             self._writable.clear()
@@ -117,4 +117,4 @@ class ProduceHandler:
         """Whether the client may use a transactional id; None is none."""
         if transactional_id is None or not self.guarded:
             return True
-        return self.caller.may(Action.WRITE, ResourceType.TRANSACTION, transactional_id)
+        return self.caller.must(Action.WRITE, ResourceType.TRANSACTION, transactional_id)

@@ -15,7 +15,7 @@ def allowing(*names: str) -> Any:
     def may(_action: Action, _kind: ResourceType, name: str) -> bool:
         return name in names
 
-    return SimpleNamespace(may=may)
+    return SimpleNamespace(may=may, must=may)
 
 
 LOGS: Any = SimpleNamespace(name_at_once=lambda topic_id: "known" if topic_id[-1] == 1 else "")

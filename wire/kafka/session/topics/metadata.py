@@ -273,7 +273,7 @@ class MetadataHandlers:
 
 
 def _check(caller: Caller, action: Action, topic: str) -> None:
-    if not caller.may(action, ResourceType.TOPIC, topic):
+    if not caller.must(action, ResourceType.TOPIC, topic):
         raise KafkaRefusal(TOPIC_AUTHORIZATION_FAILED)
 
 

@@ -235,7 +235,7 @@ def _check_rights(caller: Caller, transactional_id: str | None) -> None:
     topic, or by the right of the cluster that older clients' administrators gave (KIP-679).
     """
     if transactional_id is not None:
-        if not caller.may(Action.WRITE, ResourceType.TRANSACTION, transactional_id):
+        if not caller.must(Action.WRITE, ResourceType.TRANSACTION, transactional_id):
             raise KafkaRefusal(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return
     if caller.may(Action.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):

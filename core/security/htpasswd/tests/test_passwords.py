@@ -7,9 +7,9 @@ import pytest
 
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security import password_hashes
-from magnetar.core.security.password_hashes import new_hash
-from magnetar.core.security.passwords import (
+from magnetar.core.security.htpasswd import password_hashes
+from magnetar.core.security.htpasswd.password_hashes import new_hash
+from magnetar.core.security.htpasswd.passwords import (
     BasicConversation,
     PasswordConversation,
     Passwords,

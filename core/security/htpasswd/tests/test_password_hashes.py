@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.security.password_hashes import fits, is_hash, new_hash
+from magnetar.core.security.htpasswd.password_hashes import fits, is_hash, new_hash
 
 KNOWN = [
     ("hello world, longer than sixteen", "$apr1$abcdefgh$2ZgMbF5dY9TzjA3NnoMKo1"),

@@ -22,7 +22,7 @@ import trio
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security import password_hashes
+from magnetar.core.security.htpasswd import password_hashes
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.tokens import TokenVerifier
 

@@ -1,0 +1,1 @@
+"""Names and passwords in a file of the form of Apache's `htpasswd`."""

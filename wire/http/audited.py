@@ -1,0 +1,49 @@
+"""A line in the audit trail for each request that changes something (`core/security/audit.py`).
+
+Named are method and path; bodies and queries may have secrets. Those that are refused for lack of a
+right are denials, which `Access.check` notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from magnetar.wire.http.rights import Needs
+
+if TYPE_CHECKING:
+    from magnetar.wire.http.request import AdminRequest
+
+READING: Final = ("GET", "HEAD")
+UNAUDITED: Final = (Needs.OPEN, Needs.READER, Needs.WRITER)
+"""Rows that change nothing by other methods: lookups and plans, and those that write messages."""
+
+
+class Ending:
+    """How a request ended; an exception's class until then."""
+
+    status = 0
+
+
+@contextmanager
+def audited(request: AdminRequest) -> Iterator[Ending]:
+    """Write the line when the request is done, before it is answered."""
+    trail = request.services.access.audit
+    outcome = Ending()
+    if trail is None:
+        yield outcome
+        return
+    said = "failed"
+    try:
+        yield outcome
+        said = f"status {outcome.status}"
+    except Exception as error:
+        said = f"refused: {error}"
+        raise
+    finally:
+        operation = f"{request.request.method} {request.request.url.path.rstrip('/')}"
+        if request.original is not None:
+            operation += f" through {request.identity.name}"
+        who = request.original or request.identity
+        trail.changed(who, request.host, operation, (), said)
