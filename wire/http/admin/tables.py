@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from magnetar.core.policy.declaration import Levels
 from magnetar.wire.http.admin import (
+    access,
     bookies,
     brokers,
     clusters,
@@ -31,6 +32,7 @@ def tables(levels: Levels) -> dict[str, Table]:
         *topics.TABLE,
         *partitions.TABLE,
         *topic_properties.TABLE,
+        *access.TOPICS,
         *topic_stats.TABLE,
         *internal_stats.TABLE,
         *subscriptions.TABLE,
@@ -43,6 +45,7 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/tenants": tenants.TABLE,
         "/admin/v2/namespaces": (
             *namespaces.TABLE,
+            *access.NAMESPACES,
             *namespace_policies.table(levels),
             *single_cluster.NAMESPACES,
         ),
