@@ -4,15 +4,20 @@
     .venv/bin/python bench/instructions.py                      every load, this checkout
     .venv/bin/python bench/instructions.py --load both k16      some of them
     .venv/bin/python bench/instructions.py --tree ../before     beside another checkout, with ratios
+    .venv/bin/python bench/instructions.py --rights             with authorisation, over without
 
 Each load runs twice, short and long; the difference is that of the messages alone, without the
 start. Two runs of one tree differ by 1 or 2 %, as a sweep meets more or fewer messages. Time spent
 in the kernel, caches and branches is not counted: `run.py` says what they come to. Needs valgrind.
+
+With `--rights` a permission of the namespace lets the load in, by the role of those who do not say
+who they are: who somebody is, is found out once a connection, whatever the way.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import os
 import re
 import shutil
@@ -20,9 +25,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import jwt
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -66,6 +73,16 @@ LOADS: Final = {
 }  # fmt: skip
 
 
+SECRET: Final = b"a secret of thirty-two bytes....."
+GUEST: Final = "guest"
+RIGHTS: Final = f"""
+[security]
+token_secret_key = "data:;base64,{base64.b64encode(SECRET).decode()}"
+superusers = ["root"]
+anonymous_role = "{GUEST}"
+"""
+
+
 class Count(NamedTuple):
     """The counts of one server's run."""
 
@@ -85,7 +102,21 @@ def per_message(few: Count, many: Count) -> float:
     return (many.instructions - few.instructions) / (many.messages - few.messages)
 
 
-def count(tree: Path, load: Load, messages: int) -> Count:
+def permit(http: str) -> None:
+    """Let the load in."""
+    headers = {"Authorization": f"Bearer {jwt.encode({'sub': 'root'}, SECRET)}"}
+    connection = HTTPConnection(http)
+    for action in ("produce", "consume"):
+        path = f"/admin/v2/namespaces/public/default/access/{GUEST}/{action}"
+        connection.request("PUT", path, headers=headers)
+        response = connection.getresponse()
+        if response.status != 204:
+            raise generator.GeneratorError(f"PUT {path}: {response.status}")
+        response.read()
+    connection.close()
+
+
+def count(tree: Path, load: Load, messages: int, *, rights: bool = False) -> Count:
     """One server, one load; the server counts until it has stopped."""
     with tempfile.TemporaryDirectory(prefix="instructions") as folder:
         here = Path(folder)
@@ -95,17 +126,21 @@ def count(tree: Path, load: Load, messages: int) -> Count:
             str(tree / ".venv/bin/python"), "-m", "magnetar", "standalone",
             "--data-dir", str(here / "data"), "--ready-file", str(ready),
             *FREE_PORTS,
+            *(["--config", str(here / "rights.toml")] if rights else []),
         ]  # fmt: skip
+        (here / "rights.toml").write_text(RIGHTS)
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         with log.open("w", encoding="utf-8") as out:
             child = subprocess.Popen(command, cwd=tree, stdout=out, stderr=out, env=environment)
         try:
             wait_until_ready(child, ready.exists, log, 0.1)
-            address = msgspec.json.decode(ready.read_bytes(), type=dict[str, object])[load.listener]
+            listeners = msgspec.json.decode(ready.read_bytes(), type=dict[str, object])
+            if rights:
+                permit(str(listeners["http"]))
             arguments = [*load.arguments.split(), "--topic", "load", "--stall", "120"]
             line = generator.run(
                 load.program,
-                int(str(address).rpartition(":")[2]),
+                int(str(listeners[load.listener]).rpartition(":")[2]),
                 [*arguments, "--messages", str(messages)],
             )
             if not line.ok:
@@ -116,14 +151,16 @@ def count(tree: Path, load: Load, messages: int) -> Count:
         return Count(total(log.read_text(errors="replace")), messages)
 
 
-def measure(tree: Path, load: Load) -> float:
-    return per_message(count(tree, load, load.few), count(tree, load, load.many))
+def measure(tree: Path, load: Load, *, rights: bool = False) -> float:
+    few = count(tree, load, load.few, rights=rights)
+    return per_message(few, count(tree, load, load.many, rights=rights))
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Instructions a message, counted by valgrind.")
     parser.add_argument("--load", nargs="+", choices=LOADS, default=list(LOADS))
     parser.add_argument("--tree", type=Path, help="another checkout, with a .venv of its own")
+    parser.add_argument("--rights", action="store_true", help="with authorisation, over without")
     chosen = parser.parse_args(arguments)
     if shutil.which("valgrind") is None:
         print("valgrind is needed: apt-get install valgrind", file=sys.stderr)
@@ -139,6 +176,9 @@ def main(arguments: list[str] | None = None) -> int:
     for name in chosen.load:
         here, *there = [measure(tree, LOADS[name]) for tree in trees]
         beside = f"  there {there[0]:>9,.0f}  ratio {here / there[0]:.3f}" if there else ""
+        if chosen.rights:
+            asked = measure(ROOT, LOADS[name], rights=True)
+            beside += f"  with rights {asked:>9,.0f}  ratio {asked / here:.3f}"
         print(f"{name:18} {here:>9,.0f} instructions a message{beside}", flush=True)
     return 0
 
