@@ -9,12 +9,13 @@ Invariant: after `settled` the judge knows every rule that was stored before the
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import trio
 
 from magnetar.core.broker.catalog import TENANTS, Catalog
-from magnetar.core.kernel.errors import NotFound
+from magnetar.core.kernel.errors import BrokerError, NotFound
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.security.access import Access
@@ -22,6 +23,9 @@ from magnetar.core.security.acl_store import ROOTS, load_acls
 from magnetar.core.security.judge import Judge
 from magnetar.core.security.permissions import NamespaceRights
 
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 1.0
 PREFIX_MODE: Final = "Prefix"
 NOTHING: Final = NamespaceRights()
 
@@ -52,7 +56,12 @@ class SecurityRules:
         while True:
             await self._changed.wait()
             self._changed = trio.Event()
-            await self.settled()
+            try:
+                await self.settled()
+            except BrokerError as error:
+                log.warning("changed rights are not in force, storage is asked again: %s", error)
+                await trio.sleep(RETRY_SECONDS)
+                self._changed.set()
 
     def _note(self, path: str) -> None:
         self._stale[path] = None

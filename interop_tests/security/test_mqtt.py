@@ -10,7 +10,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from .pulsar_people import token
+from .pulsar_people import Administrator, secured, token
 
 WAIT_SECONDS = 15
 
@@ -147,3 +147,16 @@ def test_mosquittos_tools(server, administrator):
     ]
     assert (done.returncode, refused.returncode != 0) == (0, True)
     assert "bad user name or password" in refused.stderr
+
+
+def test_clients_that_do_not_authenticate_are_told_of_changes(tmp_path):
+    with secured(tmp_path, anonymous_role="guest") as server:
+        administrator = Administrator(server)
+        administrator.grant("guest", "consume")
+        with Device(server) as device:
+            assert device.hears("connect") == "Success"
+            device.client.subscribe("t", 1)
+            assert device.hears("subscribed") == "Granted QoS 1"
+            administrator.revoke("guest")
+            assert device.hears("disconnect") == "Not authorized"
+        administrator.http.close()

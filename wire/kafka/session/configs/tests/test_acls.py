@@ -145,3 +145,37 @@ async def test_only_who_may_alter_the_cluster_changes_rules(guarded_client: Clie
     assert [one.error_code for one in response.results] == [31]
     unfiltered = DescribeAclsRequest(resource_type_filter=1, resource_name_filter=None, **ANY)
     assert (await client.exchange(unfiltered)).error_code == 31
+
+
+@pytest.mark.parametrize(
+    "name", ["t", "public/default/t", "persistent://public/default/t", "persistent://t"]
+)
+async def test_long_spellings_are_of_the_same_topic(guarded_client: Client, name: str) -> None:
+    """A denial that names a topic in full must not be one of nothing."""
+    client = guarded_client
+    judge = client.front.services.broker.access.judge
+    assert judge is not None
+    everybody = rule("*", 3)
+    await client.exchange(CreateAclsRequest(creations=[everybody, rule(name, permission_type=2)]))
+    for read in ("t", "u"):
+        full = f"persistent://public/default/{read}"
+        allowed = judge.allows(Identity("a"), Action.READ, ResourceType.TOPIC, full)
+        assert allowed is (read == "u")
+    assert await named(client, "t", 3) == ["t"]
+
+
+async def test_long_spellings_of_prefixes(guarded_client: Client) -> None:
+    client = guarded_client
+    judge = client.front.services.broker.access.judge
+    assert judge is not None
+    names = ["persistent://public/default/ab", "persistent://acme/x/", "acme/y/c"]
+    await client.exchange(CreateAclsRequest(creations=[rule(name, 4) for name in names]))
+    for full, allowed in (
+        ("persistent://public/default/abc", True),
+        ("persistent://public/default/b", False),
+        ("persistent://acme/x/t", True),
+        ("persistent://acme/y/cd", True),
+        ("persistent://acme/y/d", False),
+    ):
+        found = judge.allows(Identity("a"), Action.READ, ResourceType.TOPIC, full)
+        assert found is allowed, full
