@@ -26,7 +26,7 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.spare_files import SpareFiles
 from magnetar.core.link.loop import Link
-from magnetar.doors.certificates import server_contexts
+from magnetar.doors.certificates import ServerCertificates
 from magnetar.doors.sockets import open_doors
 from magnetar.fronts import Parts, door_plans, http_address, make_fronts
 from magnetar.process import memory
@@ -48,9 +48,9 @@ async def serve(
     plans = door_plans(settings)
     clock = SystemClock()
     guarded = open_access(settings.security, clock)
-    contexts = server_contexts(plans, settings.tls)
+    certificates = ServerCertificates(plans, settings.tls)
     authenticates = settings.security.authenticates
-    doors = open_doors(plans, settings, contexts, authenticates=authenticates)
+    doors = open_doors(plans, settings, certificates.contexts, authenticates=authenticates)
     link = Link(clock, link_limits(settings), http_address(settings, doors))
     async with open_storage(settings, link) as storage:
         store = storage.ledgers
@@ -66,6 +66,7 @@ async def serve(
                 await nursery.start(link.run)
                 await nursery.start(broker.run)
                 nursery.start_soon(guarded.run)
+                nursery.start_soon(certificates.run)
                 fronts = make_fronts(parts)
                 for front in fronts:
                     closed.callback(front.close)
