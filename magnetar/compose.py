@@ -48,7 +48,7 @@ async def serve(
     plans = door_plans(settings)
     clock = SystemClock()
     guarded = open_access(settings.security, clock)
-    certificates = ServerCertificates(plans, settings.tls)
+    certificates = ServerCertificates(plans, settings.tls, guarded.trust)
     authenticates = settings.security.authenticates
     doors = open_doors(plans, settings, certificates.contexts, authenticates=authenticates)
     link = Link(clock, link_limits(settings), http_address(settings, doors))

@@ -5,7 +5,7 @@ The libraries for tokens and passwords are imported only by servers that use the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.security.access import Access
 from magnetar.core.security.conversation import (
     BASIC,
+    CERTIFICATE,
     OAUTHBEARER,
     PLAIN,
     TOKEN,
@@ -28,12 +29,17 @@ from magnetar.core.security.judge import Judge
 from magnetar.core.security.live import LiveSessions
 from magnetar.security.remote import RemoteDocument, is_remote
 from magnetar.security.sources import LOOK_SECONDS, SecretSource
-from magnetar.settings.security import Security
+from magnetar.settings.security import CertificateName, Security
 
 if TYPE_CHECKING:
+    from magnetar.core.security.certificates.proof import ClientCertificates
     from magnetar.core.security.passwords import Passwords
     from magnetar.core.security.token_keys import TokenKey
     from magnetar.core.security.tokens import TokenVerifier
+
+
+def _nobody(_authorities: Collection[bytes]) -> None:
+    """Certificates prove nothing here."""
 
 
 class GuardedAccess(Struct, frozen=True):
@@ -42,6 +48,8 @@ class GuardedAccess(Struct, frozen=True):
     access: Access
     sources: Sequence[SecretSource] = ()
     remote: Sequence[RemoteDocument] = ()
+    trust: Callable[[Collection[bytes]], None] = _nobody
+    """Told which authorities verify client certificates (DER), whenever these change."""
 
     def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
         """The access, also for users whose credentials are in the metadata store."""
@@ -79,11 +87,15 @@ def open_access(settings: Security, clock: Clock) -> GuardedAccess:
 
         mechanisms[PLAIN] = lambda _peer: PasswordConversation(passwords, tokens)
         mechanisms[BASIC] = lambda _peer: BasicConversation(passwords, tokens)
+    certificates = made.certificates()
+    trust: Callable[[Collection[bytes]], None] = _nobody
+    if certificates is not None:
+        mechanisms[CERTIFICATE], trust = certificates.begin, certificates.trust
     judge = None
     if settings.authorization:
         judge = Judge(settings.superusers, settings.allow_everyone_if_no_acl_found)
     access = Access(mechanisms, judge, _anonymous(settings), FailedLogins(clock), made.live)
-    return GuardedAccess(access, made.sources, made.remote)
+    return GuardedAccess(access, made.sources, made.remote, trust)
 
 
 def _anonymous(settings: Security) -> Identity | None:
@@ -163,3 +175,23 @@ class _Opening:
 
         self._open("htpasswd", self._settings.htpasswd, take)
         return passwords
+
+    def certificates(self) -> ClientCertificates | None:
+        settings = self._settings
+        if not settings.client_certificates:
+            return None
+        from cryptography import x509
+
+        from magnetar.core.security.certificates import proof
+        from magnetar.core.security.certificates.mapping_rules import MappingRules
+
+        names: dict[CertificateName, proof.NameOf] = {
+            "common_name": proof.common_name,
+            "subject": proof.subject_by(MappingRules(settings.certificate_mapping_rules)),
+            "dns": proof.alternative_name(x509.DNSName),
+            "email": proof.alternative_name(x509.RFC822Name),
+            "uri": proof.alternative_name(x509.UniformResourceIdentifier),
+        }
+        found = proof.ClientCertificates(names[settings.certificate_name], self._clock)
+        self.live.is_gone = found.is_gone
+        return found

@@ -5,7 +5,8 @@ consumer do with a topic or namespace needs that permission, all other of a tena
 administrator, and what belongs to no tenant a superuser. Superusers may do everything.
 
 An identity comes with each request: `Authorization: Bearer TOKEN`, or `Basic` with name and
-password. Without one a request is anonymous, if that is allowed. 401 asks for an identity, 403 says
+password. Without that header it is the client's certificate's, and without both a request is
+anonymous, if that is allowed. 401 asks for an identity, 403 says
 that an identity lacks the right. A proxy names its client, and both need the right. Light: no web
 framework.
 """
@@ -25,6 +26,7 @@ from magnetar.core.security.identity import Identity
 
 if TYPE_CHECKING:
     from magnetar.core.security.access import Access
+    from magnetar.core.security.conversation import Conversation
     from magnetar.wire.http.request import AdminRequest
 
 CHALLENGE: Final = 'Bearer realm="magnetar", Basic realm="magnetar", charset="UTF-8"'
@@ -125,15 +127,23 @@ async def authorize(request: AdminRequest, right: Needs) -> None:
 async def identified(request: AdminRequest, access: Access) -> Identity:
     """The identity of a request; raises `Unauthenticated` if it has none, or a wrong one."""
     header = request.request.headers.get("authorization")
+    peer = AuthPeer(request.host, request.tls)
     if header is None or not access.asks:
-        return access.anonymous()
+        by_certificate = access.by_certificate(peer)
+        if by_certificate is None:
+            return access.anonymous()
+        return await _proven(by_certificate, b"")
     scheme, _, rest = header.partition(" ")
     said = rest.strip()
     mechanism = _MECHANISMS.get(scheme.lower())
     if mechanism is None:
         raise Unauthenticated("Authorization is Bearer with a token, or Basic")
-    conversation = access.begin(mechanism, AuthPeer(request.host))
-    await conversation.respond(_decoded(said) if mechanism == BASIC else said.encode())
+    conversation = access.begin(mechanism, peer)
+    return await _proven(conversation, _decoded(said) if mechanism == BASIC else said.encode())
+
+
+async def _proven(conversation: Conversation, said: bytes) -> Identity:
+    await conversation.respond(said)
     if conversation.identity is None:
         raise Unauthenticated("this takes more than one message, which HTTP has not")
     return conversation.identity
