@@ -11,7 +11,14 @@ import pytest
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.access import Access
-from magnetar.core.security.conversation import BASIC, OAUTHBEARER, PLAIN, TOKEN, AuthPeer
+from magnetar.core.security.conversation import (
+    BASIC,
+    CERTIFICATE,
+    OAUTHBEARER,
+    PLAIN,
+    TOKEN,
+    AuthPeer,
+)
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.password_hashes import new_hash
 from magnetar.operator_error import OperatorError
@@ -105,3 +112,12 @@ async def test_people_are_read_again(tmp_path: Path) -> None:
 def test_what_cannot_be_used(settings: dict[str, str], said: str) -> None:
     with pytest.raises(OperatorError, match=said):
         opened(**settings)
+
+
+def test_certificates_prove_only_if_they_are_asked_for() -> None:
+    assert CERTIFICATE not in opened(token_secret_key=SECRET).access.mechanisms
+    guarded = opened(client_certificates=True)
+    assert set(guarded.access.mechanisms) == {CERTIFICATE}
+    found = Identity("ali", method=CERTIFICATE, authorities=frozenset((b"digest",)))
+    assert guarded.access.live.is_gone(found), "no authority is trusted yet"
+    assert guarded.access.by_certificate(AuthPeer("")) is None, "it shows none"
