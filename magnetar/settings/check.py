@@ -58,6 +58,8 @@ def _check_client_auth(settings: Settings, origins: Mapping[str, str]) -> None:
 
 
 def _check_ports(settings: Settings, origins: Mapping[str, str]) -> None:
+    if not settings.tls.certificate and all(getattr(settings.listen, port) < 0 for port in PORTS):
+        raise OperatorError("every port of [listen] is closed")
     seen: dict[int, str] = {}
     for name in PORTS + OPTIONAL_PORTS + (TLS_PORTS if settings.tls.certificate else ()):
         path, port = f"listen.{name}", getattr(settings.listen, name)

@@ -30,6 +30,11 @@ from magnetar.settings import load
             "RULE:pattern/replacement/ with L or U",
         ),
         (
+            "[listen]\npulsar_port = -1\nkafka_port = -1\nmqtt_port = -1\nmqtt_ws_port = -1\n"
+            "http_port = -1\n",
+            "every port of [listen] is closed",
+        ),
+        (
             "[listen]\npulsar_tls_port = 1",
             "m.toml: listen.pulsar_tls_port needs tls.certificate to be set",
         ),
