@@ -7,6 +7,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 DAY = datetime.timedelta(days=1)
@@ -44,12 +45,14 @@ class Authority:
         made = self._sign(self._name, self._key, x509.BasicConstraints(ca=True, path_length=None))
         self.certificate = str(self._write(f"{name}.pem", made))
 
-    def issue(self, name, host="localhost", address="127.0.0.1"):
-        """Paths of a certificate for a host and of its key."""
+    def issue(self, name, host="localhost", address="127.0.0.1", subject=None, until=DAY):
+        """Paths of a certificate for a host and of its key. Its subject has the common name `name`,
+        if it has not another `subject`; it expires in a day, or some time that may have passed.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        subject = subject or x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         hosts = [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(address))]
-        made = self._sign(subject, key, x509.SubjectAlternativeName(hosts))
+        made = self._sign(subject, key, x509.SubjectAlternativeName(hosts), until)
         path = self._folder / f"{name}.key"
         path.write_bytes(
             key.private_bytes(
@@ -58,9 +61,10 @@ class Authority:
                 serialization.NoEncryption(),
             )
         )
+        path.chmod(0o600)
         return str(self._write(f"{name}.pem", made)), str(path)
 
-    def _sign(self, subject, key, extension):
+    def _sign(self, subject, key, extension, until=DAY):
         now = datetime.datetime.now(datetime.UTC)
         return (
             x509.CertificateBuilder()
@@ -68,8 +72,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - DAY)
-            .not_valid_after(now + DAY)
+            .not_valid_before(now - 2 * DAY)
+            .not_valid_after(now + until)
             .add_extension(extension, critical=False)
             .sign(self._key, hashes.SHA256())
         )
@@ -78,3 +82,12 @@ class Authority:
         path = self._folder / name
         path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         return path
+
+
+def keystore(pair, path, password):
+    """A PKCS #12 file, as Java's programs read them, of a certificate and its key."""
+    certificate = x509.load_pem_x509_certificate(Path(pair[0]).read_bytes())
+    key = serialization.load_pem_private_key(Path(pair[1]).read_bytes(), None)
+    sealed = serialization.BestAvailableEncryption(password.encode())
+    path.write_bytes(pkcs12.serialize_key_and_certificates(b"me", key, certificate, None, sealed))
+    return str(path)

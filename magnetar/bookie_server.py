@@ -12,7 +12,6 @@ another process that runs as the same bookie.
 from __future__ import annotations
 
 import logging
-import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
@@ -44,7 +43,7 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.link.backend import NO_BACKEND
 from magnetar.core.link.front import Door
 from magnetar.core.link.loop import Link
-from magnetar.doors.certificates import server_contexts
+from magnetar.doors.certificates import ServerCertificates
 from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
 from magnetar.process import memory
@@ -61,6 +60,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME: Final = "bookie"
+UPGRADED: Final = DoorPlan(NAME, lambda _: 0, lambda _: "")
+"""For the TLS of clients that ask for it on the same door."""
 HTTP: Final = "http"
 """Of the doors, in the ready file."""
 
@@ -74,9 +75,8 @@ async def serve(
     """Open the door, serve, and shut down in order once `stop` is set."""
     _check_advertised(options, settings)
     doors = _doors(options, settings)
-    door = doors[NAME]
-    tls = server_contexts([DoorPlan(NAME, lambda _: 0, lambda _: "")], settings.tls).get(NAME)
-    info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=tls is not None)))
+    certificates = ServerCertificates([UPGRADED], settings.tls)
+    info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=bool(certificates.contexts))))
     reached = info.rpc().address
     bookie = replace(
         bookie_settings(settings),
@@ -91,12 +91,12 @@ async def serve(
             ended_by(stop) as begun,
             _storage(options, settings, bookie, info, link, begun) as (running, identity),
         ):
-            services = _services(running, bookie, request_limits(settings), tls)
+            services = _services(running, bookie, request_limits(settings), certificates)
             link.serve(services.storage, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
             running.flusher.leave_to_loop()
             registrar = identity.registrar
-            front = BookieFront(services, [door])
+            front = BookieFront(services, [doors[NAME]])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
                 nursery.start_soon(front.run)
@@ -117,6 +117,7 @@ async def serve(
                 registrar.set_read_only(not services.ledgers.writable)
                 nursery.start_soon(front.tell_mode, registrar.set_read_only)
                 await _register(nursery, registrar, stop)
+                nursery.start_soon(certificates.run)
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 if not stop.is_set():
                     ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))
@@ -177,12 +178,12 @@ def _services(
     running: RunningBookie,
     settings: BookieSettings,
     limits: RequestLimits,
-    tls: ssl.SSLContext | None,
+    certificates: ServerCertificates,
 ) -> BookieServices:
     clock = running.storage.machine.clock
     spare = settings.high_priority_bytes_min or settings.entry_log_size_max_bytes
     ledgers = ServedLedgers(running.bookie, clock, spare)
-    return BookieServices(ledgers, running, limits, tls)
+    return BookieServices(ledgers, running, limits, certificates.contexts.get(NAME))
 
 
 async def _register(nursery: trio.Nursery, registrar: Registrar, stop: trio.Event) -> None:

@@ -27,7 +27,7 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.spare_files import SpareFiles
 from magnetar.core.link.loop import Link
-from magnetar.doors.certificates import server_contexts
+from magnetar.doors.certificates import ServerCertificates
 from magnetar.doors.sockets import open_doors
 from magnetar.fronts import Parts, door_plans, http_address, make_fronts
 from magnetar.measures import security
@@ -51,9 +51,9 @@ async def serve(
     clock = SystemClock()
     guarded = open_access(settings.security, clock)
     mqtt_acl = guarded.open_acl_file(settings.mqtt)
-    contexts = server_contexts(plans, settings.tls)
+    certificates = ServerCertificates(plans, settings.tls, guarded.trust)
     authenticates = settings.security.authenticates
-    doors = open_doors(plans, settings, contexts, authenticates=authenticates)
+    doors = open_doors(plans, settings, certificates.contexts, authenticates=authenticates)
     link = Link(clock, link_limits(settings), http_address(settings, doors))
     async with open_storage(settings, link) as storage:
         store = storage.ledgers
@@ -69,6 +69,7 @@ async def serve(
                 await nursery.start(link.run)
                 await nursery.start(broker.run)
                 nursery.start_soon(guarded.run)
+                nursery.start_soon(certificates.run)
                 fronts = make_fronts(parts)
                 parts.measured.append(partial(security.families, guarded))
                 for front in fronts:

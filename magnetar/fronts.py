@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from magnetar import part_settings
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
-from magnetar.core.link.foreign_protocols import HttpAddress
+from magnetar.core.link.foreign_protocols import NO_HTTP, HttpAddress
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.core.ports.client_administration import ClientAdministration
@@ -225,8 +225,10 @@ def _mount_plan(listener: MountListener) -> DoorPlan:
 
 def http_address(settings: Settings, doors: Mapping[str, Door]) -> HttpAddress:
     """Where the link sends HTTP clients that connect to a door of another protocol."""
-    port = doors[FOREIGN_CLIENTS].socket.getsockname()[1]
-    return HttpAddress(settings.listen.advertised_host, port)
+    door = doors.get(FOREIGN_CLIENTS)
+    if door is None:
+        return NO_HTTP
+    return HttpAddress(settings.listen.advertised_host, door.socket.getsockname()[1])
 
 
 def make_fronts(parts: Parts) -> list[Front]:

@@ -21,6 +21,7 @@ from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.core.ports.ledger_places import LedgerPlaces
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
+from magnetar.settings.security import Security
 from magnetar.settings.toml import shown
 from magnetar.shared_settings import HTTP_PART
 from magnetar.wire.http.guard import HostNames
@@ -129,6 +130,12 @@ def mounted_options(settings: Settings, namespace: str, acl: AclFile | None = No
     return msgspec.structs.replace(options, namespace=namespace, rules=rules, confined=True)
 
 
+def _open_paths(security: Security) -> frozenset[str]:
+    """Paths for everybody, of those that a setting can close."""
+    asked = {"/metrics": security.open_metrics, "/healthz": security.open_health}
+    return frozenset(path for path, is_open in asked.items() if is_open)
+
+
 def http_options(
     settings: Settings,
     listeners: Mapping[str, str],
@@ -157,7 +164,7 @@ def http_options(
         body_bytes_max=settings.limits.http_body_bytes,
         memory_bytes_max=settings.limits.memory_budget_mb * MEBIBYTE // HTTP_PART,
         message_bytes_max=settings.broker.max_message_size,
-        open_paths=frozenset(["/metrics"] if settings.security.open_metrics else []),
+        open_paths=_open_paths(settings.security),
         proxy_roles=frozenset(settings.security.proxy_roles),
         configuration={
             f"{section}.{key}": str(shown(value))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
-
 from magnetar.bookie.requests.authentication import PeerMechanism
 from magnetar.bookie.requests.back_pressure import BackPressure
 from magnetar.bookie.requests.deadlines import Deadlines
@@ -14,6 +12,7 @@ from magnetar.bookie.requests.reads.read_turns import ReadTurns
 from magnetar.bookie.requests.request_counters import RequestCounters
 from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.ledgers.served import ServedLedgers
+from magnetar.core.link.front import TlsContext
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_REQUESTS
 from magnetar.core.ports.disk import DiskUsage
 
@@ -26,7 +25,7 @@ class BookieServices:
         ledgers: ServedLedgers,
         running: RunningBookie,
         limits: RequestLimits,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsContext | None = None,
         mechanism: PeerMechanism | None = None,
     ) -> None:
         """Without `tls`, clients that ask for it are refused; without `mechanism`, nobody has to

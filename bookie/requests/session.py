@@ -211,7 +211,7 @@ class BookieSession:
         self._reply(call, TlsStarted(Status.OK))
         connection.flush()
         if connection.open:
-            connection.serve(TlsWire(context, self._wire), self)
+            connection.serve(TlsWire(context.current, self._wire), self)
 
     def _unanswerable(self, call: Call) -> None:
         request: Any = call.request

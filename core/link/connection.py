@@ -10,12 +10,14 @@ to pause, or after the end; `session.closed` is called exactly once.
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.link.layers.layer import Layer
+from magnetar.core.link.layers.tls import TlsWire
 from magnetar.core.link.memory.pauses import PAUSE_STORING
 from magnetar.core.link.partial_frame import PartialFrame
 from magnetar.core.link.readiness.poller import READ, WRITE
@@ -66,6 +68,7 @@ class Connection:
         "socket",
         "storing_bytes",
         "taken_bytes",
+        "tls",
         "touched",
         "wire",
         "writes",
@@ -84,6 +87,8 @@ class Connection:
         """Packs the last bytes of the connection, such as TLS's close_notify."""
         self.layered = False
         """Whether a layer, such as TLS, is below the protocol's own wire."""
+        self.tls: ssl.SSLObject | None = None
+        """Its TLS, which knows the peer's certificate once something was received through it."""
         self.partial = PartialFrame(self)
         self.received_bytes = 0
         self.storing_bytes = 0
@@ -115,6 +120,8 @@ class Connection:
         self.wire, self.session = wire, session
         if isinstance(wire, Layer):
             self._farewell, self.layered = wire.farewell, True
+        if isinstance(wire, TlsWire):
+            self.tls = wire.tls
 
     # -- state --------------------------------------------------------------------------------
 

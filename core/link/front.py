@@ -31,12 +31,24 @@ Protocol = Callable[["Connection"], tuple[Wire, Session]]
 """Makes the wire and the session of a new connection."""
 
 
+class TlsContext:
+    """The TLS context of a door's next connections. Those that are open keep theirs, so a new
+    certificate disturbs nobody. A context is replaced, not changed: a new one resumes no session
+    that another has verified.
+    """
+
+    __slots__ = ("current",)
+
+    def __init__(self, current: ssl.SSLContext) -> None:
+        self.current = current
+
+
 class Door(NamedTuple):
     """A bound, listening socket with a name, for plain bytes or for TLS."""
 
     name: str
     socket: socket.socket
-    tls: ssl.SSLContext | None = None
+    tls: TlsContext | None = None
 
 
 class Refusal(Enum):

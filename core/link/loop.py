@@ -522,8 +522,8 @@ class Link:
         for displaced in self._accepting.displaced_by(connection):
             self.drop(displaced, "refused")
         wire, session = accepted.listener.protocol(connection)
-        context = accepted.listener.door.tls
-        connection.serve(wire if context is None else TlsWire(context, wire), session)
+        tls = accepted.listener.door.tls
+        connection.serve(wire if tls is None else TlsWire(tls.current, wire), session)
         self._connections[connection.fd] = connection
         self._accepting.enter(connection, self.now)
         self.poller.watch(connection.fd, READ)

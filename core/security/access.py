@@ -2,6 +2,7 @@
 
     `mechanisms`      the ways to prove an identity, by the names that clients use
     `begin`           begin an exchange of one of them (`conversation.py`)
+    `by_certificate`  likewise, with the client's certificate, if it has shown one
     `nobody`          the identity of a client that proves nothing; None if it must prove one
     `check`           raise `Unauthorized` unless an action is allowed (`judge.py`): a plain call
     `live`            what authenticated connections are told when rights change or a proof expires
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
 from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.conversation import CERTIFICATE
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.core.security.live import LiveSessions
 
@@ -64,6 +66,14 @@ class Access:
         if self.failures is None:
             return found
         return self.failures.watched(found, mechanism, peer)
+
+    def by_certificate(self, peer: AuthPeer) -> Conversation | None:
+        """Begin an exchange in which the client says nothing, if it has shown a certificate and
+        certificates prove something here. For clients that try nothing else.
+        """
+        if CERTIFICATE not in self.mechanisms or peer.certificate is None:
+            return None
+        return self.begin(CERTIFICATE, peer)
 
     def anonymous(self) -> Identity:
         """The identity of a client that proves none; raises `Unauthenticated` if it must."""

@@ -38,6 +38,16 @@ class AuthPeer(Struct, frozen=True):
     tls: ssl.SSLObject | None = None
     """The connection's TLS, if it has any."""
 
+    @property
+    def certificate(self) -> bytes | None:
+        """The client's certificate (DER), if it has shown one that was verified."""
+        if self.tls is None or self.tls.context.verify_mode == ssl.CERT_NONE:
+            return None
+        try:
+            return self.tls.getpeercert(binary_form=True)
+        except ValueError:  # the handshake is not over
+            return None
+
 
 class Conversation(Protocol):
     """The exchange of one authentication."""

@@ -8,7 +8,7 @@ Invariant: a session is told of a change after the judge knows it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
 import trio
@@ -39,11 +39,18 @@ class LiveSession(Protocol):
         ...
 
 
+def _never(_who: Identity) -> bool:
+    """There are no authorities."""
+    return False
+
+
 class LiveSessions:
     """See the module's docstring."""
 
     def __init__(self) -> None:
         self._sessions: dict[LiveSession, None] = {}
+        self.is_gone: Callable[[Identity], bool] = _never
+        """Whether a proof that stands on authorities has lost them."""
         self._changed = trio.Event()
 
     def add(self, session: LiveSession) -> None:
@@ -76,8 +83,9 @@ class LiveSessions:
         for count, session in enumerate(list(self._sessions), 1):
             if session not in self._sessions:
                 continue  # it ended meanwhile
-            expires_at = session.identity.expires_at
-            if expires_at is not None and expires_at <= now:
+            who = session.identity
+            over = who.expires_at is not None and who.expires_at <= now
+            if over or (who.authorities and self.is_gone(who)):
                 session.expired()
             if changed and session in self._sessions:  # it may have ended by that
                 session.rights_changed()

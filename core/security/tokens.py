@@ -13,12 +13,11 @@ import jwt
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.identity import Identity
+from magnetar.core.security.identity import Identity, is_name
 from magnetar.core.security.token_keys import TokenKey
 
 TOKEN_BYTES_MAX: Final = 16 * 1024
 """Larger ones are refused unread; a header of HTTP may be as large."""
-NAME_LETTERS_MAX: Final = 1024
 ROLES_MAX: Final = 100
 
 
@@ -116,13 +115,6 @@ class TokenVerifier:
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and is_name(value)
-
-
-def is_name(text: str) -> bool:
-    """Whether a text can be somebody's name: printable, and not padded, so that no two names look
-    the same in a log or a list.
-    """
-    return 0 < len(text) <= NAME_LETTERS_MAX and text.isprintable() and text == text.strip()
 
 
 class TokenConversation:

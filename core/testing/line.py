@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,7 @@ class Line:
         self.host = peer.rpartition(":")[0]
         self.reached_at = ("127.0.0.1", 9092)
         self.refusal = ""
+        self.tls: ssl.SSLObject | None = None
         self.congested = self.takes_too_little = False
         self.received_bytes = self.taken_bytes = self.outbox_bytes = 0
         self.packed_bytes = 0

@@ -1,16 +1,17 @@
-"""`magnetar config show` and `magnetar config check`."""
+"""`magnetar config show` and `check`; `init` and `issue` are in `security/secure_start.py`."""
 
 from typing import Any
 
 import click
 
 from magnetar.cli.flags import load_settings, setting_options
+from magnetar.cli.security.secure_start import init, issue
 from magnetar.settings import write_toml
 
 
 @click.group()
 def config() -> None:
-    """Show or check the configuration."""
+    """Show, check or make the configuration."""
 
 
 def _show(config: str | None, **options: Any) -> None:
@@ -38,3 +39,5 @@ config.add_command(
         help="Print ok, or one sentence that says what is wrong with the configuration.",
     )
 )
+config.add_command(init)
+config.add_command(issue)

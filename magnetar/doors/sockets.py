@@ -5,13 +5,12 @@ Invariant: either all doors are open or none is.
 
 import errno
 import socket
-import ssl
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-from magnetar.core.link.front import Door
+from magnetar.core.link.front import Door, TlsContext
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
 from magnetar.settings.server import ClientAuth, Listen, Tls
@@ -38,7 +37,7 @@ class DoorPlan(NamedTuple):
 def open_doors(
     plans: Iterable[DoorPlan],
     settings: Settings,
-    contexts: Mapping[str, ssl.SSLContext],
+    contexts: Mapping[str, TlsContext],
     *,
     authenticates: bool | None = None,
 ) -> dict[str, Door]:

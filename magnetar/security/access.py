@@ -5,7 +5,7 @@ The libraries for tokens and passwords are imported only by servers that use the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from magnetar.core.security.access import Access
 from magnetar.core.security.audit import AuditTrail
 from magnetar.core.security.conversation import (
     BASIC,
+    CERTIFICATE,
     OAUTHBEARER,
     PLAIN,
     TOKEN,
@@ -32,13 +33,18 @@ from magnetar.security.audit_file import AuditFile
 from magnetar.security.remote import RemoteDocument, is_remote
 from magnetar.security.sources import LOOK_SECONDS, SecretSource
 from magnetar.settings.mqtt import Mqtt
-from magnetar.settings.security import Security
+from magnetar.settings.security import CertificateName, Security
 from magnetar.wire.mqtt.rights.acl_file import AclFile
 
 if TYPE_CHECKING:
+    from magnetar.core.security.certificates.proof import ClientCertificates
     from magnetar.core.security.htpasswd.passwords import Passwords
     from magnetar.core.security.token_keys import TokenKey
     from magnetar.core.security.tokens import TokenVerifier
+
+
+def _nobody(_authorities: Collection[bytes]) -> None:
+    """Certificates prove nothing here."""
 
 
 class GuardedAccess(Struct, frozen=True):
@@ -47,6 +53,8 @@ class GuardedAccess(Struct, frozen=True):
     access: Access
     sources: list[SecretSource] = []
     remote: Sequence[RemoteDocument] = ()
+    trust: Callable[[Collection[bytes]], None] = _nobody
+    """Told which authorities verify client certificates (DER), whenever these change."""
     audit_file: AuditFile | None = None
 
     def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
@@ -107,12 +115,16 @@ def open_access(settings: Security, clock: Clock) -> GuardedAccess:
 
         mechanisms[PLAIN] = lambda _peer: PasswordConversation(passwords, tokens)
         mechanisms[BASIC] = lambda _peer: BasicConversation(passwords, tokens)
+    certificates = made.certificates()
+    trust: Callable[[Collection[bytes]], None] = _nobody
+    if certificates is not None:
+        mechanisms[CERTIFICATE], trust = certificates.begin, certificates.trust
     judge = None
     if settings.authorization:
         judge = Judge(settings.superusers, settings.allow_everyone_if_no_acl_found)
     failures = FailedLogins(clock, audit)
     access = Access(mechanisms, judge, _anonymous(settings), failures, made.live, audit=audit)
-    return GuardedAccess(access, made.sources, made.remote, file)
+    return GuardedAccess(access, made.sources, made.remote, trust, file)
 
 
 def _audit_file(settings: Security, clock: Clock) -> AuditFile | None:
@@ -199,3 +211,23 @@ class _Opening:
 
         self._open("htpasswd", self._settings.htpasswd, take)
         return passwords
+
+    def certificates(self) -> ClientCertificates | None:
+        settings = self._settings
+        if not settings.client_certificates:
+            return None
+        from cryptography import x509
+
+        from magnetar.core.security.certificates import proof
+        from magnetar.core.security.certificates.mapping_rules import MappingRules
+
+        names: dict[CertificateName, proof.NameOf] = {
+            "common_name": proof.common_name,
+            "subject": proof.subject_by(MappingRules(settings.certificate_mapping_rules)),
+            "dns": proof.alternative_name(x509.DNSName),
+            "email": proof.alternative_name(x509.RFC822Name),
+            "uri": proof.alternative_name(x509.UniformResourceIdentifier),
+        }
+        found = proof.ClientCertificates(names[settings.certificate_name], self._clock)
+        self.live.is_gone = found.is_gone
+        return found

@@ -59,8 +59,8 @@ class SecretSource:
             if self._path is None:
                 self._take(read_data_url(self._where))
             else:
-                self._seen = self._identity(self._path)
-                _warn_if_others_read(self.setting, self._path)
+                self._seen = file_identity(self._path)
+                warn_if_others_read(self.setting, self._path)
                 self._take(self._read(self._path))
         except OSError as error:
             raise OperatorError(
@@ -75,7 +75,7 @@ class SecretSource:
         if self._path is None:
             return
         try:
-            found = self._identity(self._path)
+            found = file_identity(self._path)
             if found == self._seen:
                 return
             self._seen = found
@@ -90,10 +90,6 @@ class SecretSource:
             return
         log.info("%s: %s has changed and is read again", self.setting, self._path)
 
-    def _identity(self, path: Path) -> tuple[int, int, int]:
-        found = path.stat()
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
     def _read(self, path: Path) -> bytes:
         with path.open("rb") as file:
             found = file.read(BYTES_MAX + 1)
@@ -102,7 +98,13 @@ class SecretSource:
         return found
 
 
-def _warn_if_others_read(setting: str, path: Path) -> None:
+def file_identity(path: Path) -> tuple[int, int, int]:
+    """What differs after a file was written or replaced."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def warn_if_others_read(setting: str, path: Path) -> None:
     """Secrets that others may read are no secrets."""
     mode = path.stat().st_mode
     if mode & (stat.S_IRGRP | stat.S_IROTH) and setting not in NO_SECRETS:

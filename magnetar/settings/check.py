@@ -21,6 +21,7 @@ def check(settings: Settings, origins: Mapping[str, str]) -> None:
     _check_client_auth(settings, origins)
     _check_ports(settings, origins)
     _check_security(settings, origins)
+    _check_certificates(settings, origins)
     _check_mqtt(settings, origins)
     _check_order(settings)
     _check_memory(settings)
@@ -57,6 +58,8 @@ def _check_client_auth(settings: Settings, origins: Mapping[str, str]) -> None:
 
 
 def _check_ports(settings: Settings, origins: Mapping[str, str]) -> None:
+    if not settings.tls.certificate and all(getattr(settings.listen, port) < 0 for port in PORTS):
+        raise OperatorError("every port of [listen] is closed")
     seen: dict[int, str] = {}
     for name in PORTS + OPTIONAL_PORTS + (TLS_PORTS if settings.tls.certificate else ()):
         path, port = f"listen.{name}", getattr(settings.listen, name)
@@ -82,7 +85,8 @@ def _check_security(settings: Settings, origins: Mapping[str, str]) -> None:
                 path = f"security.{key}"
                 raise OperatorError(
                     f"{origins.get(path, '')}: {path} needs a way to authenticate: "
-                    "security.token_secret_key, token_public_key, token_jwks, htpasswd or scram"
+                    "security.token_secret_key, token_public_key, token_jwks, htpasswd, scram or "
+                    "client_certificates"
                 )
     if settings.mqtt.acl_file and not (security.authenticates and security.authorization):
         raise OperatorError(
@@ -95,6 +99,27 @@ def _check_security(settings: Settings, origins: Mapping[str, str]) -> None:
             f"{origin}: listen.bookie_port serves whoever reaches it, since readers of ledgers do "
             "not authenticate: it cannot be open while security asks other clients who they are"
         )
+
+
+def _check_certificates(settings: Settings, origins: Mapping[str, str]) -> None:
+    security = settings.security
+    if security.client_certificates and not settings.tls.client_ca:
+        origin = origins.get("security.client_certificates", "")
+        raise OperatorError(
+            f"{origin}: security.client_certificates needs tls.client_ca, which verifies them"
+        )
+    path = "security.certificate_mapping_rules"
+    rules, origin = security.certificate_mapping_rules, origins.get(path, "")
+    if rules == SETTINGS[path].default:
+        return
+    if security.certificate_name != "subject":
+        raise OperatorError(f'{origin}: {path} needs security.certificate_name = "subject"')
+    from magnetar.core.security.certificates.mapping_rules import MappingRules
+
+    try:
+        MappingRules(rules)
+    except Invalid as error:
+        raise OperatorError(f"{origin}: {path}: {error}") from None
 
 
 def _mounts(settings: Settings, origins: Mapping[str, str]) -> list[MountListener]:

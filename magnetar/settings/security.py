@@ -1,8 +1,10 @@
 """The section `security`: who clients are, and what they may do."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+
+CertificateName = Literal["common_name", "subject", "dns", "email", "uri"]
 
 
 class Security(Struct, frozen=True):
@@ -50,6 +52,28 @@ class Security(Struct, frozen=True):
             "when it changes; empty: none. `magnetar user` writes one."
         ),
     ] = ""
+    client_certificates: Annotated[
+        bool,
+        Meta(
+            description="Take client certificates, which tls.client_ca verifies, as proofs of "
+            "identity."
+        ),
+    ] = False
+    certificate_name: Annotated[
+        CertificateName,
+        Meta(
+            description="What in a certificate is the role: the common name of its subject; the "
+            "subject, by certificate_mapping_rules; or its first alternative name of that kind."
+        ),
+    ] = "common_name"
+    certificate_mapping_rules: Annotated[
+        str,
+        Meta(
+            description="From the subject of a certificate to the role, as Kafka's "
+            "`ssl.principal.mapping.rules`: RULE:pattern/replacement/[LU], or DEFAULT; the first "
+            "that matches decides."
+        ),
+    ] = "DEFAULT"
     scram: Annotated[
         bool,
         Meta(
@@ -92,6 +116,10 @@ class Security(Struct, frozen=True):
             "listens beyond loopback does not start without this."
         ),
     ] = False
+    open_health: Annotated[
+        bool,
+        Meta(description="Answer /healthz and /readyz to clients that do not authenticate."),
+    ] = True
     open_metrics: Annotated[
         bool, Meta(description="Show /metrics to clients that do not authenticate.")
     ] = False
@@ -114,4 +142,4 @@ class Security(Struct, frozen=True):
     def authenticates(self) -> bool:
         """Whether clients have a way to authenticate."""
         tokens = self.token_secret_key or self.token_public_key or self.token_jwks
-        return bool(tokens or self.htpasswd or self.scram)
+        return bool(tokens or self.htpasswd or self.scram or self.client_certificates)

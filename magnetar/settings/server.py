@@ -25,18 +25,30 @@ class Listen(Struct, frozen=True):
         str, Meta(description="Address of every listener; 0.0.0.0 or :: for all interfaces.")
     ] = "127.0.0.1"
     pulsar_port: Annotated[
-        int, Meta(description="Pulsar's binary protocol; 0 for any free port.", ge=0, le=PORT_MAX)
+        int,
+        Meta(
+            description="Pulsar's binary protocol; 0 for any free port, -1: closed.",
+            ge=-1,
+            le=PORT_MAX,
+        ),
     ] = 6650
     kafka_port: Annotated[
-        int, Meta(description="Kafka's protocol; 0 as above.", ge=0, le=PORT_MAX)
+        int, Meta(description="Kafka's protocol; 0 and -1 as above.", ge=-1, le=PORT_MAX)
     ] = 9092
-    mqtt_port: Annotated[int, Meta(description="MQTT; 0 as above.", ge=0, le=PORT_MAX)] = 1883
+    mqtt_port: Annotated[int, Meta(description="MQTT; 0 and -1 as above.", ge=-1, le=PORT_MAX)] = (
+        1883
+    )
     mqtt_ws_port: Annotated[
         int,
-        Meta(description="MQTT over WebSocket, path `/mqtt`; 0 as above.", ge=0, le=PORT_MAX),
+        Meta(
+            description="MQTT over WebSocket, path `/mqtt`; 0 and -1 as above.",
+            ge=-1,
+            le=PORT_MAX,
+        ),
     ] = 8083
     http_port: Annotated[
-        int, Meta(description="Admin REST, lookup and metrics; 0 as above.", ge=0, le=PORT_MAX)
+        int,
+        Meta(description="Admin REST, lookup and metrics; 0 and -1 as above.", ge=-1, le=PORT_MAX),
     ] = 8080
     bookie_port: Annotated[
         int,

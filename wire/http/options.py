@@ -118,8 +118,9 @@ class HttpOptions(Struct, frozen=True):
     """The largest message that a producer may send; no topic may allow more."""
     memory_bytes_max: int = 16 * 1024 * 1024
     """Memory for the bodies of all requests, and as much for all answers; beyond it, 503."""
-    open_paths: frozenset[str] = frozenset()
-    """Paths that need no identity although the server asks for one: `/metrics`, or none."""
+    open_paths: frozenset[str] = frozenset(["/healthz"])
+    """Paths that need no identity although the server asks for one: `/metrics` and `/healthz`, as
+    far as they are open."""
     proxy_roles: frozenset[str] = frozenset()
     """Roles of proxies, which say for whom they speak (`X-Original-Principal`)."""
     configuration: Mapping[str, str] = {}

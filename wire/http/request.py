@@ -27,10 +27,14 @@ from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.services import HttpServices
 
 if TYPE_CHECKING:
+    from ssl import SSLObject
+
     from magnetar.core.broker.broker import Broker
 
 Kind = TypeVar("Kind")
 
+TLS_STATE: Final = "tls"
+"""Of a connection, as its requests have it in their state (ASGI's lifespan state)."""
 DEPTH_MAX: Final = 64
 """Nesting of objects and lists in a body."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}|9223372036854775807", re.ASCII)  # the last is Java's "latest"
@@ -72,6 +76,12 @@ class AdminRequest:
         """The address of the client."""
         client = self.request.client
         return client.host if client is not None else ""
+
+    @property
+    def tls(self) -> SSLObject | None:
+        """The connection's TLS, if it has any (`server/http1.py`)."""
+        found: SSLObject | None = self.request.scope.get("state", {}).get(TLS_STATE)
+        return found
 
     def check(self, action: Action, kind: ResourceType, name: str) -> None:
         """Raise `Unauthorized` unless the client may do that. Plain call."""

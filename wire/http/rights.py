@@ -5,8 +5,9 @@ consumer do with a topic or namespace needs that permission, all other of a tena
 administrator, and what belongs to no tenant a superuser. Superusers may do everything.
 
 An identity comes with each request: `Authorization: Bearer TOKEN`, or `Basic` with name and
-password. Without one a request is anonymous, if that is allowed. 401 asks for an identity, 403 says
-that an identity lacks the right. A proxy names its client, and both need the right. Light: no web
+password. Without that header it is that of a login session, or of the client's certificate; with
+none of them a request is anonymous, if that is allowed. 401 asks for an identity, 403 says that an
+identity lacks the right. A proxy names its client, and both need the right. Light: no web
 framework.
 """
 
@@ -22,9 +23,11 @@ from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
 from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.conversation import BASIC, TOKEN, AuthPeer
 from magnetar.core.security.identity import Identity
+from magnetar.wire.http.login_sessions import COOKIE
 
 if TYPE_CHECKING:
     from magnetar.core.security.access import Access
+    from magnetar.core.security.conversation import Conversation
     from magnetar.wire.http.request import AdminRequest
 
 CHALLENGE: Final = 'Bearer realm="magnetar", Basic realm="magnetar", charset="UTF-8"'
@@ -41,6 +44,7 @@ class Needs(Enum):
     """It reveals nothing."""
     OF_BOOKIE = "nothing yet"
     """A bookie asks nobody who he is."""
+    HEALTH = "nothing, or an identity (`security.open_health`)"
     METRICS = "nothing, or an identity (`security.open_metrics`)"
     IDENTITY = "an identity"
     SUPERUSER = "a superuser"
@@ -89,13 +93,15 @@ DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {
     Needs.TOPIC: _topic,
     Needs.CONSUMER: _consumer,
 }
+CLOSABLE: Final[Mapping[Needs, str]] = {Needs.METRICS: "/metrics", Needs.HEALTH: "/healthz"}
+"""Rows that a setting opens to everybody."""
 SOMEWHERE: Final[Mapping[Needs, Action]] = {Needs.READER: Action.READ, Needs.WRITER: Action.WRITE}
 
 
 def is_open(right: Needs, open_paths: frozenset[str]) -> bool:
     """Whether a row is for everybody."""
-    if right is Needs.METRICS:
-        return "/metrics" in open_paths
+    if right in CLOSABLE:
+        return CLOSABLE[right] in open_paths
     return right in (Needs.OPEN, Needs.OF_BOOKIE)
 
 
@@ -125,15 +131,25 @@ async def authorize(request: AdminRequest, right: Needs) -> None:
 async def identified(request: AdminRequest, access: Access) -> Identity:
     """The identity of a request; raises `Unauthenticated` if it has none, or a wrong one."""
     header = request.request.headers.get("authorization")
+    peer = AuthPeer(request.host, request.tls)
+    if header is None and access.asks and (cookie := request.request.cookies.get(COOKIE)):
+        return request.services.sessions.identity(cookie)
     if header is None or not access.asks:
-        return access.anonymous()
+        by_certificate = access.by_certificate(peer)
+        if by_certificate is None:
+            return access.anonymous()
+        return await _proven(by_certificate, b"")
     scheme, _, rest = header.partition(" ")
     said = rest.strip()
     mechanism = _MECHANISMS.get(scheme.lower())
     if mechanism is None:
         raise Unauthenticated("Authorization is Bearer with a token, or Basic")
-    conversation = access.begin(mechanism, AuthPeer(request.host))
-    await conversation.respond(_decoded(said) if mechanism == BASIC else said.encode())
+    conversation = access.begin(mechanism, peer)
+    return await _proven(conversation, _decoded(said) if mechanism == BASIC else said.encode())
+
+
+async def _proven(conversation: Conversation, said: bytes) -> Identity:
+    await conversation.respond(said)
     if conversation.identity is None:
         raise Unauthenticated("this takes more than one message, which HTTP has not")
     return conversation.identity

@@ -11,6 +11,7 @@ from magnetar.core.security.access import Access
 from magnetar.wire.http.limits.connection_limit import ConnectionLimit
 from magnetar.wire.http.limits.memory import Memory
 from magnetar.wire.http.limits.pauses import Pauses
+from magnetar.wire.http.login_sessions import LoginSessions
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.http.options import HttpOptions
 
@@ -37,6 +38,7 @@ class HttpServices:
         self._broker = broker
         self._bookie = bookie
         self._health = health
+        self._sessions: LoginSessions | None = None
         self.options = options
         self.extra_metrics = extra_metrics
         """Returns metrics of parts that HTTP does not know: the link, the storage tier."""
@@ -51,6 +53,13 @@ class HttpServices:
     def access(self) -> Access:
         """Who may do what; a bookie asks nobody yet."""
         return NOT_ASKED if self._broker is None else self._broker.access
+
+    @property
+    def sessions(self) -> LoginSessions:
+        """Those of web pages; made when the first one begins."""
+        if self._sessions is None:
+            self._sessions = LoginSessions(self.access.live, self.broker.clock)
+        return self._sessions
 
     @property
     def broker(self) -> Broker:

@@ -17,7 +17,7 @@ from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.tests.memory_machine import START_MS, open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.link.backend import NO_BACKEND
-from magnetar.core.link.front import Door
+from magnetar.core.link.front import Door, TlsContext
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.loop import Link
 from magnetar.core.testing import FixedClock
@@ -117,7 +117,9 @@ async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, 
     async with open_in_memory(disk, metadata) as store:
         running = store._parts
         ledgers = ServedLedgers(running.bookie, FixedClock(START_MS), 1 << 30)
-        services = BookieServices(ledgers, running, limits, tls, mechanism)
+        services = BookieServices(
+            ledgers, running, limits, TlsContext(tls) if tls else None, mechanism
+        )
         listener = trio.socket.socket()
         await listener.bind(("127.0.0.1", 0))
         front = BookieFront(services, [Door("bookie", listener._sock)])

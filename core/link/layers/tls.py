@@ -23,7 +23,8 @@ class TlsWire(Layer):
         super().__init__(inner)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        """What the peer has shown; read only."""
         self._established = False
         self._ended = False
 
@@ -39,7 +40,7 @@ class TlsWire(Layer):
 
     def _shake_hands(self) -> bool:
         try:
-            self._tls.do_handshake()
+            self.tls.do_handshake()
         except ssl.SSLWantReadError:
             return False
         self._established = True
@@ -61,7 +62,7 @@ class TlsWire(Layer):
         plain = self._plain
         while len(plain) < enough:
             try:
-                piece = self._tls.read(RECORD_BYTES_MAX)
+                piece = self.tls.read(RECORD_BYTES_MAX)
             except ssl.SSLWantReadError:
                 return False
             if not piece:  # close_notify; the end of the socket follows
@@ -73,7 +74,7 @@ class TlsWire(Layer):
         if self._established and not self._ended:
             try:
                 for piece in self.inner.take_outgoing():
-                    self._tls.write(piece)
+                    self.tls.write(piece)
             except ssl.SSLError:  # the peer has begun something unsupported
                 self._ended = True
         sealed = self._outgoing.read()
@@ -84,10 +85,10 @@ class TlsWire(Layer):
         if self._established and not self._ended:
             with suppress(ssl.SSLError):
                 for piece in self._inner_farewell():
-                    self._tls.write(piece)
+                    self.tls.write(piece)
         self._ended = True
         if self._established:
             # It always raises, because the peer's close_notify is missing; ours is packed.
             with suppress(ssl.SSLError):
-                self._tls.unwrap()
+                self.tls.unwrap()
         return self.take_outgoing()

@@ -13,7 +13,7 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.link.backend import NoBackend
 from magnetar.core.link.connection import Connection
-from magnetar.core.link.front import Door, Listener, Refusal
+from magnetar.core.link.front import Door, Listener, Refusal, TlsContext
 from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.loop import Link
@@ -153,7 +153,9 @@ class Bench:
             self.connections.append(connection)
             return spoken, EchoSession(connection, spoken, self.events)
 
-        self.link.listen(Listener(Door("lines", sock, tls), protocol, refusal))
+        self.link.listen(
+            Listener(Door("lines", sock, TlsContext(tls) if tls else None), protocol, refusal)
+        )
 
     async def dial(self) -> trio.SocketStream:
         return await trio.open_tcp_stream("127.0.0.1", self.port)

@@ -63,3 +63,19 @@ async def test_sessions_are_told(autojump_clock: object) -> None:
         await trio.sleep(LOOK_SECONDS * 2)
         assert lasting.told == ["changed"], "it is gone"
         nursery.cancel_scope.cancel()
+
+
+async def test_who_lost_an_authority_is_told(autojump_clock: object) -> None:
+    live, clock = LiveSessions(), FixedClock()
+    with_one, without = Guest(), Guest()
+    with_one.identity = Identity("bob", authorities=frozenset((b"a",)))
+    for each in (with_one, without):
+        live.add(each)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(live.run, clock)
+        await trio.sleep(LOOK_SECONDS * 1.5)
+        assert with_one.told == []
+        live.is_gone = lambda _who: True
+        await trio.sleep(LOOK_SECONDS)
+        assert (with_one.told, without.told) == (["expired"], [])
+        nursery.cancel_scope.cancel()

@@ -96,7 +96,7 @@ def _people(file: Path) -> dict[str, str]:
 
 def _put(file: Path, people: dict[str, str], name: str, *, password_stdin: bool) -> None:
     from magnetar.core.security.htpasswd.password_hashes import new_hash
-    from magnetar.core.security.tokens import is_name
+    from magnetar.core.security.identity import is_name
 
     if not is_name(name) or ":" in name or name.startswith("#"):
         raise OperatorError("a name is printable, without a colon, and does not begin with #")

@@ -54,7 +54,7 @@ def test_a_bad_setting_is_a_sentence_and_exit_2(command: list[str]) -> None:
     assert result.stdout == ""
     assert result.stderr == (
         "magnetar: --pulsar-port: listen.pulsar_port: "
-        "expected a whole number from 0 to 65535, got 'no'\n"
+        "expected a whole number from -1 to 65535, got 'no'\n"
     )
 
 

@@ -11,7 +11,14 @@ import pytest
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.access import Access
-from magnetar.core.security.conversation import BASIC, OAUTHBEARER, PLAIN, TOKEN, AuthPeer
+from magnetar.core.security.conversation import (
+    BASIC,
+    CERTIFICATE,
+    OAUTHBEARER,
+    PLAIN,
+    TOKEN,
+    AuthPeer,
+)
 from magnetar.core.security.htpasswd.password_hashes import new_hash
 from magnetar.core.security.identity import Identity
 from magnetar.operator_error import OperatorError
@@ -135,3 +142,12 @@ def test_rules_for_mqtt_topics_are_read_again(
 def test_rules_for_mqtt_topics_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match=r"mqtt\.acl_file: cannot read .*none"):
         opened(token_secret_key=SECRET).open_acl_file(Mqtt(acl_file=str(tmp_path / "none")))
+
+
+def test_certificates_prove_only_if_they_are_asked_for() -> None:
+    assert CERTIFICATE not in opened(token_secret_key=SECRET).access.mechanisms
+    guarded = opened(client_certificates=True)
+    assert set(guarded.access.mechanisms) == {CERTIFICATE}
+    found = Identity("ali", method=CERTIFICATE, authorities=frozenset((b"digest",)))
+    assert guarded.access.live.is_gone(found), "no authority is trusted yet"
+    assert guarded.access.by_certificate(AuthPeer("")) is None, "it shows none"

@@ -16,6 +16,25 @@ from magnetar.settings import load
             "m.toml: tls.https_client_auth needs tls.client_ca to be set",
         ),
         (
+            "[security]\nclient_certificates = true",
+            "m.toml: security.client_certificates needs tls.client_ca, which verifies them",
+        ),
+        (
+            "[security]\ncertificate_mapping_rules = 'RULE:CN=(.*)/$1/'",
+            "m.toml: security.certificate_mapping_rules needs security.certificate_name = "
+            '"subject"',
+        ),
+        (
+            "[security]\ncertificate_name = 'subject'\ncertificate_mapping_rules = 'RULE:a'",
+            "m.toml: security.certificate_mapping_rules: 'RULE:a' is neither DEFAULT nor "
+            "RULE:pattern/replacement/ with L or U",
+        ),
+        (
+            "[listen]\npulsar_port = -1\nkafka_port = -1\nmqtt_port = -1\nmqtt_ws_port = -1\n"
+            "http_port = -1\n",
+            "every port of [listen] is closed",
+        ),
+        (
             "[listen]\npulsar_tls_port = 1",
             "m.toml: listen.pulsar_tls_port needs tls.certificate to be set",
         ),

@@ -84,11 +84,11 @@ def test_part_names_need_no_quotes() -> None:
         ("listen = 1", "m.toml: listen: expected a table, got 1"),
         (
             "[listen]\npulsar_port = 'x'",
-            "m.toml: listen.pulsar_port: expected a whole number from 0 to 65535, got 'x'",
+            "m.toml: listen.pulsar_port: expected a whole number from -1 to 65535, got 'x'",
         ),
         (
             "[listen]\npulsar_port = 65536",
-            "m.toml: listen.pulsar_port: expected a whole number from 0 to 65535, got 65536",
+            "m.toml: listen.pulsar_port: expected a whole number from -1 to 65535, got 65536",
         ),
         (
             "[storage]\nsync = 1",
@@ -159,7 +159,7 @@ def test_a_file_that_is_no_toml() -> None:
         (
             {"MAGNETAR_LISTEN_PULSAR_PORT": "many"},
             "MAGNETAR_LISTEN_PULSAR_PORT: listen.pulsar_port: "
-            "expected a whole number from 0 to 65535, got 'many'",
+            "expected a whole number from -1 to 65535, got 'many'",
         ),
         (
             {"MAGNETAR_STORAGE_SYNC": "perhaps"},

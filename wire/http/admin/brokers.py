@@ -226,7 +226,7 @@ async def no_allocator(_ask: AdminRequest) -> None:
 BROKERS: Final[Table] = (
     ("GET", "", listed, Needs.SUPERUSER),
     ("GET", "/health", health, Needs.SUPERUSER),
-    ("GET", "/ready", readyz, Needs.OPEN),
+    ("GET", "/ready", readyz, Needs.HEALTH),
     ("GET", "/version", version, Needs.IDENTITY),
     ("GET", "/leaderBroker", leader, Needs.SUPERUSER),
     ("GET", "/configuration", nothing_dynamic, Needs.SUPERUSER),

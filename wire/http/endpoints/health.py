@@ -34,6 +34,6 @@ async def health(request: AdminRequest) -> Response:
 
 
 ROUTES: Final[Table] = (
-    ("GET", "/healthz", healthz, Needs.OPEN),
-    ("GET", "/readyz", readyz, Needs.OPEN),
+    ("GET", "/healthz", healthz, Needs.HEALTH),
+    ("GET", "/readyz", readyz, Needs.HEALTH),
 )

@@ -34,6 +34,8 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+from magnetar.wire.http.request import TLS_STATE
+
 REQUEST_SECONDS_MAX: Final = 10.0
 """Time from the start of a connection, or the end of its handshake, to the end of its first header,
 so that silent clients take up no places. Between requests it may be idle for longer.
@@ -192,7 +194,7 @@ class Http1Connection(TCPServer):
                 self.config,
                 self.context,
                 group,
-                ConnectionState(self.state),
+                ConnectionState({TLS_STATE: self.stream._ssl_object if tls else None}),
                 tls,
                 client,
                 server,

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from magnetar.core.kernel.errors import BrokerError, NotOwned
 from magnetar.core.kernel.spare_files import EXHAUSTED
-from magnetar.core.link.front import Door
+from magnetar.core.link.front import Door, TlsContext
 from magnetar.wire.http.errors import status_of
 from magnetar.wire.http.guard import foreign, headers_of
 from magnetar.wire.http.redirect import location
@@ -202,6 +202,19 @@ class Patient(trio.abc.Listener[trio.SocketStream]):
 
 def _listener(door: Door) -> trio.abc.Listener[Any]:
     listener = Patient(trio.SocketListener(trio.socket.from_stdlib_socket(door.socket)))
-    if door.tls is None:
-        return listener
-    return trio.SSLListener(listener, door.tls, https_compatible=True)
+    return listener if door.tls is None else SecureListener(listener, door.tls)
+
+
+class SecureListener(trio.abc.Listener[Any]):
+    """Accepts with the TLS context of the moment, where `trio.SSLListener` would keep its first."""
+
+    def __init__(self, listener: Patient, tls: TlsContext) -> None:
+        self._listener = listener
+        self._tls = tls
+
+    async def accept(self) -> trio.SSLStream[trio.SocketStream]:
+        stream, context = await self._listener.accept(), self._tls.current
+        return trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()

@@ -16,7 +16,7 @@ import trio
 
 from magnetar.core.broker.broker import Broker, BrokerSettings
 from magnetar.core.kernel.clock import SystemClock
-from magnetar.core.link.front import Door
+from magnetar.core.link.front import Door, TlsContext
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.wire.http.front import HttpFront
@@ -44,7 +44,7 @@ async def serving(
         BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
     )
     extra = [gauge("magnetar_extra", "Of another part", 7)]
-    named = [Door("http", *door) for door in doors]
+    named = [Door("http", sock, TlsContext(tls) if tls else None) for sock, tls in doors]
     front = HttpFront(broker, options or HttpOptions(), lambda: extra, named)
     await front.open()
     assert not front.listeners, "it accepts by itself"

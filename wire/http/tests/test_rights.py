@@ -16,7 +16,7 @@ from magnetar.core.policy.policies import Effective
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.tests.people import guarded
 from magnetar.wire.http.admin import tables
-from magnetar.wire.http.endpoints import health, landing_page, lookup, metrics_page
+from magnetar.wire.http.endpoints import health, landing_page, lookup, metrics_page, sessions
 from magnetar.wire.http.rights import DEMANDS, SOMEWHERE, Needs
 from magnetar.wire.http.routes import Row
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
@@ -34,6 +34,7 @@ MAY = {
     Needs.IDENTITY: ("admin", "maker", "reader", "other", "stranger"),
     Needs.METRICS: ("admin", "maker", "reader", "other", "stranger"),
     Needs.OPEN: ("admin", "maker", "reader", "other", "stranger", ""),
+    Needs.HEALTH: ("admin", "maker", "reader", "other", "stranger", ""),
 }
 PARTS = {
     "tenant": "public", "namespace": "default", "topic": "t", "subscription": "s", "role": "r",
@@ -47,7 +48,7 @@ def all_rows() -> Iterator[tuple[str, Row]]:
     for table in (landing_page.ROUTES, metrics_page.ROUTES, health.ROUTES):
         for row in table:
             yield "", row
-    mounts = {**lookup.TABLES, **tables.tables(levels_of(Effective))}
+    mounts = {**lookup.TABLES, **sessions.TABLES, **tables.tables(levels_of(Effective))}
     for mount, table in mounts.items():
         for row in table:
             yield mount, row
@@ -78,6 +79,7 @@ async def test_what_is_asked_for_is_known() -> None:
         Needs.OPEN,
         Needs.IDENTITY,
         Needs.METRICS,
+        Needs.HEALTH,
         Needs.OF_BOOKIE,
     } == set(Needs)
     assert all(isinstance(row[3], Needs) for _mount, row in ROWS)
@@ -191,6 +193,14 @@ async def test_metrics_may_be_open() -> None:
     async with visiting(options, access=guarded()) as visitor:
         assert (await visitor.ask("GET", "/metrics")).status_code == 200
         assert (await visitor.ask("GET", "/admin/v2/brokers/version")).status_code == 401
+
+
+async def test_health_may_be_closed() -> None:
+    options = replace(OPTIONS, open_paths=frozenset())
+    async with visiting(options, access=guarded()) as visitor:
+        for path in ("/healthz", "/readyz", "/admin/v2/brokers/ready"):
+            assert (await visitor.ask("GET", path)).status_code == 401
+            assert (await visitor.ask("GET", path, headers=bearer("eve"))).status_code == 200
 
 
 async def test_the_landing_page_shows_nothing_private(secured: Visitor) -> None:

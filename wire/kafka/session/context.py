@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from magnetar.core.security.access import Access
 from magnetar.core.security.actions import Action, ResourceType
-from magnetar.core.security.conversation import Conversation
+from magnetar.core.security.conversation import AuthPeer, Conversation
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.wire.kafka.names import resource_of
 from magnetar.wire.kafka.session.wakeup import Wakeup
@@ -32,6 +32,7 @@ class Caller:
     """
 
     __slots__ = (
+        "_asked_tls",
         "_wakeups",
         "access",
         "admitted",
@@ -69,6 +70,7 @@ class Caller:
         """Its proof has expired, so its next request has to be another authentication (KIP-368)."""
         self.mechanism = ""
         """The SASL mechanism of the exchange in progress, or of the last one."""
+        self._asked_tls = False
         self.proof: Conversation | None = None
         """The SASL exchange while it is in progress; it ends with an identity."""
         self.says_tokens = False
@@ -83,6 +85,18 @@ class Caller:
     def is_here(self, _now: float) -> bool:
         """Whether the connection is still open."""
         return not self.gone
+
+    @property
+    def peer(self) -> AuthPeer:
+        """What is known of the client besides what it says."""
+        return AuthPeer(self.host, self.connection.tls)
+
+    def certificate_proof(self) -> Conversation | None:
+        """The exchange of a client that has shown a certificate, and begins without SASL; once."""
+        if self._asked_tls or self.identity.method:
+            return None
+        self._asked_tls = True
+        return self.access.by_certificate(self.peer)
 
     @property
     def guarded(self) -> bool:

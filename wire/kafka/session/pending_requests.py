@@ -33,6 +33,11 @@ class Pending:
         self.requests.append(request)
         self._others += request.key != PRODUCE
 
+    def put_back(self, request: KafkaRequest) -> None:
+        """Add a request that was taken, or came, before all others."""
+        self.requests.appendleft(request)
+        self._others += request.key != PRODUCE
+
     def take(self) -> KafkaRequest:
         """Remove and return the first request."""
         request = self.requests.popleft()

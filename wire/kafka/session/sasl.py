@@ -5,6 +5,9 @@ error code with a message (KIP-152). After SaslHandshake 0 the tokens come witho
 (`KafkaWire.reads_tokens`). A connection may authenticate again, by the same mechanism and as the
 same user (KIP-368): clients do so before `session_lifetime_ms` is over.
 
+A client with a certificate that sends another request first, without SASL, is whom the certificate
+names: with SASL, SASL decides (`DefaultKafkaPrincipalBuilder` of 4.3 by listener, here by client).
+
 Invariants: a connection has one identity after its first authentication; a failure is answered, and
 then the connection ends.
 """
@@ -15,7 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import SASL, AuthPeer, Conversation
+from magnetar.core.security.conversation import CERTIFICATE, SASL, Conversation
 from magnetar.core.security.identity import Identity
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
@@ -63,12 +66,14 @@ class SaslHandlers:
     ) -> SaslHandshakeResponse:
         caller = context.caller
         caller.proof = None
+        if caller.identity.method == CERTIFICATE:  # as on Kafka's listener for SSL without SASL
+            return SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE, mechanisms=[])
         offered: list[str] = [name for name in SASL if name in self._access.mechanisms]
         if caller.identity.method:
             offered = [name for name in offered if name == caller.mechanism]
         if request.mechanism not in offered:
             return SaslHandshakeResponse(error_code=UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
-        caller.proof = self._access.begin(request.mechanism, AuthPeer(caller.host))
+        caller.proof = self._access.begin(request.mechanism, caller.peer)
         caller.mechanism = request.mechanism
         caller.says_tokens = context.version == 0
         return SaslHandshakeResponse(error_code=NONE, mechanisms=offered)
@@ -91,20 +96,33 @@ class SaslHandlers:
             response.error_code, response.error_message = SASL_AUTHENTICATION_FAILED, str(error)
             return response
         if proven is not None and not caller.gone:
-            self._admit(caller, proven)
+            admit(caller, proven)
             response.session_lifetime_ms = self._lifetime_ms(proven)
         return response
-
-    def _admit(self, caller: Caller, identity: Identity) -> None:
-        caller.identity, caller.proof = identity, None
-        caller.admitted, caller.lapsed, caller.says_tokens = True, False, False
-        self._access.live.add(caller)
 
     def _lifetime_ms(self, identity: Identity) -> int:
         """How long the proof is valid; 0 for ever."""
         if identity.expires_at is None:
             return 0
         return max(int(identity.expires_at * 1000) - self._clock.wall_ms(), 1)
+
+
+async def prove_by_certificate(caller: Caller, proof: Conversation) -> str:
+    """Admit a client with a certificate; returns why it is refused, or nothing."""
+    try:
+        await proof.respond(b"")
+    except Unauthenticated as error:
+        return str(error)
+    if proof.identity is not None and not caller.gone:
+        admit(caller, proof.identity)
+    return ""
+
+
+def admit(caller: Caller, identity: Identity) -> None:
+    """The client is known."""
+    caller.identity, caller.proof = identity, None
+    caller.admitted, caller.lapsed, caller.says_tokens = True, False, False
+    caller.access.live.add(caller)
 
 
 def _proven(caller: Caller, proof: Conversation) -> Identity | None:

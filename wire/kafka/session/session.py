@@ -32,6 +32,7 @@ from magnetar.wire.kafka.session.splitting import Split
 from magnetar.wire.kafka.wire import FRAME_BYTES_MAX, KafkaRequest, KafkaWire, RepeatedProduce
 
 if TYPE_CHECKING:
+    from magnetar.core.security.conversation import Conversation
     from magnetar.wire.kafka.session.handlers import RequestHandlers
 
 log = logging.getLogger(__name__)
@@ -163,7 +164,7 @@ class KafkaSession:
     def _begin(self, request: KafkaRequest) -> None:
         self._busy_at = request.key
         handlers, caller = self._handlers, self.caller
-        if self._guarded and self._is_out_of_turn(request.key):
+        if self._guarded and self._is_out_of_turn(request):
             return
         if isinstance(request, RepeatedProduce) and single_batch.begin(self._produce, request):
             return
@@ -181,16 +182,29 @@ class KafkaSession:
             self.connection.complain("requests not served", f"closed: API {request.key}")
             self.connection.end(f"API {request.key} is not served")
 
-    def _is_out_of_turn(self, key: int) -> bool:
-        """End the connection if it has to authenticate, at first or again, before that request."""
-        caller = self.caller
-        if not caller.admitted and key not in sasl.HELLO:
+    def _is_out_of_turn(self, request: KafkaRequest) -> bool:
+        """Whether the client has to be known, at first or again, before that request. It waits for
+        the proof by certificate; without one the connection ends.
+        """
+        caller, key = self.caller, request.key
+        if key not in sasl.HELLO and (proof := caller.certificate_proof()) is not None:
+            self._later.put_back(request)
+            self.hold_for(self._known_by_certificate(proof))
+        elif not caller.admitted and key not in sasl.HELLO:
             self.connection.end(f"API {key} before authentication")
         elif caller.lapsed and key not in sasl.PROVES:
             self.connection.end("its authentication has expired")
         else:
             return False
         return True
+
+    async def _known_by_certificate(self, proof: Conversation) -> None:
+        refusal = await sasl.prove_by_certificate(self.caller, proof)
+        if refusal:
+            self._later.clear()
+            self.connection.end(f"authentication failed: {refusal}")
+        else:
+            self.wire.frame_bytes_max = FRAME_BYTES_MAX
 
     async def _named_first(self, request: KafkaRequest) -> None:
         """Look up topics that the request names by id, before it is split."""

@@ -1,6 +1,9 @@
 """The authentication of one connection: by user name and password, or by an exchange (4.12 of 5.0).
 
     nobody       CONNECT names no user and no method: the client is `Access.nobody`, or refused
+    certificate  the same, of a client that has shown one: it proves who the client is. Mosquitto
+                 takes that from a certificate only (`use_identity_as_username`); here what CONNECT
+                 says decides, as with SASL over TLS in Kafka
     password     the mechanism PLAIN gets user name and password (RFC 4616); a server without it
                  takes any of them
     exchanging   CONNECT names a method, which is a mechanism of core: AUTH carries its messages
@@ -57,9 +60,9 @@ class Authentication:
         "method",
     )
 
-    def __init__(self, access: Access, host: str) -> None:
+    def __init__(self, access: Access, peer: AuthPeer) -> None:
         self._access = access
-        self._peer = AuthPeer(host)
+        self._peer = peer
         self._conversation: Conversation | None = None
         self._answer = b""
         self._packet_bytes_max = NO_LIMIT
@@ -100,8 +103,18 @@ class Authentication:
             await self._converse(packet.properties)
         elif packet.username is not None and PLAIN in self._access.mechanisms:
             await self._prove(packet.username, packet.password or b"")
+        elif (conversation := self._access.by_certificate(self._peer)) is not None:
+            await self._prove_silently(conversation)
         else:
             self._be_nobody()
+
+    async def _prove_silently(self, conversation: Conversation) -> None:
+        try:
+            await conversation.respond(b"")
+        except Unauthenticated as error:
+            raise AuthenticationFailed(ReasonCode.NOT_AUTHORIZED, str(error)) from None
+        assert conversation.identity is not None, "a certificate is shown before"
+        self.identity = conversation.identity
 
     def _be_nobody(self) -> None:
         try:

@@ -26,6 +26,7 @@ import trio
 
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
+from magnetar.core.security.conversation import AuthPeer
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.acknowledgements import Acknowledgements
 from magnetar.wire.mqtt.codec.packets import (
@@ -241,7 +242,9 @@ class MqttSession:
         if not self.connection.has_room_to_wait(self._reserved):
             self._reserved = 0
             raise PacketError(ReasonCode.SERVER_BUSY, "no memory for clients that connect")
-        authentication = Authentication(self._services.broker.access, self.connection.host)
+        authentication = Authentication(
+            self._services.broker.access, AuthPeer(self.connection.host, self.connection.tls)
+        )
         connecting = Connecting(self._services, self.connection, self.wire, packet, authentication)
         self.keep_alive = connecting.keep_alive
         self._hold_for(self._prove(connecting, authentication.begin(packet)))

@@ -7,11 +7,13 @@
                 the mechanism refuses               ERROR, and the end
     asked       AUTH_RESPONSE                       proving
     known       the proof expires                   AUTH_CHALLENGE with `REFRESH`: asked (PIP-55);
-                                                    the end if the client cannot answer that
+                                                    the end if the client cannot answer that, or
+                                                    has a certificate, which stays the same
 
 What Apache's broker does was read in `ServerCnx.java` of 4.2: a client whose method is unknown is
-anonymous if that is allowed; the name does not change by a later proof; a client that does not
-answer within `ANSWER_SECONDS` is disconnected. Until then it may do what it may.
+anonymous if that is allowed, whatever certificate it shows; the name does not change by a later
+proof; a client that does not answer within `ANSWER_SECONDS` is disconnected. Until then it may do
+what it may.
 
 Invariants: one proof is looked at at a time. No request is carried out before the client is known,
 since the wire takes none (`PulsarWire.known`). A proof that nobody asked for is ignored.
@@ -23,7 +25,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import BrokerError, Unauthenticated, Unauthorized
-from magnetar.core.security.conversation import AuthPeer, Conversation
+from magnetar.core.security.conversation import CERTIFICATE, AuthPeer, Conversation
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
@@ -120,7 +122,9 @@ class PulsarAuthentication:
     def expired(self) -> None:
         """Ask for a new proof, or end the connection. Called again and again until there is one."""
         client = self._client
-        if not client.features.auth_refresh:
+        if client.identity.method == CERTIFICATE:
+            client.end("its certificate has expired, or its authority is trusted no longer")
+        elif not client.features.auth_refresh:
             client.end("its credentials have expired, and it cannot refresh them")
         elif self._deadline is None:
             self._deadline = self._clock.monotonic() + ANSWER_SECONDS
@@ -131,7 +135,8 @@ class PulsarAuthentication:
     def _begin(self) -> None:
         client = self._client
         self._rounds = 0
-        self._conversation = client.access.begin(self._method, AuthPeer(client.connection.host))
+        peer = AuthPeer(client.connection.host, client.connection.tls)
+        self._conversation = client.access.begin(self._method, peer)
 
     async def _prove(self, event: events.Connect | events.AuthResponse) -> None:
         """Pass on what the client says, and act on the result."""

@@ -19,6 +19,9 @@ def test_it_is_what_a_look_through_all_would_say() -> None:
         if plain and dice.random() < 0.5:
             assert pending.requests[0] is plain[0]
             assert pending.take() is plain.popleft()
+        elif plain and dice.random() < 0.1:
+            plain.appendleft(requested(ApiKey.METADATA))
+            pending.put_back(plain[0])
         else:
             plain.append(requested(ApiKey.METADATA if dice.random() < 0.1 else ApiKey.PRODUCE))
             pending.add(plain[-1])

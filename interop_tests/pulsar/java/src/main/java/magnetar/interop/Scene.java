@@ -24,6 +24,7 @@ import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.auth.AuthenticationBasic;
+import org.apache.pulsar.client.impl.auth.AuthenticationTls;
 import org.apache.pulsar.client.impl.auth.AuthenticationToken;
 
 /** What a family plays with: a client of its own, a fresh topic, and words for what all of them do. */
@@ -82,7 +83,9 @@ final class Scene extends Dialogue {
             proof.configure(Map.of("userId", text("name", ""), "password", text("password", "")));
             builder.authentication(proof);
         }
-        if (args.has("certificate")) {
+        if (args.has("certificate") && flag("proves")) {
+            builder.authentication(new AuthenticationTls(text("certificate", ""), text("key", "")));
+        } else if (args.has("certificate")) {
             builder.tlsCertificateFilePath(text("certificate", "")).tlsKeyFilePath(text("key", ""));
         }
         return builder.build();

@@ -1,0 +1,1 @@
+"""Client certificates as proofs of identity: the names in them, and who vouches for these."""
