@@ -18,6 +18,7 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
+from magnetar.core.link.memory.pauses import PAUSE_RATE
 from magnetar.wire.kafka.addresses import Endpoint, parsed
 from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.kafka.services import KafkaServices
@@ -46,6 +47,7 @@ PARTS: Final = (
             "configs",
             "sasl",
             "scram",
+            "quotas",
             "consumer_groups",
         )
     ),
@@ -114,14 +116,31 @@ class KafkaFront:
             wire, caller = KafkaWire(), Caller(connection, address, name, access)
             if not caller.admitted:
                 wire.frame_bytes_max = HELLO_BYTES_MAX
+            if self.services.quotas.counts_connections:
+                self._count(connection)
             return wire, KafkaSession(self._handlers, caller, wire)
 
         return connected
+
+    def _count(self, connection: Connection) -> None:
+        """Count a new connection, and close one that is beyond the quota of its address, after the
+        wait that a client would not keep by itself (KIP-612).
+        """
+        wait = self.services.quotas.arrived(connection.host)
+        if wait:
+            connection.complain("connections beyond a quota", "closed: too many new connections")
+            self.services.broker.spawn(_turned_away, connection, wait)
 
     async def run(self) -> None:
         """Import the protocol, and run the services until cancelled."""
         await warm_up(self._lend)
         await self.services.run()
+
+
+async def _turned_away(connection: Connection, wait: float) -> None:
+    connection.pause(PAUSE_RATE)
+    await trio.sleep(wait)
+    connection.end("too many new connections from its address")
 
 
 async def warm_up(lend: Lend = nullcontext) -> None:

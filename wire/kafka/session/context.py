@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from magnetar.core.quotas.mutations import MutationQuota
 from magnetar.core.security.access import Access
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.security.conversation import Conversation
@@ -151,6 +152,8 @@ class RequestContext(Struct, frozen=True):
     """The answers of what was refused of the request. Handlers that encode their answers themselves
     add them (`long_lists.py`).
     """
+    mutations: MutationQuota | None = None
+    """The quota of mutations of its client, for requests that change topics; None for none."""
 
 
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from trio.testing import MockClock
 
+from magnetar.core.link.memory.pauses import PAUSE_RATE
+from magnetar.core.quotas.limits import QuotaEntity, QuotaKey
+from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
 from magnetar.core.testing.line import Line
 from magnetar.wire.kafka.addresses import Endpoint
@@ -29,3 +33,24 @@ async def test_a_client_is_told_what_its_listener_advertises(
     async with running() as broker:
         _, session = KafkaFront(broker, options).listener("kafka")(connection)
         assert session.caller.endpoint == results
+
+
+async def test_connections_beyond_the_quota_of_an_address(mock_clock: MockClock) -> None:
+    async with running() as broker:
+        front = KafkaFront(broker, KafkaOptions())
+        quotas = front.services.quotas
+        quotas.rules.put(QuotaEntity(address="1.2.3.4"), {QuotaKey.CONNECTIONS: 1.0})
+        quotas.changed()
+        lines: list[Any] = [Line() for _ in range(11)]
+        other: Any = Line("1.2.3.5:1")
+        for line in (*lines, other):
+            front.listener("kafka")(line)
+        await settled()
+        assert [line.paused for line in lines] == [0] * 10 + [PAUSE_RATE]
+        assert not other.paused
+        assert not any(line.ending for line in lines), "who comes again at once gains nothing"
+        mock_clock.jump(1)
+        await settled()
+        assert [line.ending for line in lines if line.ending] == [
+            "too many new connections from its address"
+        ]
