@@ -291,7 +291,11 @@ def test_kafkas_own_tools(secure: Standalone, root: AdminClient, tmp_path: Path)
     console, admin = Console(secure.bootstrap_servers), ["--command-config", str(properties)]
     user = ["--entity-type", "users", "--entity-name", "bob"]
     added = "SCRAM-SHA-512=[iterations=8192,password=bobs-secret]"
-    console.run("kafka.admin.ConfigCommand", *admin, "--alter", *user, "--add-config", added)
+    for configs in (added, "producer_byte_rate=10"):
+        console.run("kafka.admin.ConfigCommand", *admin, "--alter", *user, "--add-config", configs)
+    described = console.run("kafka.admin.ConfigCommand", *admin, "--describe", *user)
+    assert "producer_byte_rate=10.0" in described
+    assert "SCRAM-SHA-512=iterations=8192" in described, "both are in one record"
     acl = ["--allow-principal", "User:bob", "--operation", "Write", "--topic", "of-bob-"]
     prefixed = ["--resource-pattern-type", "prefixed"]
     console.run(f"{TOOLS}.AclCommand", *admin, "--add", *acl, *prefixed)
@@ -299,6 +303,13 @@ def test_kafkas_own_tools(secure: Standalone, root: AdminClient, tmp_path: Path)
     assert "principal=User:bob, host=*, operation=WRITE, permissionType=ALLOW" in shown
     made(root, "of-bob-1")
     made(root, "of-others")
-    producer = Producer(config(secure, ("bob", "bobs-secret"), "SCRAM-SHA-512"))
+    told: list[Any] = []
+    producer = Producer(
+        config(secure, ("bob", "bobs-secret"), "SCRAM-SHA-512", throttle_cb=told.append)
+    )
     assert sent(producer, "of-bob-1") is None
+    deadline = time.monotonic() + SECONDS
+    while not told:
+        producer.poll(0.1)
+        assert time.monotonic() < deadline
     assert sent(producer, "of-others").code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
