@@ -18,6 +18,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+import trio
+
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion
 from magnetar.core.metadata.config_records import (
     Configs,
@@ -29,6 +31,7 @@ from magnetar.core.metadata.config_records import (
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.security.conversation import AuthPeer, Mechanism
 from magnetar.core.security.identity import Identity
+from magnetar.core.security.live import LiveSessions
 from magnetar.core.security.scram import HASHES, Credential, ScramExchange, stand_in
 
 USERS: Final = "/config/users"
@@ -88,8 +91,45 @@ async def change_credentials(
     return await change_configs(metadata, _path(name), changed)
 
 
+class ScramWatch:
+    """Ends the sessions of users whose credential is gone, whichever broker has removed it."""
+
+    def __init__(self, metadata: MetadataStore, live: LiveSessions) -> None:
+        self._metadata = metadata
+        self._live = live
+        self._changed: dict[str, None] = {}
+        """Users whose records have changed; empty for the one of which none is known."""
+        self._noted = trio.Event()
+        metadata.watch(USERS, self._note)
+
+    def _note(self, path: str) -> None:
+        name = path.removeprefix(USERS).strip("/")
+        if "/" not in name:  # what is below a user are limits of its clients
+            self._changed[name] = None
+            self._noted.set()
+
+    async def run(self) -> None:
+        """Look at what has changed until cancelled."""
+        while True:
+            await self._noted.wait()
+            self._noted = trio.Event()
+            while self._changed:
+                name = next(iter(self._changed))
+                del self._changed[name]
+                for each in [unquoted(name)] if name else sorted(self._live.names(HASHES)):
+                    await self._look(each)
+
+    async def _look(self, name: str) -> None:
+        found = await credentials_of(self._metadata, name)
+        for mechanism in HASHES:
+            if mechanism not in found:
+                self._live.gone(mechanism, [name])
+
+
 class ScramConversation:
     """The exchange of one client."""
+
+    refusal = ""
 
     def __init__(self, metadata: MetadataStore, mechanism: str) -> None:
         self.identity: Identity | None = None

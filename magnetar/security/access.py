@@ -32,6 +32,7 @@ from magnetar.settings.security import Security
 
 if TYPE_CHECKING:
     from magnetar.core.security.passwords import Passwords
+    from magnetar.core.security.scram_store import ScramWatch
     from magnetar.core.security.token_keys import TokenKey
     from magnetar.core.security.tokens import TokenVerifier
 
@@ -42,12 +43,14 @@ class GuardedAccess(Struct, frozen=True):
     access: Access
     sources: Sequence[SecretSource] = ()
     remote: Sequence[RemoteDocument] = ()
+    watches: list[ScramWatch] = []
 
     def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
         """The access, also for users whose credentials are in the metadata store."""
         if settings.scram:
-            from magnetar.core.security.scram_store import scram_mechanisms
+            from magnetar.core.security.scram_store import ScramWatch, scram_mechanisms
 
+            self.watches.append(ScramWatch(metadata, self.access.live))
             self.access.mechanisms.update(scram_mechanisms(metadata))
         return self.access
 
@@ -56,6 +59,8 @@ class GuardedAccess(Struct, frozen=True):
         async with trio.open_nursery() as nursery:
             for each in self.remote:
                 nursery.start_soon(each.run)
+            for watch in self.watches:
+                nursery.start_soon(watch.run)
             while True:
                 await trio.sleep(LOOK_SECONDS if self.sources else float("inf"))
                 for source in self.sources:
