@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.codec.declare import Message
 
 
+class HiddenTopics(NamedTuple):
+    """Which of some topics a client may not describe, while rules are those of a generation."""
+
+    of: frozenset[str]
+    generation: int
+    names: frozenset[str]
+
+
 class Caller:
     """The client of one connection: its address, its identity, and whether it is still connected.
 
@@ -39,6 +47,7 @@ class Caller:
         "connection",
         "endpoint",
         "gone",
+        "hidden",
         "identity",
         "judged",
         "lapsed",
@@ -64,6 +73,8 @@ class Caller:
         self.identity: Identity = self.access.nobody or ANYBODY
         self.admitted = self.access.nobody is not None
         """Whether it may send requests: it has authenticated, or need not."""
+        self.hidden: HiddenTopics | None = None
+        """Of the matches of its member's pattern, as of the last heartbeat (KIP-848)."""
         self.judged = 0
         """Counts changes of what it may do."""
         self.lapsed = False
