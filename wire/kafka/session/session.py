@@ -63,9 +63,11 @@ WEIGHTS: Final[Mapping[int, int]] = {
     ApiKey.FETCH: 2,
     ApiKey.JOIN_GROUP: 1,
     ApiKey.SYNC_GROUP: 1,
+    ApiKey.SASL_AUTHENTICATE: 2,
 }
 """The multiple for requests that wait for long. Fetch names few topics with many partitions. The
-large fields of JoinGroup and SyncGroup are bytes, which decoding leaves as they are.
+large fields of JoinGroup, SyncGroup and SaslAuthenticate are bytes, which decoding leaves as they
+are.
 """
 
 
@@ -118,6 +120,9 @@ class KafkaSession:
             self.connection.pause(PAUSE_PUBLISHES)  # requests of the same read still follow
         later = bool(self._later.requests) or not self._may_begin(request)
         counts = later or (request.size >= WEIGHED_BYTES_MIN and request.key != PRODUCE)
+        if self._guarded and not self.caller.admitted:
+            counts = True
+            self.connection.introduced = False  # by authentication, or it has little time
         if counts and not self.weigh(request):
             return
         if later:
@@ -129,7 +134,8 @@ class KafkaSession:
 
     def weigh(self, request: KafkaRequest) -> bool:
         """Count the memory of a request until it is answered. If there is no memory for it, end the
-        connection, since a pause would free nothing, and return False.
+        connection, since a pause would free nothing, and return False. Before authentication every
+        request counts, and those who have stored something keep a part for themselves.
 
         A produce that waits for earlier produces only counts as on its way to storage, where it
         soon is. A produce behind a request that may wait for long, such as Fetch, counts like any
@@ -141,7 +147,10 @@ class KafkaSession:
         else:
             factor = 1 if request.key == PRODUCE else WEIGHTS.get(request.key, DECODED_WEIGHT)
             weight = request.size * factor + REQUEST_BYTES
-            if not self.connection.has_room_for(weight):
+            takes = self.connection.has_room_for
+            if not self.caller.admitted:
+                takes = self.connection.has_room_to_wait
+            if not takes(weight):
                 text = f"a request of {request.size} bytes, for which there is no memory"
                 self.connection.complain("requests too large", f"closed: {text}")
                 self.connection.end(text)
@@ -282,6 +291,7 @@ class KafkaSession:
         wire.reads_tokens = caller.says_tokens
         if caller.admitted:
             wire.frame_bytes_max = FRAME_BYTES_MAX
+            self.connection.introduced = True
         if why := sasl.ends(response, admitted=caller.admitted):
             self._later.clear()
             self.connection.end(why)
