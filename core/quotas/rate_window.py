@@ -30,12 +30,14 @@ BURST_SECONDS: Final = (SAMPLES - 1) * SAMPLE_SECONDS
 class RateWindow:
     """See the module's docstring."""
 
-    __slots__ = ("_samples", "limit")
+    __slots__ = ("_samples", "_used", "limit")
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self._samples: deque[list[float]] = deque(maxlen=SAMPLES)
         """When each began, and what was used in it."""
+        self._used = 0.0
+        """The sum of the samples."""
 
     @property
     def burst(self) -> float:
@@ -47,8 +49,10 @@ class RateWindow:
         samples = self._samples
         if not samples or now - samples[-1][0] >= SAMPLE_SECONDS:
             samples.append([now, amount])
+            self._used = sum(used for _, used in samples)
         else:
             samples[-1][1] += amount
+            self._used += amount
         return self.wait_seconds(now)
 
     def wait_seconds(self, now: float) -> float:
@@ -68,12 +72,14 @@ class RateWindow:
     def _measured(self, now: float) -> tuple[float, float]:
         """The length of the window and the sum of its samples."""
         samples = self._samples
-        while samples and now - samples[0][0] >= WINDOW_SECONDS:
-            samples.popleft()
+        if samples and now - samples[0][0] >= WINDOW_SECONDS:
+            while samples and now - samples[0][0] >= WINDOW_SECONDS:
+                samples.popleft()
+            self._used = sum(used for _, used in samples)
         if not samples:
             return BURST_SECONDS, 0.0
         elapsed = now - samples[0][0]
         missing = SAMPLES - 1 - elapsed // SAMPLE_SECONDS
         if missing > 0:
             elapsed += missing * SAMPLE_SECONDS
-        return elapsed, sum(used for _, used in samples)
+        return elapsed, self._used

@@ -160,6 +160,9 @@ async def test_a_consumer_gets_nothing_beyond_its_quota(
     assert again.responses == []
     assert again.throttle_time_ms == 6000
     assert is_held(client)
+    window = timed_stage.front.services.quotas.window(FETCHED, ANONYMOUS, "c")
+    assert window is not None
+    assert window.used(trio.current_time()) == len(LARGE), "what is not sent does not count"
     mock_clock.jump(11)
     await settled()
     assert len((await client.fetch("t", 1)).records or b"") == len(LARGE)
