@@ -45,14 +45,18 @@ class RateWindow:
         return self.limit * BURST_SECONDS
 
     def spend(self, amount: float, now: float) -> float:
-        """Count a use, and return the seconds to wait; negative to take a use back."""
+        """Count a use, and return the seconds to wait; negative to take a use back. Plain call, for
+        each request.
+        """
         samples = self._samples
-        if not samples or now - samples[-1][0] >= SAMPLE_SECONDS:
-            samples.append([now, amount])
-            self._used = sum(used for _, used in samples)
-        else:
+        if samples and now - samples[-1][0] < SAMPLE_SECONDS:
             samples[-1][1] += amount
             self._used += amount
+        else:
+            samples.append([now, amount])
+            self._used = sum(used for _, used in samples)
+        if self._used <= self.limit * BURST_SECONDS:
+            return 0.0  # no window is shorter, and samples that are too old only add to the sum
         return self.wait_seconds(now)
 
     def wait_seconds(self, now: float) -> float:

@@ -43,6 +43,8 @@ class QuotaUsage:
     def __init__(self, clock: Clock) -> None:
         self.rules = QuotaRules()
         self.any = False
+        self.generation = 0
+        """Counts what makes windows that somebody has looked up invalid."""
         self.counts_connections = False
         """Whether there is any limit of an address."""
         self._clock = clock
@@ -54,6 +56,7 @@ class QuotaUsage:
 
     def changed(self) -> None:
         """The rules have changed."""
+        self.generation += 1
         entities = self.rules.by_entity
         self.any = any(entity.address is None for entity in entities)
         self.counts_connections = any(entity.address is not None for entity in entities)
@@ -63,7 +66,7 @@ class QuotaUsage:
             self._buckets.clear()
 
     def window(self, key: QuotaKey, user: str, client: str) -> RateWindow | None:
-        """The use by a client; None without a limit. Plain call, for each request."""
+        """The use by a client; None without a limit. It is valid as long as `generation`."""
         named = (key, user, client)
         if named in self._known:
             return self._known[named]
@@ -120,6 +123,7 @@ class QuotaUsage:
             self._windows = busy
         if len(self._windows) >= WINDOWS_MAX:
             _forget(self._windows, len(self._windows) // EVICTED)
+        self.generation += 1
         self._known.clear()  # it refers to windows that are gone
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from functools import partial
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from magnetar.core.quotas.limits import QuotaKey
@@ -55,7 +55,19 @@ Made = TypeVar("Made")
 class RequestCharges:
     """See the module's docstring."""
 
-    __slots__ = ("_begun", "_caller", "_clock", "_throttle", "_usage", "client_id")
+    __slots__ = (
+        "_begun",
+        "_caller",
+        "_clock",
+        "_fetched",
+        "_generation",
+        "_identity",
+        "_produced",
+        "_throttle",
+        "_time",
+        "_usage",
+        "client_id",
+    )
 
     def __init__(
         self, usage: QuotaUsage, caller: Caller, throttle: ConnectionThrottle, clock: Clock
@@ -68,33 +80,59 @@ class RequestCharges:
         """When the request whose plain call runs was begun; negative if its time is counted."""
         self.client_id = ""
         """The client id of the request that was begun last."""
+        self._generation = -1
+        self._identity = caller.identity
+        self._produced: RateWindow | None = None
+        self._fetched: RateWindow | None = None
+        self._time: RateWindow | None = None
+
+    def _look_up(self, client_id: str) -> None:
+        """Find the windows for a client id, unless they are those of the last one."""
+        usage, identity = self._usage, self._caller.identity
+        if (
+            usage.generation == self._generation
+            and client_id == self.client_id
+            and identity is self._identity
+        ):
+            return
+        self.client_id, self._identity = client_id, identity
+        self._produced = self._fetched = self._time = None
+        if self._caller.admitted:
+            user = self._user
+            self._produced = usage.window(QuotaKey.PRODUCED_BYTES, user, client_id)
+            self._fetched = usage.window(QuotaKey.FETCHED_BYTES, user, client_id)
+            self._time = usage.window(QuotaKey.REQUEST_TIME, user, client_id)
+        self._generation = usage.generation  # looking up may have changed it
 
     def begin(self, request: KafkaRequest) -> None:
         """A request starts."""
-        if not self._caller.admitted or request.key in PROVES:
-            return
-        self._begun, self.client_id = self._clock.monotonic(), request.client_id
-        if request.key == PRODUCE:
-            self._spend(QuotaKey.PRODUCED_BYTES, request.client_id, request.size)
-        elif request.key == FETCH and isinstance(request.request, FetchRequest):
-            window = self._window(QuotaKey.FETCHED_BYTES, request.client_id)
-            if window is not None:  # or it would never be within its quota
-                asked = request.request
-                asked.max_bytes = min(asked.max_bytes, max(int(window.burst), 1))
+        self._look_up(request.client_id)
+        key, window = request.key, self._produced
+        if key == PRODUCE:
+            if window is not None:
+                self._spend(window, request.size)
+        elif key == FETCH and self._fetched is not None:
+            asked = request.request  # for no more, or it would never be within its quota
+            assert isinstance(asked, FetchRequest)
+            asked.max_bytes = min(asked.max_bytes, max(int(self._fetched.burst), 1))
+        if self._time is not None and key not in PROVES:
+            self._begun = self._clock.monotonic()
 
     def end(self) -> None:
         """Count the time of the plain call since `begin`, unless that is done."""
-        begun, self._begun = self._begun, -1.0
+        begun = self._begun
         if begun >= 0:
-            self._spend_time(self.client_id, self._clock.monotonic() - begun)
+            self._begun = -1.0
+            self._spend_time(self._clock.monotonic() - begun)
 
     async def timed(self, key: int, client_id: str, work: Awaitable[Made]) -> Made:
         """Do the work of a request, and count its time."""
-        if key in PROVES or not self._caller.admitted:
+        if self._time is None or key in PROVES:
             return await work
         measured = Measured(work, self._clock.monotonic)
         made = await measured
-        self._spend_time(client_id, measured.seconds)
+        self._look_up(client_id)
+        self._spend_time(measured.seconds)
         return made
 
     def mutations(self, request: KafkaRequest) -> MutationQuota | None:
@@ -110,7 +148,8 @@ class RequestCharges:
         """What a request is answered: an empty response if its records exceed the quota."""
         self.end()
         if isinstance(response, FetchResponse):
-            window = self._window(QuotaKey.FETCHED_BYTES, request.client_id)
+            self._look_up(request.client_id)
+            window = self._fetched
             if window is not None and not self._fits(window, _size(response)):
                 return FetchResponse(responses=[])
         return response
@@ -134,24 +173,18 @@ class RequestCharges:
             wait_ms: Any = ceil(self._throttle.wait_seconds * 1000)
             response.throttle_time_ms = wait_ms  # type: ignore[attr-defined]
 
-    def _spend_time(self, client_id: str, seconds: float) -> None:
-        self._spend(QuotaKey.REQUEST_TIME, client_id, seconds * PERCENT, WAIT_SECONDS_MAX)
+    def _spend_time(self, seconds: float) -> None:
+        if self._time is not None:
+            self._spend(self._time, seconds * PERCENT, WAIT_SECONDS_MAX)
 
-    def _spend(
-        self, key: QuotaKey, client_id: str, amount: float, wait_max: float = float("inf")
-    ) -> None:
-        window = self._window(key, client_id)
-        if window is not None:
-            wait = window.spend(amount, self._clock.monotonic())
-            if wait:
-                self._throttle.hold(min(wait, wait_max))
+    def _spend(self, window: RateWindow, amount: float, wait_max: float = inf) -> None:
+        wait = window.spend(amount, self._clock.monotonic())
+        if wait:
+            self._throttle.hold(min(wait, wait_max))
 
     @property
     def _user(self) -> str:
         return self._caller.identity.name or ANONYMOUS
-
-    def _window(self, key: QuotaKey, client_id: str) -> RateWindow | None:
-        return self._usage.window(key, self._user, client_id)
 
 
 def _size(response: FetchResponse) -> int:
