@@ -31,10 +31,12 @@ def asked(bootstrap_servers: str, request: Request) -> Any:
     return decoder(response, version, flexible)(frame, 8 + flexible)[0]
 
 
-def limit(bootstrap_servers: str, client_id: str, **limits: float | None) -> None:
-    """Set quotas of a client id, and remove those that are None."""
+def limit(
+    bootstrap_servers: str, name: str, kind: str = "client-id", **limits: float | None
+) -> None:
+    """Set quotas of a client id, or of another kind, and remove those that are None."""
     change = ChangeQuotas(
-        entity=[QuotaEntityPart(entity_type="client-id", entity_name=client_id)],
+        entity=[QuotaEntityPart(entity_type=kind, entity_name=name)],
         ops=[
             QuotaChange(key=key, value=value or 0.0, remove=value is None)
             for key, value in limits.items()

@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 
@@ -187,6 +188,36 @@ def test_a_right_that_is_taken_is_taken_from_an_open_connection(
     assert sent(producer, topic) is None
     assert taken(root, topic) == ["User:ali"]
     assert sent(producer, topic).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_user_that_is_removed_is_gone(secure: Standalone, root: AdminClient, topic: str) -> None:
+    made(root, topic)
+    mechanism, name = ScramMechanism.SCRAM_SHA_256, "zoe"
+    info = ScramCredentialInfo(mechanism, 4096)
+    added = UserScramCredentialUpsertion(name, info, b"pw")
+    for done in root.alter_user_scram_credentials([added]).values():
+        done.result(SECONDS)
+    write = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        f"User:{name}",
+        "*",
+        AclOperation.WRITE,
+        AclPermissionType.ALLOW,
+    )
+    allow(root, write)
+    failed: list[KafkaError] = []
+    producer = Producer(config(secure, (name, "pw"), "SCRAM-SHA-256", error_cb=failed.append))
+    assert sent(producer, topic) is None
+    deletion = UserScramCredentialDeletion(name, mechanism)
+    for done in root.alter_user_scram_credentials([deletion]).values():
+        done.result(SECONDS)
+    producer.produce(topic, b"x")
+    deadline = time.monotonic() + SECONDS
+    while KafkaError._AUTHENTICATION not in [error.code() for error in failed]:
+        producer.poll(0.1)
+        assert time.monotonic() < deadline, "its connection is still good"
 
 
 @pytest.mark.parametrize(

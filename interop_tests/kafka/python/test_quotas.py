@@ -1,12 +1,16 @@
 """librdkafka and kafka-python, held to quotas of their client ids and told so."""
 
+import socket
 import time
 import warnings
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from interop_tests.kafka.quotas import limit
+from interop_tests.kafka.quotas import asked, limit
+from magnetar import standalone
+from magnetar.wire.kafka.messages.quotas import DescribeClientQuotasRequest
+from magnetar.wire.kafka.tests.frame import framed
 
 with warnings.catch_warnings():  # it reads its files in a way that is going out of use
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -131,3 +135,19 @@ def test_kafka_python_is_told(server, topic):
     producer.close()
     assert max(told) >= 1000
     assert elapsed > LEAST_SECONDS
+
+
+def test_connections_of_an_address():
+    """The first ten of a second are served, the next is closed without a word."""
+    with standalone() as server:
+        servers = server.bootstrap_servers
+        limit(servers, "127.0.0.1", "ip", connection_creation_rate=1)
+        question = DescribeClientQuotasRequest(components=[], strict=False)
+        for _ in range(10):
+            assert asked(servers, question).entries
+        host, _, port = servers.rpartition(":")
+        begun = time.monotonic()
+        with socket.create_connection((host, int(port)), SECONDS) as peer:
+            peer.sendall(framed(question, 1))
+            assert peer.recv(65536) == b""
+        assert 0.5 < time.monotonic() - begun < SECONDS

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from trio.testing import MockClock
 
-from magnetar.core.link.memory.pauses import PAUSE_RATE
 from magnetar.core.quotas.limits import QuotaEntity, QuotaKey
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
 from magnetar.core.testing.line import Line
 from magnetar.wire.kafka.addresses import Endpoint
 from magnetar.wire.kafka.front import KafkaFront
+from magnetar.wire.kafka.messages.basics import ApiVersionsRequest
 from magnetar.wire.kafka.options import KafkaOptions
+from magnetar.wire.kafka.tests.frame import framed
 
 
 @pytest.mark.parametrize(
@@ -43,11 +44,11 @@ async def test_connections_beyond_the_quota_of_an_address(mock_clock: MockClock)
         quotas.changed()
         lines: list[Any] = [Line() for _ in range(11)]
         other: Any = Line("1.2.3.5:1")
-        for line in (*lines, other):
-            front.listener("kafka")(line)
+        wires = [front.counted("kafka")(line)[0] for line in (*lines, other)]
+        said = framed(ApiVersionsRequest(), 2)
+        assert {wire.feed(said) for wire in wires} == {len(said)}
+        assert [len(wire.take_events()) for wire in wires] == [1] * 10 + [0, 1]
         await settled()
-        assert [line.paused for line in lines] == [0] * 10 + [PAUSE_RATE]
-        assert not other.paused
         assert not any(line.ending for line in lines), "who comes again at once gains nothing"
         mock_clock.jump(1)
         await settled()
