@@ -110,7 +110,9 @@ class Connection:
         """The reason why the connection closes when its outbox is sent; None if it does not."""
         self.since = self.heard = self.progress = link.now
         self.introduced = False
-        """Whether it has sent a valid request."""
+        """Whether it has sent a valid request, and authenticated where its session wants that. One
+        that has not is closed soon (`keep_alive.py`).
+        """
         self.pinged = False
         self.writes = False
         """Whether it writes to storage, so that it is paused when storage is congested."""

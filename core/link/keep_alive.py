@@ -54,7 +54,7 @@ class Silence:
         """The reason to close it; None if it may stay, perhaps with a ping."""
         waits = connection.paused or connection.partial.large is not None
         if not connection.introduced and not waits and now - connection.since >= self._span:
-            return f"it asked for nothing in {now - connection.since:.0f} s"
+            return f"it has not introduced itself in {now - connection.since:.0f} s"
         if connection.outbox:
             silent = now - connection.progress
             if silent >= self._unread_seconds:

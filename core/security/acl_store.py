@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import quote_plus, unquote_plus
 
 import msgspec
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.metadata.config_records import quoted, unquoted
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.security.acls import Acl, Acls, Pattern
 from magnetar.core.security.actions import Action, ResourceType
@@ -61,7 +61,7 @@ async def load_acls(metadata: MetadataStore) -> Acls:
             for name in await metadata.children(f"{base}/{word}"):
                 found = await metadata.get(f"{base}/{word}/{name}")
                 if found is not None:
-                    rules += _rules_of(found.value, kind, pattern, unquote_plus(name))
+                    rules += _rules_of(found.value, kind, pattern, unquoted(name))
     return Acls(rules)
 
 
@@ -87,14 +87,9 @@ async def change_acls(
         own = [
             rule for rule in adding if (rule.kind, rule.pattern, rule.name) == (kind, pattern, name)
         ]
-        path = f"{BASES[pattern]}/{TYPES[kind]}/{_quoted(name)}"
+        path = f"{BASES[pattern]}/{TYPES[kind]}/{quoted(name)}"
         while not await _changed(metadata, path, (kind, pattern, name), own, removing):
             pass  # another broker was faster: read again
-
-
-def _quoted(name: str) -> str:
-    """A name as one part of a path, which is not `.` or `..`."""
-    return quote_plus(name) if name.strip(".") else name.replace(".", "%2E")
 
 
 async def _changed(

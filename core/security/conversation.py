@@ -55,6 +55,13 @@ class Conversation(Protocol):
     @property
     def identity(self) -> Identity | None: ...
 
+    @property
+    def refusal(self) -> str:
+        """Why it has failed, where its client is told so in the mechanism's own words first, and
+        may go without the last message; empty otherwise.
+        """
+        ...
+
     async def respond(self, said: bytes) -> bytes:
         """Process bytes of the client and return the answer; raises `Unauthenticated`."""
         ...

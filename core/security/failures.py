@@ -115,7 +115,7 @@ class FailedLogins:
 class _Watched:
     """A conversation whose failure is noted."""
 
-    __slots__ = ("_failures", "_host", "_inner", "_mechanism")
+    __slots__ = ("_failures", "_host", "_inner", "_mechanism", "_noted")
 
     def __init__(
         self, failures: FailedLogins, inner: Conversation, mechanism: str, host: str
@@ -124,10 +124,15 @@ class _Watched:
         self._inner = inner
         self._mechanism = mechanism
         self._host = host
+        self._noted = False
 
     @property
     def identity(self) -> Identity | None:
         return self._inner.identity
+
+    @property
+    def refusal(self) -> str:
+        return self._inner.refusal
 
     async def respond(self, said: bytes) -> bytes:
         failures = self._failures
@@ -137,9 +142,17 @@ class _Watched:
             with failures.trying(self._host):
                 answer = await self._inner.respond(said)
         except Unauthenticated as error:
-            failures.note(self._host, self._mechanism, str(error))
-            await trio.sleep(DELAY_SECONDS)
+            await self._note(str(error))
             raise
-        if self._inner.identity is not None:
+        if self._inner.refusal:
+            await self._note(self._inner.refusal)
+        elif self._inner.identity is not None:
             failures.succeeded[self._mechanism] = failures.succeeded.get(self._mechanism, 0) + 1
         return answer
+
+    async def _note(self, why: str) -> None:
+        """Note the failure, and delay its answer; once, since clients may leave after any."""
+        if not self._noted:
+            self._noted = True
+            self._failures.note(self._host, self._mechanism, why)
+            await trio.sleep(DELAY_SECONDS)

@@ -69,6 +69,14 @@ class LiveSessions:
             if session.identity.method == method and session.identity.name in names:
                 session.expired()
 
+    def names(self, methods: Collection[str]) -> set[str]:
+        """Whose sessions were proven by one of these methods."""
+        return {
+            session.identity.name
+            for session in self._sessions
+            if session.identity.method in methods
+        }
+
     async def run(self, clock: Clock) -> None:
         """Tell sessions until cancelled."""
         while True:

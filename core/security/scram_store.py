@@ -4,10 +4,9 @@
                             server_key=...,iterations=8192"}}
     /scram-secret           what the salts of unknown names are made of, for all brokers
 
-The first is Kafka's form in ZooKeeper (`ScramCredentialUtils.java` and `ZkData.scala` of 3.9);
-other configs of a user stay as they are. Salts and keys are base64, names quoted.
-
-Invariant: a record is written over the version that it was read with.
+The first is Kafka's form in ZooKeeper (`ScramCredentialUtils.java` and `ZkData.scala` of 3.9).
+Salts and keys are base64, names quoted. Records are shared with other configs of their users
+(`core/metadata/config_records.py`).
 """
 
 from __future__ import annotations
@@ -18,30 +17,32 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
-from urllib.parse import quote, unquote
 
-import msgspec
-from msgspec import Struct
+import trio
 
-from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion
+from magnetar.core.metadata.config_records import (
+    Configs,
+    change_configs,
+    configs_at,
+    quoted,
+    unquoted,
+)
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.security.conversation import AuthPeer, Mechanism
 from magnetar.core.security.identity import Identity
+from magnetar.core.security.live import LiveSessions
 from magnetar.core.security.scram import HASHES, Credential, ScramExchange, stand_in
 
 USERS: Final = "/config/users"
+EVERYBODY: Final = "<default>"
+"""The record of limits for all users, which is no user's."""
 SECRET: Final = "/scram-secret"
 NONCE_BYTES: Final = 24
 
 
-class _UserRecord(Struct, frozen=True):
-    version: int = 1
-    config: dict[str, str] = {}
-
-
 def _path(name: str) -> str:
-    """The record of a user; a name of dots is no part of a path."""
-    return f"{USERS}/{quote(name, safe='') if name.strip('.') else name.replace('.', '%2E')}"
+    return f"{USERS}/{quoted(name)}"
 
 
 def _text(credential: Credential) -> str:
@@ -63,16 +64,13 @@ def _credential(text: str) -> Credential:
 
 async def credentials_of(metadata: MetadataStore, name: str) -> dict[str, Credential]:
     """The credentials of a user by mechanism; empty if there are none."""
-    found = await metadata.get(_path(name))
-    if found is None:
-        return {}
-    config = msgspec.json.decode(found.value, type=_UserRecord).config
-    return {each: _credential(config[each]) for each in HASHES if each in config}
+    configs = await configs_at(metadata, _path(name))
+    return {each: _credential(configs[each]) for each in HASHES if each in configs}
 
 
 async def scram_users(metadata: MetadataStore) -> list[str]:
     """All users with a record, in order; some may have no credential."""
-    return sorted([unquote(name) for name in await metadata.children(USERS)])
+    return sorted([unquoted(name) for name in await metadata.children(USERS) if name != EVERYBODY])
 
 
 async def change_credentials(
@@ -81,27 +79,57 @@ async def change_credentials(
     """Store credentials of a user by mechanism, and remove those that are None; False if one to
     remove is not there, and then nothing changes.
     """
-    while True:
-        found = await metadata.get(_path(name))
-        config = {} if found is None else msgspec.json.decode(found.value, type=_UserRecord).config
+
+    def changed(configs: Configs) -> Configs | None:
         for mechanism, credential in changes.items():
             if credential is not None:
-                config[mechanism] = _text(credential)
-            elif config.pop(mechanism, None) is None:
-                return False
-        try:
-            if config:
-                value = msgspec.json.encode(_UserRecord(config=config))
-                await metadata.put(_path(name), value, ABSENT if found is None else found.version)
-            elif found is not None:
-                await metadata.delete(_path(name), found.version)
-        except (AlreadyExists, BadVersion, NotFound):
-            continue  # another broker was faster: read again
-        return True
+                configs[mechanism] = _text(credential)
+            elif configs.pop(mechanism, None) is None:
+                return None
+        return configs
+
+    return await change_configs(metadata, _path(name), changed)
+
+
+class ScramWatch:
+    """Ends the sessions of users whose credential is gone, whichever broker has removed it."""
+
+    def __init__(self, metadata: MetadataStore, live: LiveSessions) -> None:
+        self._metadata = metadata
+        self._live = live
+        self._changed: dict[str, None] = {}
+        """Users whose records have changed; empty for the one of which none is known."""
+        self._noted = trio.Event()
+        metadata.watch(USERS, self._note)
+
+    def _note(self, path: str) -> None:
+        name = path.removeprefix(USERS).strip("/")
+        if "/" not in name:  # what is below a user are limits of its clients
+            self._changed[name] = None
+            self._noted.set()
+
+    async def run(self) -> None:
+        """Look at what has changed until cancelled."""
+        while True:
+            await self._noted.wait()
+            self._noted = trio.Event()
+            while self._changed:
+                name = next(iter(self._changed))
+                del self._changed[name]
+                for each in [unquoted(name)] if name else sorted(self._live.names(HASHES)):
+                    await self._look(each)
+
+    async def _look(self, name: str) -> None:
+        found = await credentials_of(self._metadata, name)
+        for mechanism in HASHES:
+            if mechanism not in found:
+                self._live.gone(mechanism, [name])
 
 
 class ScramConversation:
     """The exchange of one client."""
+
+    refusal = ""
 
     def __init__(self, metadata: MetadataStore, mechanism: str) -> None:
         self.identity: Identity | None = None

@@ -121,6 +121,7 @@ class TokenConversation:
     """The client says a token."""
 
     __slots__ = ("_verifier", "identity")
+    refusal = ""
 
     def __init__(self, verifier: TokenVerifier) -> None:
         self.identity: Identity | None = None
@@ -136,20 +137,21 @@ class BearerConversation:
     the client answers with one ^A.
     """
 
-    __slots__ = ("_refusal", "_verifier", "identity")
+    __slots__ = ("_refused", "_verifier", "identity", "refusal")
 
     def __init__(self, verifier: TokenVerifier) -> None:
         self.identity: Identity | None = None
         self._verifier = verifier
-        self._refusal: Unauthenticated | None = None
+        self._refused: Unauthenticated | None = None
+        self.refusal = ""
 
     async def respond(self, said: bytes) -> bytes:
-        if self._refusal is not None:
-            raise self._refusal
+        if self._refused is not None:
+            raise self._refused
         try:
             self.identity = self._verifier.verify(_bearer(said))
         except Unauthenticated as error:
-            self._refusal = error
+            self._refused, self.refusal = error, str(error)
             return b'{"status":"invalid_token"}'
         return b""
 

@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 
@@ -189,6 +190,36 @@ def test_a_right_that_is_taken_is_taken_from_an_open_connection(
     assert sent(producer, topic).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
+def test_a_user_that_is_removed_is_gone(secure: Standalone, root: AdminClient, topic: str) -> None:
+    made(root, topic)
+    mechanism, name = ScramMechanism.SCRAM_SHA_256, "zoe"
+    info = ScramCredentialInfo(mechanism, 4096)
+    added = UserScramCredentialUpsertion(name, info, b"pw")
+    for done in root.alter_user_scram_credentials([added]).values():
+        done.result(SECONDS)
+    write = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        f"User:{name}",
+        "*",
+        AclOperation.WRITE,
+        AclPermissionType.ALLOW,
+    )
+    allow(root, write)
+    failed: list[KafkaError] = []
+    producer = Producer(config(secure, (name, "pw"), "SCRAM-SHA-256", error_cb=failed.append))
+    assert sent(producer, topic) is None
+    deletion = UserScramCredentialDeletion(name, mechanism)
+    for done in root.alter_user_scram_credentials([deletion]).values():
+        done.result(SECONDS)
+    producer.produce(topic, b"x")
+    deadline = time.monotonic() + SECONDS
+    while KafkaError._AUTHENTICATION not in [error.code() for error in failed]:
+        producer.poll(0.1)
+        assert time.monotonic() < deadline, "its connection is still good"
+
+
 @pytest.mark.parametrize(
     ("user", "mechanism"),
     [
@@ -291,7 +322,11 @@ def test_kafkas_own_tools(secure: Standalone, root: AdminClient, tmp_path: Path)
     console, admin = Console(secure.bootstrap_servers), ["--command-config", str(properties)]
     user = ["--entity-type", "users", "--entity-name", "bob"]
     added = "SCRAM-SHA-512=[iterations=8192,password=bobs-secret]"
-    console.run("kafka.admin.ConfigCommand", *admin, "--alter", *user, "--add-config", added)
+    for configs in (added, "producer_byte_rate=10"):
+        console.run("kafka.admin.ConfigCommand", *admin, "--alter", *user, "--add-config", configs)
+    described = console.run("kafka.admin.ConfigCommand", *admin, "--describe", *user)
+    assert "producer_byte_rate=10.0" in described
+    assert "SCRAM-SHA-512=iterations=8192" in described, "both are in one record"
     acl = ["--allow-principal", "User:bob", "--operation", "Write", "--topic", "of-bob-"]
     prefixed = ["--resource-pattern-type", "prefixed"]
     console.run(f"{TOOLS}.AclCommand", *admin, "--add", *acl, *prefixed)
@@ -299,6 +334,13 @@ def test_kafkas_own_tools(secure: Standalone, root: AdminClient, tmp_path: Path)
     assert "principal=User:bob, host=*, operation=WRITE, permissionType=ALLOW" in shown
     made(root, "of-bob-1")
     made(root, "of-others")
-    producer = Producer(config(secure, ("bob", "bobs-secret"), "SCRAM-SHA-512"))
+    told: list[Any] = []
+    producer = Producer(
+        config(secure, ("bob", "bobs-secret"), "SCRAM-SHA-512", throttle_cb=told.append)
+    )
     assert sent(producer, "of-bob-1") is None
+    deadline = time.monotonic() + SECONDS
+    while not told:
+        producer.poll(0.1)
+        assert time.monotonic() < deadline
     assert sent(producer, "of-others").code() == KafkaError.TOPIC_AUTHORIZATION_FAILED

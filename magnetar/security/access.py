@@ -39,6 +39,7 @@ from magnetar.wire.mqtt.rights.acl_file import AclFile
 if TYPE_CHECKING:
     from magnetar.core.security.certificates.proof import ClientCertificates
     from magnetar.core.security.htpasswd.passwords import Passwords
+    from magnetar.core.security.scram_store import ScramWatch
     from magnetar.core.security.token_keys import TokenKey
     from magnetar.core.security.tokens import TokenVerifier
 
@@ -56,12 +57,14 @@ class GuardedAccess(Struct, frozen=True):
     trust: Callable[[Collection[bytes]], None] = _nobody
     """Told which authorities verify client certificates (DER), whenever these change."""
     audit_file: AuditFile | None = None
+    watches: list[ScramWatch] = []
 
     def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
         """The access, also for users whose credentials are in the metadata store."""
         if settings.scram:
-            from magnetar.core.security.scram_store import scram_mechanisms
+            from magnetar.core.security.scram_store import ScramWatch, scram_mechanisms
 
+            self.watches.append(ScramWatch(metadata, self.access.live))
             self.access.mechanisms.update(scram_mechanisms(metadata))
         return self.access
 
@@ -87,6 +90,8 @@ class GuardedAccess(Struct, frozen=True):
                 nursery.start_soon(each.run)
             if self.access.audit is not None:
                 nursery.start_soon(self.access.audit.run)
+            for watch in self.watches:
+                nursery.start_soon(watch.run)
             while True:
                 await trio.sleep(LOOK_SECONDS if self.sources else float("inf"))
                 for source in self.sources:

@@ -18,6 +18,7 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
+from magnetar.core.link.wire import NO_SESSION, NO_WIRE, Session, Wire
 from magnetar.wire.kafka.addresses import Endpoint, parsed
 from magnetar.wire.kafka.options import KafkaOptions
 from magnetar.wire.kafka.services import KafkaServices
@@ -46,6 +47,7 @@ PARTS: Final = (
             "configs",
             "sasl",
             "scram",
+            "quotas",
             "consumer_groups",
         )
     ),
@@ -80,7 +82,7 @@ class KafkaFront:
         """A connection beyond the limit is closed: the protocol has no unrequested reply, and
         clients back off after a broken connection (`reconnect.backoff.ms`).
         """
-        return [Listener(door, self.listener(door.name), Refusal.CLOSED) for door in self._doors]
+        return [Listener(door, self.counted(door.name), Refusal.CLOSED) for door in self._doors]
 
     async def stop(self) -> None:
         """Connections have nothing that is not stored."""
@@ -118,10 +120,31 @@ class KafkaFront:
 
         return connected
 
+    def counted(self, name: str) -> Callable[[Connection], tuple[Wire, Session]]:
+        """The same, but nothing is read from a connection beyond the quota of its address. It is
+        closed after the wait that a client would not keep by itself (KIP-612).
+        """
+        connected, quotas = self.listener(name), self.services.quotas
+
+        def protocol(connection: Connection) -> tuple[Wire, Session]:
+            wait = quotas.arrived(connection.host) if quotas.counts_connections else 0
+            if not wait:
+                return connected(connection)
+            connection.complain("connections beyond a quota", "closed: too many new connections")
+            self.services.broker.spawn(_turned_away, connection, wait)
+            return NO_WIRE, NO_SESSION
+
+        return protocol
+
     async def run(self) -> None:
         """Import the protocol, and run the services until cancelled."""
         await warm_up(self._lend)
         await self.services.run()
+
+
+async def _turned_away(connection: Connection, wait: float) -> None:
+    await trio.sleep(wait)
+    connection.end("too many new connections from its address")
 
 
 async def warm_up(lend: Lend = nullcontext) -> None:

@@ -20,6 +20,8 @@ from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.cooperation import ListLock
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.ports.metadata_store import ABSENT
+from magnetar.core.quotas.store import StoredQuotas
+from magnetar.core.quotas.usage import QuotaUsage
 from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.sinks import Sinks
 from magnetar.wire.kafka.configs import MAX_MESSAGE_BYTES, RETENTION_MS
@@ -61,6 +63,8 @@ class KafkaServices:
         self.inspectors = Inspectors(broker.clock, INSPECTORS_MAX)
         self.lookups = Lookups(broker)
         self.lists = ListLock()
+        self.quotas = QuotaUsage(broker.clock)
+        self.stored_quotas = StoredQuotas(broker.metadata, self.quotas)
         self.group_records = GroupRecords(broker.metadata, broker.ownership)
         self.group_configs = GroupConfigs(broker.metadata, options.groups)
         self.member_store = MemberStore(broker.metadata, broker.ownership)
@@ -104,6 +108,7 @@ class KafkaServices:
         found = await metadata.get(CLUSTER_ID)
         assert found is not None, "it is never deleted"
         self.cluster_id = found.value.decode()
+        await self.stored_quotas.open()
         await self.transactions.open()
         await self.sinks.open()
         await self.group_configs.open()
@@ -114,6 +119,7 @@ class KafkaServices:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.member_store.run)
             nursery.start_soon(self.groups.run)
+            nursery.start_soon(self.stored_quotas.run)
             nursery.start_soon(self.transactions.run, self.options.transactional_id_ms_max)
             nursery.start_soon(self.sinks.run, self.options.transactional_id_ms_max)
             nursery.start_soon(self.expiry.run)

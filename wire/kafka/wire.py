@@ -29,8 +29,10 @@ from magnetar.wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslAuthe
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's default limit for a request (`socket.request.max.bytes`)."""
-HELLO_BYTES_MAX: Final = 512 * 1024
-"""The same before authentication (`sasl.server.max.receive.size`)."""
+HELLO_BYTES_MAX: Final = 64 * 1024
+"""The same before authentication: Kafka's `sasl.server.max.receive.size` is 512 KiB, but no proof
+that is accepted here has more than 16 KiB (`core/security/tokens.py`).
+"""
 WORDS_BYTES_MAX: Final = 4 * 1024 * 1024
 """The largest request without records: decoded, it takes many times its size in memory."""
 BEGINS: Final = (b"\0\0", b"\0", b"")

@@ -60,7 +60,7 @@ def test_one_that_asks_for_nothing_has_one_span_whatever_it_sends(allowed: float
 
     at, reason = end_of(peer, trickles)
     assert at == 30
-    assert "asked for nothing" in reason
+    assert "not introduced itself" in reason
 
 
 def test_one_whose_first_frame_is_large_has_time_for_it() -> None:

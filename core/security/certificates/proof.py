@@ -82,6 +82,7 @@ class ClientCertificates:
 class CertificateConversation:
     """The client says nothing, or whatever it likes."""
 
+    refusal = ""
     __slots__ = ("_certificates", "_peer", "identity")
 
     def __init__(self, certificates: ClientCertificates, peer: AuthPeer) -> None:

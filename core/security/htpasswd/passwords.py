@@ -81,6 +81,7 @@ class PasswordConversation:
     """One message with name and password."""
 
     __slots__ = ("_passwords", "_tokens", "identity")
+    refusal = ""
 
     def __init__(self, passwords: Passwords | None, tokens: TokenVerifier | None) -> None:
         self.identity: Identity | None = None

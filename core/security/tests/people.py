@@ -16,6 +16,8 @@ SECRET = "secret"
 class NameAndSecret:
     """An exchange of one message: PLAIN's, Pulsar's `basic`, or a name alone as a token."""
 
+    refusal = ""
+
     def __init__(self, method: str, expires_at: float | None = None) -> None:
         self.identity: Identity | None = None
         self._method = method

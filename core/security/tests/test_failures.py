@@ -11,7 +11,7 @@ import trio
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security import failures
-from magnetar.core.security.conversation import BASIC, AuthPeer
+from magnetar.core.security.conversation import BASIC, OAUTHBEARER, AuthPeer
 from magnetar.core.security.failures import FAILURES_MAX, FailedLogins
 from magnetar.core.security.tests.people import NameAndSecret
 from magnetar.core.testing.clock import FixedClock
@@ -52,6 +52,35 @@ async def test_an_address_that_guesses_has_to_wait(autojump_clock: object) -> No
     await later.respond(b"ali:secret")
     assert later.identity is not None
     assert (made.failed, made.succeeded) == ({"basic": FAILURES_MAX + 1}, {"basic": 2})
+
+
+class Explains:
+    """A mechanism that tells its client of the refusal first, as OAUTHBEARER does."""
+
+    identity = None
+    refusal = ""
+
+    async def respond(self, said: bytes) -> bytes:
+        if self.refusal:
+            raise Unauthenticated(self.refusal)
+        self.refusal = "the token is forged"
+        return b'{"status":"invalid_token"}'
+
+
+async def test_a_client_that_leaves_after_the_refusal_has_failed(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = FailedLogins(FixedClock())
+    conversation = made.watched(Explains(), OAUTHBEARER, AuthPeer("10.0.0.1"))
+    before = trio.current_time()
+    assert await conversation.respond(b"x")
+    assert trio.current_time() - before == pytest.approx(failures.DELAY_SECONDS)
+    assert made._by_host["10.0.0.1"].count == 1
+    assert "the token is forged" in caplog.text
+    with pytest.raises(Unauthenticated):
+        await conversation.respond(b"\x01")
+    assert made._by_host["10.0.0.1"].count == 1, "it has failed once"
+    assert trio.current_time() - before == pytest.approx(failures.DELAY_SECONDS)
 
 
 async def test_attempts_under_way_count(autojump_clock: object) -> None:

@@ -41,6 +41,7 @@ def test_who_is_gone_is_told() -> None:
     ali.identity, bob.identity = Identity("ali", (), "password"), Identity("bob", (), "token")
     live.add(ali)
     live.add(bob)
+    assert live.names(("token", "basic")) == {"bob"}
     live.gone("password", {"ali", "bob"})
     assert (ali.told, bob.told) == (["expired"], [])
 

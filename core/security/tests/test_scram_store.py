@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 
 import pytest
+import trio
 
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.quotas.limits import QuotaEntity, QuotaKey
+from magnetar.core.quotas.store import change_limits
 from magnetar.core.security.conversation import SCRAM_SHA_256, SCRAM_SHA_512, AuthPeer
+from magnetar.core.security.identity import Identity
+from magnetar.core.security.live import LiveSessions
 from magnetar.core.security.scram import credential_of, salted
 from magnetar.core.security.scram_store import (
+    ScramWatch,
     change_credentials,
     credentials_of,
     scram_mechanisms,
     scram_users,
 )
+from magnetar.core.security.tests.test_live import Guest
 from magnetar.core.security.tests.test_scram import final_of
+from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores
 from magnetar.core.testing.metadata import overwrite
 
@@ -82,3 +90,40 @@ async def test_an_unknown_name_is_answered_like_a_known_one() -> None:
         challenge = await exchange.respond(b"n,,n=eve,r=client")
         said.append(challenge.split(b",", 1)[1])
     assert said[0] == said[1]
+
+
+async def test_who_is_removed_loses_its_sessions() -> None:
+    metadata, live = Stores().metadata, LiveSessions()
+    other = credential_of(SCRAM_SHA_256, SALTED[:32], b"salt", 8192)
+    for name in ("ali", "a/b", "eve"):
+        await change_credentials(metadata, name, {SCRAM_SHA_512: CREDENTIAL, SCRAM_SHA_256: other})
+    ali, older, slashed, eve, token = (Guest() for _ in range(5))
+    ali.identity = Identity("ali", (), SCRAM_SHA_512)
+    older.identity = Identity("ali", (), SCRAM_SHA_256)
+    slashed.identity = Identity("a/b", (), SCRAM_SHA_512)
+    eve.identity = Identity("eve", (), SCRAM_SHA_512)
+    token.identity = Identity("ali", (), "token")
+    sessions = (ali, older, slashed, eve, token)
+    for session in sessions:
+        live.add(session)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ScramWatch(metadata, live).run)
+        await change_credentials(metadata, "ali", {SCRAM_SHA_512: None})
+        await change_credentials(metadata, "a/b", {SCRAM_SHA_512: None, SCRAM_SHA_256: None})
+        await change_limits(metadata, QuotaEntity("eve"), {QuotaKey.PRODUCED_BYTES: 1.0})
+        await settled()
+        assert [bool(session.told) for session in sessions] == [True, False, True, False, False]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_report_of_everything_looks_at_all_sessions() -> None:
+    metadata, live, ali = Stores().metadata, LiveSessions(), Guest()
+    ali.identity = Identity("ali", (), SCRAM_SHA_512)
+    live.add(ali)
+    watch = ScramWatch(metadata, live)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch.run)
+        watch._note("/config/users")
+        await settled()
+        assert ali.told == ["expired"]
+        nursery.cancel_scope.cancel()

@@ -170,7 +170,9 @@ async def test_the_conversation_of_oauthbearer() -> None:
     for said in (b"", b"n,,", b"n,,\x01auth=Bearer x\x01\x01", b"p=x,,\x01auth=Bearer x\x01\x01",
                  b"n,,\x01host=x\x01\x01"):  # fmt: skip
         made = BearerConversation(verifier())
+        assert not made.refusal
         assert await made.respond(said) == b'{"status":"invalid_token"}'
+        assert made.refusal
         with pytest.raises(Unauthenticated):
             await made.respond(b"\x01")
         assert made.identity is None

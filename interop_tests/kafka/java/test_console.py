@@ -58,6 +58,24 @@ def test_configs_of_groups(console, topic):
     assert topic not in console.run(CONFIGS, *where[:2], "--describe")
 
 
+def test_quotas(console, topic):
+    user = ["--entity-type", "users", "--entity-name", topic]
+    default = ["--entity-type", "clients", "--entity-default"]
+    added = "producer_byte_rate=1048576,request_percentage=50.5"
+    console.run(CONFIGS, *user, *default, "--alter", "--add-config", added)
+    address = ["--entity-type", "ips", "--entity-name", "192.0.2.1"]
+    console.run(CONFIGS, *address, "--alter", "--add-config", "connection_creation_rate=5")
+    shown = console.run(CONFIGS, *user, *default, "--describe")
+    assert f"for user-principal '{topic}', the default client-id are" in shown
+    assert "producer_byte_rate=1048576.0" in shown
+    assert "request_percentage=50.5" in shown
+    assert "connection_creation_rate=5.0" in console.run(CONFIGS, *address[:2], "--describe")
+    deleted = "producer_byte_rate,request_percentage"
+    console.run(CONFIGS, *user, *default, "--alter", "--delete-config", deleted)
+    console.run(CONFIGS, *address, "--alter", "--delete-config", "connection_creation_rate")
+    assert topic not in console.run(CONFIGS, *user[:2], "--describe")
+
+
 def test_records_and_offsets(console, tmp_path, topic):
     keyed = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
     said = "".join(f"k{number}:v{number}\n" for number in range(5))

@@ -119,3 +119,32 @@ def test_the_cluster(play, topic):
         "elected": "ElectionNotNeededException",
         "moving": 0,
     }
+
+
+def test_quotas_are_set_and_shown(play, topic):
+    assert play("quotas.set", topic) == {
+        "both": {"producer_byte_rate": 1024.0},
+        "everyone": {"request_percentage": 12.5},
+        "of the user": 2,
+        "strictly": "[{consumer_byte_rate=2048.0}]",
+        "defaults": 1,
+        "unknown": "InvalidRequestException",
+        "negative": "InvalidRequestException",
+        "only tried": "[{consumer_byte_rate=2048.0}]",
+        "removed": 0,
+    }
+
+
+@pytest.mark.slow
+def test_quotas_are_felt(play, made, topic):
+    made(topic, 1)
+    assert play("quotas.felt", topic) == {
+        "producer": True,
+        "other": 0.0,
+        "records": 24,
+        "consumer": True,
+    }
+
+
+def test_mutations_beyond_a_quota_are_tried_again(play, topic):
+    assert play("quotas.mutations", topic) is True

@@ -131,6 +131,19 @@ def _users(request: Any) -> Iterator[str]:
         yield f"user {one.name}: set"
 
 
+def _quotas(request: Any) -> Iterator[str]:
+    for one in request.entries:
+        entity = ", ".join(
+            f"{part.entity_type} {'default' if part.entity_name is None else part.entity_name}"
+            for part in one.entity
+        )
+        changes = ", ".join(
+            f"{change.key} removed" if change.remove else f"{change.key}={change.value:g}"
+            for change in one.ops
+        )
+        yield f"{entity}: {changes}"
+
+
 def _nothing(_request: Any) -> Iterable[str]:
     return ()
 
@@ -152,6 +165,7 @@ CHANGES: Final[Mapping[int, Callable[[Any], Iterable[str]]]] = {
     ApiKey.ALTER_CONFIGS: _configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _configs,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _users,
+    ApiKey.ALTER_CLIENT_QUOTAS: _quotas,
     ApiKey.DELETE_GROUPS: _groups,
     ApiKey.OFFSET_DELETE: _offsets,
     ApiKey.WRITE_TXN_MARKERS: _nothing,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
+from magnetar.core.quotas.mutations import MutationQuota
 from magnetar.core.security.access import Access
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.security.conversation import AuthPeer, Conversation
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
     from magnetar.wire.kafka.addresses import Endpoint
     from magnetar.wire.kafka.codec.declare import Message
+
+
+class HiddenTopics(NamedTuple):
+    """Which of some topics a client may not describe, while rules are those of a generation."""
+
+    of: frozenset[str]
+    generation: int
+    names: frozenset[str]
 
 
 class Caller:
@@ -39,6 +48,7 @@ class Caller:
         "connection",
         "endpoint",
         "gone",
+        "hidden",
         "identity",
         "judged",
         "lapsed",
@@ -64,6 +74,8 @@ class Caller:
         self.identity: Identity = self.access.nobody or ANYBODY
         self.admitted = self.access.nobody is not None
         """Whether it may send requests: it has authenticated, or need not."""
+        self.hidden: HiddenTopics | None = None
+        """Of the matches of its member's pattern, as of the last heartbeat (KIP-848)."""
         self.judged = 0
         """Counts changes of what it may do."""
         self.lapsed = False
@@ -172,6 +184,8 @@ class RequestContext(Struct, frozen=True):
     """The answers of what was refused of the request. Handlers that encode their answers themselves
     add them (`long_lists.py`).
     """
+    mutations: MutationQuota | None = None
+    """The quota of mutations of its client, for requests that change topics; None for none."""
 
 
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]

@@ -16,6 +16,7 @@ from magnetar.wire.kafka.session import versions
 from magnetar.wire.kafka.session.audited import audited
 from magnetar.wire.kafka.session.configs.acls import AclHandlers
 from magnetar.wire.kafka.session.configs.configs import ConfigHandlers
+from magnetar.wire.kafka.session.configs.quotas import QuotaHandlers
 from magnetar.wire.kafka.session.configs.resources import ConfigResources
 from magnetar.wire.kafka.session.configs.scram import ScramHandlers
 from magnetar.wire.kafka.session.context import Caller, Handler
@@ -49,6 +50,8 @@ class RequestHandlers:
     def __init__(self, services: KafkaServices) -> None:
         self._services = services
         self.access: Final = services.broker.access
+        self.quotas: Final = services.quotas
+        self.clock: Final = services.broker.clock
         self.spawn: Final = services.broker.spawn
         self.fetch: Final = FetchHandlers(
             services.logs, services.group_records, services.broker.clock
@@ -57,6 +60,7 @@ class RequestHandlers:
             **versions.HANDLERS,
             **AclHandlers(services.broker).handlers(),
             **ScramHandlers(services.broker.metadata).handlers(),
+            **QuotaHandlers(services.quotas, services.stored_quotas).handlers(),
             **SaslHandlers(self.access, services.broker.clock).handlers(),
             **self.fetch.handlers(),
             **_of_topics(services),

@@ -27,6 +27,7 @@ from magnetar.wire.kafka.messages import (
     consumer_groups,
     groups,
     offsets,
+    quotas,
     reassignments,
     records,
     scram,
@@ -151,6 +152,10 @@ def _user(
     return [blank(scram.AlterUserScramCredentialsResult, code, user=item.name)]
 
 
+def _quotas(item: quotas.ChangeQuotas, code: int) -> list[Message]:
+    return [blank(quotas.ChangedQuotas, code, entity=item.entity)]
+
+
 def _marker(item: transactions.WriteMarker, code: int) -> list[Message]:
     answer = _of_partitions(TopicErrors, PartitionError)
     answered = [one for topic in item.topics for one in answer(topic, code)]
@@ -224,6 +229,7 @@ ANSWERS: Final[Mapping[int, RefusedItems]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: RefusedItems(
         ("deletions", "upsertions"), "results", _user
     ),
+    ApiKey.ALTER_CLIENT_QUOTAS: RefusedItems(("entries",), "entries", _quotas),
     ApiKey.ALTER_REPLICA_LOG_DIRS: RefusedItems(("dirs",), "results", _dir),
     ApiKey.CREATE_PARTITIONS: RefusedItems(_TOPICS, "results", _one(topics.CreatedPartitionsTopic)),
     ApiKey.DELETE_GROUPS: RefusedItems(

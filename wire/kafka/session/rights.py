@@ -60,7 +60,7 @@ class Rights(NamedTuple):
     """The lists of the request whose items need a right each."""
     item: ItemRight | None = None
     instead: Need | None = None
-    """A right of the cluster that stands for those of all items."""
+    """A right of the cluster that stands for those of all items; without items, for the whole."""
     together: bool = False
     """If an item is refused, none is served (OPERATION_NOT_ATTEMPTED)."""
 
@@ -158,7 +158,9 @@ RIGHTS: Final[Mapping[int, Rights]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: Rights(_transaction, ("topics",), _topics(_WRITE), together=True),
     ApiKey.ADD_OFFSETS_TO_TXN: Rights(whole=_transaction_and_group),
     ApiKey.END_TXN: _OF_TRANSACTION,
-    ApiKey.WRITE_TXN_MARKERS: _ALTERS_CLUSTER,
+    ApiKey.WRITE_TXN_MARKERS: Rights(
+        whole=_cluster(Action.ALTER), instead=_on_cluster(Action.CLUSTER_ACTION)
+    ),
     ApiKey.TXN_OFFSET_COMMIT: Rights(_transaction_and_group, ("topics",), _topics(_READ)),
     ApiKey.DESCRIBE_ACLS: _DESCRIBES_CLUSTER,
     ApiKey.CREATE_ACLS: _ALTERS_CLUSTER,
@@ -174,6 +176,8 @@ RIGHTS: Final[Mapping[int, Rights]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _ALTERS_CLUSTER,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _DESCRIBES_CLUSTER,
     ApiKey.OFFSET_DELETE: Rights(_group(_DELETE), ("topics",), _topics(_READ)),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: Rights(whole=_cluster(Action.DESCRIBE_CONFIGS)),
+    ApiKey.ALTER_CLIENT_QUOTAS: Rights(whole=_cluster(Action.ALTER_CONFIGS)),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _DESCRIBES_CLUSTER,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _ALTERS_CLUSTER,
     ApiKey.DESCRIBE_QUORUM: _DESCRIBES_CLUSTER,

@@ -25,6 +25,7 @@ from magnetar.core.link.wire import Piece
 from magnetar.wire.kafka.api_keys import FETCH, PRODUCE, ApiKey
 from magnetar.wire.kafka.codec.declare import Message, Response
 from magnetar.wire.kafka.session import refusals, sasl
+from magnetar.wire.kafka.session.charges import RequestCharges
 from magnetar.wire.kafka.session.context import Caller, RequestContext
 from magnetar.wire.kafka.session.pending_requests import Pending
 from magnetar.wire.kafka.session.produce import produce, single_batch
@@ -63,9 +64,11 @@ WEIGHTS: Final[Mapping[int, int]] = {
     ApiKey.FETCH: 2,
     ApiKey.JOIN_GROUP: 1,
     ApiKey.SYNC_GROUP: 1,
+    ApiKey.SASL_AUTHENTICATE: 2,
 }
 """The multiple for requests that wait for long. Fetch names few topics with many partitions. The
-large fields of JoinGroup and SyncGroup are bytes, which decoding leaves as they are.
+large fields of JoinGroup, SyncGroup and SaslAuthenticate are bytes, which decoding leaves as they
+are.
 """
 
 
@@ -76,10 +79,13 @@ class KafkaSession:
         "_acting",
         "_busy",
         "_busy_at",
+        "_charges",
         "_guarded",
         "_handlers",
         "_later",
         "_produce",
+        "_throttle",
+        "_usage",
         "_weight",
         "caller",
         "connection",
@@ -92,6 +98,11 @@ class KafkaSession:
         self.connection = caller.connection
         self.wire = wire
         self._produce = handlers.produce(caller, self)
+        self._throttle = self._produce.throttle
+        self._usage = handlers.quotas
+        self._charges = RequestCharges(
+            handlers.quotas, caller, self._produce.throttle, handlers.clock
+        )
         self._guarded = caller.guarded
         self._weight = [0, 0]
         """Weight of the large unanswered requests, and of the waiting produces: see `weigh`."""
@@ -110,16 +121,22 @@ class KafkaSession:
             self.connection.pause(PAUSE_PUBLISHES)  # requests of the same read still follow
         later = bool(self._later.requests) or not self._may_begin(request)
         counts = later or (request.size >= WEIGHED_BYTES_MIN and request.key != PRODUCE)
+        if self._guarded and not self.caller.admitted:
+            counts = True
+            self.connection.introduced = False  # by authentication, or it has little time
         if counts and not self.weigh(request):
             return
         if later:
             self._later.add(request)
+        elif self._usage.any:
+            self._begin_charged(request)
         else:
             self._begin(request)
 
     def weigh(self, request: KafkaRequest) -> bool:
         """Count the memory of a request until it is answered. If there is no memory for it, end the
-        connection, since a pause would free nothing, and return False.
+        connection, since a pause would free nothing, and return False. Before authentication every
+        request counts, and those who have stored something keep a part for themselves.
 
         A produce that waits for earlier produces only counts as on its way to storage, where it
         soon is. A produce behind a request that may wait for long, such as Fetch, counts like any
@@ -131,7 +148,10 @@ class KafkaSession:
         else:
             factor = 1 if request.key == PRODUCE else WEIGHTS.get(request.key, DECODED_WEIGHT)
             weight = request.size * factor + REQUEST_BYTES
-            if not self.connection.has_room_for(weight):
+            takes = self.connection.has_room_for
+            if not self.caller.admitted:
+                takes = self.connection.has_room_to_wait
+            if not takes(weight):
                 text = f"a request of {request.size} bytes, for which there is no memory"
                 self.connection.complain("requests too large", f"closed: {text}")
                 self.connection.end(text)
@@ -159,7 +179,14 @@ class KafkaSession:
             self.connection.resume(PAUSE_LATER)
 
     def _may_begin(self, request: KafkaRequest) -> bool:
-        return not self._busy and (request.key == PRODUCE or self.wire.is_first(request))
+        if self._busy or self._throttle.holds:
+            return False
+        return request.key == PRODUCE or self.wire.is_first(request)
+
+    def _begin_charged(self, request: KafkaRequest) -> None:
+        self._charges.begin(request)
+        self._begin(request)
+        self._charges.end()
 
     def _begin(self, request: KafkaRequest) -> None:
         self._busy_at = request.key
@@ -236,6 +263,7 @@ class KafkaSession:
             request.client_id,
             self.caller,
             refused,
+            self._charges.mutations(request) if self._usage.any else None,
         )
         reply = self._handlers.by_key[request.key](context, request.request)
         request.release()
@@ -244,6 +272,8 @@ class KafkaSession:
     def hold_for(self, work: Awaitable[None]) -> None:
         """Run work as a task; later requests wait until it is done."""
         self._busy = True
+        if self._busy_at == PRODUCE and self._usage.any:
+            work = self._charges.timed(PRODUCE, self._charges.client_id, work)
         self._handlers.spawn(self._done, work)
 
     async def _done(self, work: Awaitable[None]) -> None:
@@ -257,7 +287,10 @@ class KafkaSession:
             self._act_on_later()
 
     async def _answer_with(self, request: KafkaRequest, response: Awaitable[Reply]) -> None:
-        made = await response
+        if self._usage.any:
+            made = await self._charges.timed(request.key, request.client_id, response)
+        else:
+            made = await response
         self.connection.begin()
         try:
             if request.key in sasl.PROVES:
@@ -272,6 +305,7 @@ class KafkaSession:
         wire.reads_tokens = caller.says_tokens
         if caller.admitted:
             wire.frame_bytes_max = FRAME_BYTES_MAX
+            self.connection.introduced = True
         if why := sasl.ends(response, admitted=caller.admitted):
             self._later.clear()
             self.connection.end(why)
@@ -282,7 +316,11 @@ class KafkaSession:
         self._acting = True
         try:
             while self._later.requests and self._may_begin(self._later.requests[0]):
-                self._begin(self._later.take())
+                request = self._later.take()
+                if self._usage.any:
+                    self._begin_charged(request)
+                else:
+                    self._begin(request)
                 if self.connection.ending is not None:
                     self._later.clear()
         except Exception:
@@ -301,6 +339,11 @@ class KafkaSession:
         if not self.caller.gone:
             if request.weight:
                 self._relieve(request)
+            if isinstance(response, Response):
+                if self._usage.any:
+                    response = self._charges.answered(request, response)
+                if self._throttle.holds:
+                    self._charges.told(response)
             self.wire.answer(request, response)
             self._answered()
 
@@ -319,6 +362,13 @@ class KafkaSession:
             self._act_on_later()
 
     # -- back-pressure ------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """The connection is no longer held by a quota: start what was received meanwhile."""
+        if self._later.requests and not self.caller.gone:
+            self.connection.begin()
+            self._act_on_later()
+            self.connection.settle()
 
     def _read_on(self) -> None:
         """Resume reading after the number of unanswered requests has halved."""

@@ -52,7 +52,7 @@ def split(caller: Caller, logs: Logs, key: int, request: Request) -> Split:
     if rights is None:
         return Split(request)
     for need in rights.whole(request):
-        if not caller.must(*need):
+        if not _may_instead(caller, rights) and not caller.must(*need):
             return Split(None, response=refusals.refusal(key, request, CODES[need.kind]))
     if rights.item is None or (rights.instead is not None and caller.may(*rights.instead)):
         return Split(request)
@@ -62,6 +62,11 @@ def split(caller: Caller, logs: Logs, key: int, request: Request) -> Split:
         if (code := _refusal(caller, logs, rights.item, item)) != NONE
     ]
     return _rest(key, rights, request, refused) if refused else Split(request)
+
+
+def _may_instead(caller: Caller, rights: Rights) -> bool:
+    """Whether another right stands for those of the whole."""
+    return rights.item is None and rights.instead is not None and caller.may(*rights.instead)
 
 
 def _rest(key: int, rights: Rights, request: Request, refused: list[tuple[Any, int]]) -> Split:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.broker.connection_throttle import ConnectionThrottle
 from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.kernel.errors import BrokerError, QuotaExceeded
@@ -103,7 +103,7 @@ class Publisher:
         """
         self._drained: trio.Event | None = None
         broker = services.broker
-        self._throttle = PublishThrottle(
+        self._throttle = ConnectionThrottle(
             broker.clock, broker.spawn, client.connection, client.is_here
         )
 

@@ -36,6 +36,8 @@ class Heartbeat(Struct, frozen=True):
     host: str = ""
     classic: Classic | None = None
     """The protocols of a member of the classic protocol."""
+    hidden: frozenset[str] = frozenset()
+    """Matches of its pattern that it may not describe."""
 
     @property
     def is_full(self) -> bool:

@@ -41,6 +41,7 @@ class ConsumerMember:
         "classic",
         "client_id",
         "epoch",
+        "hidden",
         "host",
         "id",
         "instance_id",
@@ -63,6 +64,8 @@ class ConsumerMember:
         self.rebalance_seconds = 0.0
         self.names: frozenset[str] = frozenset()
         self.pattern = ""
+        self.hidden: frozenset[str] = frozenset()
+        """Matches of its pattern that it may not describe, as of its last heartbeat; not stored."""
         self.assignor: str | None = None
         self.assigned: set[TopicIdPartition] = set()
         """The partitions that it may read."""
@@ -92,7 +95,8 @@ class ConsumerMember:
 
     def wants(self, topics: Topics) -> set[bytes]:
         """Ids of the existing topics to which it subscribes."""
-        return topics.ids_of(self.names | topics.matches.get(self.pattern, frozenset()))
+        matches = topics.matches.get(self.pattern, frozenset())
+        return topics.ids_of(self.names | (matches - self.hidden))
 
     def apply(self, beat: Heartbeat, call_by: float) -> bool:
         """Apply the changes of a heartbeat; returns whether its subscription has changed."""
@@ -102,15 +106,15 @@ class ConsumerMember:
             self.rack_id = beat.rack_id
         if beat.rebalance_seconds is not None:
             self.rebalance_seconds = beat.rebalance_seconds
-        before = (self.names, self.pattern, self.assignor, self.classic)
-        self.classic = beat.classic
+        before = (self.names, self.pattern, self.hidden, self.assignor, self.classic)
+        self.classic, self.hidden = beat.classic, beat.hidden
         if beat.names is not None:
             self.names = beat.names
         if beat.pattern is not None:
             self.pattern = beat.pattern
         if beat.assignor is not None:
             self.assignor = beat.assignor
-        return before != (self.names, self.pattern, self.assignor, self.classic)
+        return before != (self.names, self.pattern, self.hidden, self.assignor, self.classic)
 
     def stored(self, target: Set[TopicIdPartition]) -> StoredConsumer:
         """The member in stored form, with its target assignment."""

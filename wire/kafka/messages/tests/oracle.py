@@ -79,6 +79,7 @@ def _one(field: Field, version: int) -> SearchStrategy[Any]:
     return {
         "uint16": st.integers(0, 65_535),
         "bool": st.booleans(),
+        "float64": st.floats(allow_nan=False),
         "uuid": st.binary(min_size=16, max_size=16),
         "string": TEXTS,
         "bytes": BLOBS,

@@ -11,6 +11,7 @@ PLAIN = {
     "uint16": 40_000,
     "int32": 3,
     "int64": 4,
+    "float64": 1.5,
     "uuid": bytes(range(16)),
     "string": "té",
     "bytes": b"\x00\xff",

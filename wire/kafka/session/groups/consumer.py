@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.api_keys import ApiKey
@@ -50,6 +52,7 @@ from magnetar.wire.kafka.messages.consumer_groups import (
     HeartbeatAssignment,
     TopicIdPartitions,
 )
+from magnetar.wire.kafka.session.context import HiddenTopics
 from magnetar.wire.kafka.session.groups.group_tools import described
 from magnetar.wire.kafka.session.topics.brokers import ready
 
@@ -122,10 +125,12 @@ class ConsumerGroupHandlers:
         if beat.epoch == JOIN:
             with groups.expecting(request.group_id):
                 group = await self._entered(request.group_id, beat)
+                beat = _with_hidden(context.caller, group, beat)
                 response = group.heartbeat(beat, groups.now())
         else:
             group = self._lookup(request.group_id)
             await looked(self._groups, self._lookups, group, beat)
+            beat = _with_hidden(context.caller, group, beat)
             response = group.heartbeat(beat, groups.now())
         if not groups.move_back(group):
             await groups.keep(group)
@@ -307,6 +312,27 @@ def _beat(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> He
         client_id=context.client_id,
         host=f"/{context.caller.host}",
     )
+
+
+def _with_hidden(caller: Caller, group: ConsumerGroup, beat: Heartbeat) -> Heartbeat:
+    """The heartbeat, with the matches of its member's pattern that the client may not describe
+    (KIP-848). They are found again only if the matches or rights have changed.
+    """
+    judge, member = caller.access.judge, group.members.get(beat.member_id)
+    pattern = beat.pattern if beat.pattern is not None else member.pattern if member else ""
+    matches = group.topics.matches.get(pattern) if pattern else None
+    if judge is None or not matches:
+        return beat
+    if (
+        caller.hidden is None
+        or caller.hidden.of is not matches
+        or (caller.hidden.generation != judge.generation)
+    ):
+        hidden = [
+            name for name in matches if not caller.may(Action.DESCRIBE, ResourceType.TOPIC, name)
+        ]
+        caller.hidden = HiddenTopics(matches, judge.generation, frozenset(hidden))
+    return replace(beat, hidden=caller.hidden.names)
 
 
 def _topics_of(group: ConsumerGroup, beat: Heartbeat) -> tuple[set[str], set[str]]:

@@ -70,7 +70,7 @@ class BatchAppend(ABC):
         topic, offsets, now_ms = self.log.topic, self.header.last_delta + 1, self.now_ms
         of_topic, of_broker = topic.publish_throttle, handler.broker.publish_throttle
         if of_topic is not None or of_broker is not None:
-            handler.publish_throttle.spend((of_topic, of_broker), offsets, len(batch))
+            handler.throttle.spend((of_topic, of_broker), offsets, len(batch))
         topic.last_used_ms = now_ms
         topic.publish([self.wrapped(batch, offsets)], [offsets], self._stored)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.broker.connection_throttle import ConnectionThrottle
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.partition.inspectors import Account
 
@@ -41,6 +41,10 @@ class Replies(Protocol):
         """Run work as a task; later requests wait until it is done."""
         ...
 
+    def go_on(self) -> None:
+        """The connection is no longer held."""
+        ...
+
     def weigh(self, request: KafkaRequest) -> bool:
         """Count the memory of a request until it is answered; False if there is none."""
         ...
@@ -62,8 +66,8 @@ class ProduceHandler:
         "inspected",
         "inspectors",
         "logs",
-        "publish_throttle",
         "replies",
+        "throttle",
     )
 
     def __init__(
@@ -89,8 +93,8 @@ class ProduceHandler:
         self.inspectors = inspectors
         self.inspected = Account()
         self.connection = caller.connection
-        self.publish_throttle = PublishThrottle(
-            broker.clock, broker.spawn, caller.connection, caller.is_here
+        self.throttle = ConnectionThrottle(
+            broker.clock, broker.spawn, caller.connection, caller.is_here, replies.go_on
         )
         self.replies = replies
 

@@ -330,9 +330,7 @@ class Producing:
         self._handler.connection.stored(self._size)
         if self._request.acks != 0:
             # we read no requests for that long; a client of KIP-219 sends none meanwhile
-            self._response.throttle_time_ms = round(
-                self._handler.publish_throttle.wait_seconds * 1000
-            )
+            self._response.throttle_time_ms = round(self._handler.throttle.wait_seconds * 1000)
             self._handler.replies.answer(self._frame, self._response)
         elif any(
             part.error_code

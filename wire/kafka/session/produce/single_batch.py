@@ -91,7 +91,7 @@ class Single(BatchAppend):
     def report(self, code: int, offset: int) -> None:
         handler, request, shape = self.handler, self.request, self.request.shape
         handler.connection.stored(self.size)
-        if code == NONE and not handler.publish_throttle.exceeded:
+        if code == NONE and not handler.throttle.waits:
             words, start, rest = shape.answer_words, self.log.start, shape.rest
             number = request.correlation_id
             handler.replies.answer_packed(request, answer(number, words, offset, start, rest))
@@ -105,7 +105,7 @@ class Single(BatchAppend):
         topic = ProducedTopic(
             name=shape.name, topic_id=shape.topic_id, partition_responses=[partition_response]
         )
-        owes_ms = round(handler.publish_throttle.wait_seconds * 1000)
+        owes_ms = round(handler.throttle.wait_seconds * 1000)
         handler.replies.answer(
             request, ProduceResponse(responses=[topic], throttle_time_ms=owes_ms)
         )

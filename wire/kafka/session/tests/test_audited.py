@@ -21,6 +21,12 @@ from magnetar.wire.kafka.messages.configs import (
     AlterResource,
     ConfigValue,
 )
+from magnetar.wire.kafka.messages.quotas import (
+    AlterClientQuotasRequest,
+    ChangeQuotas,
+    QuotaChange,
+    QuotaEntityPart,
+)
 from magnetar.wire.kafka.messages.scram import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -125,6 +131,29 @@ async def test_acls(client: Client, lines: Lines) -> None:
     await client.exchange(CreateAclsRequest(creations=[one]))
     (line,) = told(lines)
     assert line == ("CreateAcls", ["User:ali DENY read on topic t from host *"], "done")
+
+
+async def test_quotas(client: Client, lines: Lines) -> None:
+    await client.exchange(
+        AlterClientQuotasRequest(
+            entries=[
+                ChangeQuotas(
+                    entity=[
+                        QuotaEntityPart(entity_type="user", entity_name="ali"),
+                        QuotaEntityPart(entity_type="client-id", entity_name=None),
+                    ],
+                    ops=[
+                        QuotaChange(key="producer_byte_rate", value=1000.0, remove=False),
+                        QuotaChange(key="consumer_byte_rate", value=0.0, remove=True),
+                    ],
+                )
+            ],
+            validate_only=False,
+        )
+    )
+    (line,) = told(lines)
+    changes = "producer_byte_rate=1000, consumer_byte_rate removed"
+    assert line == ("AlterClientQuotas", [f"user ali, client-id default: {changes}"], "done")
 
 
 async def test_denials_are_of_what_was_named(client: Client, lines: Lines) -> None:

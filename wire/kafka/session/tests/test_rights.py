@@ -29,12 +29,15 @@ from magnetar.wire.kafka.messages.groups import (
     HeartbeatRequest,
     ListGroupsRequest,
 )
+from magnetar.wire.kafka.messages.parts import TopicIndexes
 from magnetar.wire.kafka.messages.tests.samples import full
 from magnetar.wire.kafka.messages.topics import CreateTopic, CreateTopicsRequest
 from magnetar.wire.kafka.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddTopic,
     InitProducerIdRequest,
+    WriteMarker,
+    WriteTxnMarkersRequest,
 )
 from magnetar.wire.kafka.session import refusals, rights
 from magnetar.wire.kafka.session.sasl import HELLO
@@ -294,3 +297,61 @@ async def test_members_with_a_hidden_topic_are_hidden(guarded_stage: Stage) -> N
     grant(guarded_stage, (Action.READ, GROUP, "g"), (Action.DESCRIBE, TOPIC, "mine"))
     (group,) = (await ali.exchange(described)).groups
     assert (group.error_code, len(group.members)) == (0, 1)
+
+
+async def test_a_pattern_finds_what_its_member_may_describe(guarded_stage: Stage) -> None:
+    root = await with_topics(guarded_stage, "t-mine", "t-theirs")
+    ali = client_of(guarded_stage, "ali")
+    grant(guarded_stage, (Action.READ, GROUP, "g"), (Action.DESCRIBE, TOPIC, "t-mine"))
+
+    async def assigned(client: Client, epoch: int = 0) -> tuple[int, int]:
+        """The epoch of a member, and the number of its topics."""
+        beat = ConsumerGroupHeartbeatRequest(
+            group_id="g" if client is ali else "all",
+            member_id="m",
+            member_epoch=epoch,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_regex="t-.*",
+            topic_partitions=[],
+        )
+        found = await client.exchange(beat)
+        assert found.error_code == 0
+        return found.member_epoch, len(found.assignment.topic_partitions)
+
+    assert (await assigned(root))[1] == 2
+    epoch, topics = await assigned(ali)
+    assert topics == 1
+    assert await assigned(ali, epoch) == (epoch, 1), "it stays so"
+    grant(
+        guarded_stage,
+        (Action.READ, GROUP, "g"),
+        (Action.DESCRIBE, TOPIC, "t-mine"),
+        (Action.DESCRIBE, TOPIC, "t-theirs"),
+    )
+    epoch, topics = await assigned(ali, epoch)
+    assert topics == 2, "a right that is given counts with the next heartbeat"
+    grant(guarded_stage, (Action.READ, GROUP, "g"))
+    _, topics = await assigned(ali, epoch)
+    assert topics == 0
+
+
+@pytest.mark.parametrize("action", [Action.ALTER, Action.CLUSTER_ACTION])
+async def test_markers_are_written_by_either_right(guarded_stage: Stage, action: Action) -> None:
+    await with_topics(guarded_stage, "t")
+    marker = WriteMarker(
+        producer_id=1,
+        producer_epoch=0,
+        transaction_result=False,
+        topics=[TopicIndexes(name="t", partition_indexes=[0])],
+        coordinator_epoch=0,
+    )
+    ali = client_of(guarded_stage, "ali")
+
+    async def code() -> int:
+        found = await ali.exchange(WriteTxnMarkersRequest(markers=[marker]))
+        outcome: int = found.markers[0].topics[0].partitions[0].error_code
+        return outcome
+
+    assert await code() == errors.CLUSTER_AUTHORIZATION_FAILED
+    grant(guarded_stage, (action, CLUSTER, CLUSTER_NAME))
+    assert await code() != errors.CLUSTER_AUTHORIZATION_FAILED

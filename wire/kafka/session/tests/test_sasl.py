@@ -13,10 +13,12 @@ from magnetar.core.security.access import Access
 from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.line import Line
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.basics import ApiVersionsRequest, MetadataRequest
 from magnetar.wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from magnetar.wire.kafka.wire import HELLO_BYTES_MAX
 
 PLAIN = SaslHandshakeRequest(mechanism="PLAIN")
 ALI = SaslAuthenticateRequest(auth_bytes=b"\0ali\0secret")
@@ -110,11 +112,56 @@ async def test_a_token_without_header_that_fails(asking: Stage) -> None:
 async def test_frames_are_small_before_authentication(asking: Stage) -> None:
     client = Client(asking.front)
     with pytest.raises(WireError):
-        client.wire.feed(struct.pack(">ihh", 1 << 20, 36, 2))
+        client.wire.feed(struct.pack(">ihh", HELLO_BYTES_MAX + 1, 36, 2))
+    client = Client(asking.front)
+    assert client.wire.feed(struct.pack(">ihh", HELLO_BYTES_MAX, 36, 2)) == 0
     client = Client(asking.front)
     await client.exchange(PLAIN)
     await client.exchange(ALI)
     assert client.wire.feed(struct.pack(">ihh", 1 << 20, 36, 2)) == 0
+
+
+async def test_a_connection_is_introduced_by_authentication(asking: Stage) -> None:
+    """Until then it has a span of silence to live (`core/link/keep_alive.py`), whatever it asks."""
+    client = Client(asking.front)
+    line = client.line
+    for request in (ApiVersionsRequest(), PLAIN):
+        line.introduced = True  # the link says so before each request
+        await client.exchange(request)
+        assert not line.introduced
+    await client.exchange(ALI)
+    assert line.introduced
+    await client.exchange(ApiVersionsRequest())
+    assert line.introduced
+
+
+class FullLine(Line):
+    """A connection of a server without memory for more requests of strangers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+        self.answered: list[int] = []
+        self.room = True
+
+    def has_room_to_wait(self, size: int) -> bool:
+        self.asked.append(size)
+        return self.room
+
+    def has_answered(self, size: int) -> None:
+        self.answered.append(size)
+
+
+async def test_requests_of_strangers_count_as_memory(asking: Stage) -> None:
+    client = Client(asking.front)
+    line = client.line = client.session.connection = client.session.caller.connection = FullLine()  # type: ignore[assignment]
+    await client.exchange(ApiVersionsRequest())
+    assert len(line.asked) == 1
+    assert line.asked == line.answered, "and no longer once they are answered"
+    line.room = False
+    client.ask(PLAIN)
+    assert line.ending == "a request of 18 bytes, for which there is no memory"
+    assert client.receive() == []
 
 
 async def test_once_more_as_the_same_user_only(asking: Stage) -> None:

@@ -23,6 +23,7 @@ from magnetar.wire.kafka.errors import (
     INVALID_REPLICATION_FACTOR,
     INVALID_REQUEST,
     NONE,
+    THROTTLING_QUOTA_EXCEEDED,
     TOPIC_AUTHORIZATION_FAILED,
     KafkaRefusal,
     code_and_message,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.kafka.options import KafkaOptions
     from magnetar.wire.kafka.partition.logs import Logs
-    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 DEFAULT: Final = -1
 """In place of a number: the broker's default (KIP-464)."""
@@ -82,7 +83,7 @@ class TopicChangeHandlers:
     ) -> CreateTopicsResponse:
         times = Counter(topic.name for topic in request.topics)
         response = [
-            await self._created(context.caller, topic, for_real=not request.validate_only)
+            await self._created(context, topic, for_real=not request.validate_only)
             async for topic in Cooperative(request.topics)
             if times[topic.name] == 1
         ]
@@ -95,7 +96,9 @@ class TopicChangeHandlers:
         ]
         return CreateTopicsResponse(topics=response)
 
-    async def _created(self, caller: Caller, topic: CreateTopic, *, for_real: bool) -> CreatedTopic:
+    async def _created(
+        self, context: RequestContext, topic: CreateTopic, *, for_real: bool
+    ) -> CreatedTopic:
         topic_response = CreatedTopic(name=topic.name, error_code=NONE, error_message=None)
         try:
             name = new_topic_of(topic.name)
@@ -105,9 +108,10 @@ class TopicChangeHandlers:
             await creation.check_is_new(self._broker, name)
             await self._broker.catalog.policies(name.namespace)
             if for_real:
+                _count(context, partitions)
                 await creation.create(self._broker, self._defaults, name, partitions, requested)
                 topic_response.topic_id = await self._broker.topic_ids.of(name)
-            if not caller.may(Action.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+            if not context.caller.may(Action.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
                 topic_response.topic_config_error_code = TOPIC_AUTHORIZATION_FAILED
                 return topic_response
             topic_response.num_partitions, topic_response.replication_factor = partitions, 1
@@ -171,12 +175,12 @@ class TopicChangeHandlers:
         requested = [DeleteTopic(name=name, topic_id=NO_UUID) for name in request.topic_names]
         return DeleteTopicsResponse(
             responses=[
-                await self._deleted(topic)
+                await self._deleted(context, topic)
                 async for topic in Cooperative(requested + request.topics)
             ]
         )
 
-    async def _deleted(self, topic: DeleteTopic) -> DeletedTopic:
+    async def _deleted(self, context: RequestContext, topic: DeleteTopic) -> DeletedTopic:
         """Delete a topic with its subscriptions, as Kafka's clients expect."""
         topic_response = DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=NONE)
         broker = self._broker
@@ -191,7 +195,9 @@ class TopicChangeHandlers:
             name = topic_of(topic_response.name or "")
             if topic.name is not None and await creation.is_there(broker, name):
                 topic_response.topic_id = await broker.topic_ids.of(name)
-            if await broker.catalog.partitions(name):
+            partitions = await broker.catalog.partitions(name)
+            _count(context, partitions or 1)
+            if partitions:
                 await administration.delete_partitioned(broker, name, force=True)
             else:
                 await administration.delete_topic(broker, name, force=True)
@@ -204,13 +210,13 @@ class TopicChangeHandlers:
     ) -> CreatePartitionsResponse:
         return CreatePartitionsResponse(
             results=[
-                await self._enlarged(topic, for_real=not request.validate_only)
+                await self._enlarged(context, topic, for_real=not request.validate_only)
                 async for topic in Cooperative(request.topics)
             ]
         )
 
     async def _enlarged(
-        self, topic: CreatePartitionsTopic, *, for_real: bool
+        self, context: RequestContext, topic: CreatePartitionsTopic, *, for_real: bool
     ) -> CreatedPartitionsTopic:
         topic_response = CreatedPartitionsTopic(name=topic.name, error_code=NONE)
         broker = self._broker
@@ -236,7 +242,14 @@ class TopicChangeHandlers:
                     )
                 self._assigned(dict(enumerate(new)))
             if for_real:
+                _count(context, topic.count - present)
                 await administration.grow_partitioned(broker, name, topic.count)
         except (BrokerError, KafkaRefusal) as error:
             topic_response.error_code, topic_response.error_message = code_and_message(error)
         return topic_response
+
+
+def _count(context: RequestContext, partitions: int) -> None:
+    """Count mutations; raises `KafkaRefusal` beyond the client's quota (KIP-599)."""
+    if context.mutations is not None and not context.mutations.take(partitions):
+        raise KafkaRefusal(THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")

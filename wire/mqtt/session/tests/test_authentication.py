@@ -17,6 +17,8 @@ CONTINUE, AGAIN = 0x18, 0x19
 class Word:
     """A mechanism of two steps: the server asks for a word."""
 
+    refusal = ""
+
     def __init__(self, _peer: AuthPeer) -> None:
         self.identity: Identity | None = None
         self._asked = False
@@ -33,6 +35,8 @@ class Word:
 
 class Plain:
     """PLAIN of RFC 4616, with one user."""
+
+    refusal = ""
 
     def __init__(self, _peer: AuthPeer) -> None:
         self.identity: Identity | None = None

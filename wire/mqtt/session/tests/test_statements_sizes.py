@@ -118,6 +118,7 @@ class Mechanism:
     """One that says 100 bytes, if it is asked a second time, and nothing at first."""
 
     rounds = 0
+    refusal = ""
 
     def __init__(self, _peer: AuthPeer) -> None:
         self.identity: Identity | None = None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker.attachment import attach
-from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.broker.connection_throttle import ConnectionThrottle
 from magnetar.core.entry.pulsar.metadata import has_encryption_keys
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import (
@@ -60,7 +60,9 @@ class ConnectionProducers:
     ) -> None:
         self.client = client
         self.broker = broker
-        throttle = PublishThrottle(broker.clock, broker.spawn, client.connection, client.reassure)
+        throttle = ConnectionThrottle(
+            broker.clock, broker.spawn, client.connection, client.reassure
+        )
         self.limit = PublishLimit(client.connection, throttle, pending_max)
         self._requests = requests
         self._attached: dict[int, AttachedProducer] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.broker.connection_throttle import ConnectionThrottle
 from magnetar.core.kernel.throttle import Throttle
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
@@ -21,7 +21,7 @@ class PublishLimit:
     __slots__ = ("_connection", "_max", "_throttle", "pending_messages")
 
     def __init__(
-        self, connection: Connection, throttle: PublishThrottle, messages_max: int
+        self, connection: Connection, throttle: ConnectionThrottle, messages_max: int
     ) -> None:
         self._connection = connection
         self._throttle = throttle

@@ -73,6 +73,8 @@ async def test_anonymous_clients_are_known_by_a_name_if_they_are_allowed() -> No
 class Slow:
     """A proof of several rounds, each of which waits."""
 
+    refusal = ""
+
     def __init__(self, rounds: int) -> None:
         self.identity: Identity | None = None
         self.go = trio.Semaphore(0)
@@ -179,6 +181,7 @@ async def test_a_refresh_may_take_roles_away() -> None:
 
     class Roles:
         identity: Identity | None = None
+        refusal = ""
 
         async def respond(self, said: bytes) -> bytes:
             self.identity = Identity(said.decode(), roles.pop(0))

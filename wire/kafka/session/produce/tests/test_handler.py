@@ -34,6 +34,8 @@ class Replies:
     def hold_for(self, work: Awaitable[None]) -> None:
         self.work.append(work)
 
+    def go_on(self) -> None: ...
+
     def weigh(self, requested: KafkaRequest) -> bool:
         self.weighed.append(requested)
         return True

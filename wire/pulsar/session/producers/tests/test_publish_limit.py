@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.broker.connection_throttle import ConnectionThrottle
 from magnetar.core.kernel.throttle import RateLimit, Throttle
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_RATE
 from magnetar.core.testing import FixedClock
@@ -14,7 +14,7 @@ from magnetar.wire.pulsar.session.producers.publish_limit import PublishLimit
 
 def limit_of(line: Line, messages_max: int = 10) -> PublishLimit:
     connection: Any = line
-    throttle = PublishThrottle(FixedClock(), lambda *_: None, connection, lambda _now: True)
+    throttle = ConnectionThrottle(FixedClock(), lambda *_: None, connection, lambda _now: True)
     return PublishLimit(connection, throttle, messages_max)
 
 

@@ -12,6 +12,7 @@ public final class Main {
         Records.register(families);
         Transactions.register(families);
         Tools.register(families);
+        Quotas.register(families);
         Crashing.register(families);
         Counting.register(families);
         new Stage<>(Scene::new, families).run();

@@ -39,8 +39,8 @@ final class Scene extends Dialogue {
         return made;
     }
 
-    Admin admin() {
-        return Admin.create(settings());
+    Admin admin(Object... pairs) {
+        return Admin.create(settings(pairs));
     }
 
     KafkaProducer<byte[], byte[]> producer(Object... pairs) {

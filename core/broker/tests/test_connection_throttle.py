@@ -7,7 +7,7 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
-from magnetar.core.broker.publish_throttle import PublishThrottle
+from magnetar.core.broker.connection_throttle import ConnectionThrottle
 from magnetar.core.kernel.throttle import RateLimit, Throttle
 from magnetar.core.testing.line import Line
 
@@ -25,7 +25,7 @@ class Now:
 async def test_a_debt_is_paid_by_waiting(autojump_clock: MockClock) -> None:
     line = Line()
     async with trio.open_nursery() as nursery:
-        publish = PublishThrottle(Now(), nursery.start_soon, line, lambda _: True)
+        publish = ConnectionThrottle(Now(), nursery.start_soon, line, lambda _: True)
         throttle = Throttle(RateLimit(messages=10), trio.current_time())
         publish.spend((throttle, None), 5, 100)
         assert not line.paused
@@ -41,7 +41,7 @@ async def test_a_debt_is_paid_by_waiting(autojump_clock: MockClock) -> None:
 async def test_two_rates_are_owed_together(autojump_clock: MockClock) -> None:
     line = Line()
     async with trio.open_nursery() as nursery:
-        publish = PublishThrottle(Now(), nursery.start_soon, line, lambda _: True)
+        publish = ConnectionThrottle(Now(), nursery.start_soon, line, lambda _: True)
         slow = Throttle(RateLimit(bytes=10), trio.current_time())
         fast = Throttle(RateLimit(messages=10), trio.current_time())
         began = trio.current_time()
@@ -57,7 +57,7 @@ async def test_somebody_looks_meanwhile_and_may_end_it(autojump_clock: MockClock
         return len(looks) < 3
 
     async with trio.open_nursery() as nursery:
-        publish = PublishThrottle(Now(), nursery.start_soon, line, look)
+        publish = ConnectionThrottle(Now(), nursery.start_soon, line, look)
         throttle: Any = Throttle(RateLimit(messages=1), trio.current_time())
         publish.spend((throttle,), 1000, 0)
     assert len(looks) == 3
