@@ -110,14 +110,14 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, mechanism=None):
+async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, access=None):
     """A bookie on a disk in memory, and its link on a loopback port."""
     limits, link_limits = limits or RequestLimits(), link_limits or LinkLimits()
     metadata = metadata or DictMetadata()
     async with open_in_memory(disk, metadata) as store:
         running = store._parts
         ledgers = ServedLedgers(running.bookie, FixedClock(START_MS), 1 << 30)
-        services = BookieServices(ledgers, running, limits, tls, mechanism)
+        services = BookieServices(ledgers, running, limits, tls, access)
         listener = trio.socket.socket()
         await listener.bind(("127.0.0.1", 0))
         front = BookieFront(services, [Door("bookie", listener._sock)])

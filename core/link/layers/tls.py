@@ -27,6 +27,11 @@ class TlsWire(Layer):
         self._established = False
         self._ended = False
 
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """The connection's TLS, with the certificate that its client has shown."""
+        return self._tls
+
     def feed(self, data: bytes) -> int:
         self._incoming.write(data)
         try:
