@@ -47,10 +47,6 @@ from magnetar.bookie.rpc.version3 import Header
 from magnetar.bookie.rpc.wire import Call
 from magnetar.core.kernel.errors import Unauthenticated
 
-AUTH_DISABLED: Final = "AuthDisabledPlugin"
-"""`AuthProviderFactoryFactory.AUTHENTICATION_DISABLED_PLUGIN_NAME`: what clients with a plugin are
-told by a bookie without a mechanism, and by one that has let them in.
-"""
 PROOF_SECONDS: Final = 30.0
 """How long a connection may be open without a proof."""
 

@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from magnetar.bookie.format.entries import ENTRY_BYTES_MIN, LENGTH_BYTES, Run
 from magnetar.bookie.requests.authentication import (
-    AUTH_DISABLED,
     PROOF_SECONDS,
     Admission,
     Confined,
@@ -33,6 +32,7 @@ from magnetar.bookie.requests.notes import Notes
 from magnetar.bookie.requests.reads.reads import Reads
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.adds import Adds
+from magnetar.bookie.rpc.credentials import AUTH_DISABLED
 from magnetar.bookie.rpc.messages import (
     Add,
     Added,

@@ -46,7 +46,9 @@ def check_key(key: bytes) -> bytes:
     return key
 
 
-def issue(key: bytes, ledger_ids: Iterable[int], expires_ms: int) -> Iterator[tuple[Sequence[int], bytes]]:
+def issue(
+    key: bytes, ledger_ids: Iterable[int], expires_ms: int
+) -> Iterator[tuple[Sequence[int], bytes]]:
     """Tickets for all these ledgers, each with those that it is for."""
     wanted = sorted(set(ledger_ids))
     for begin in range(0, len(wanted), LEDGERS_MAX):

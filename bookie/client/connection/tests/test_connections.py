@@ -99,6 +99,16 @@ async def test_what_results_cause_is_sent_behind_them(nursery):
     nursery.cancel_scope.cancel()
 
 
+async def test_what_is_said_to_all_is_said_where_there_is_a_connection(nursery):
+    connections, one, network = await started(nursery)
+    connections.to("c:1")
+    connections.say(Authenticate("token", b"another"))
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(network.sends) == 2
+    assert version2.parse_request(network.sends[1][4:])[1] == Authenticate("token", b"another")
+    nursery.cancel_scope.cancel()
+
+
 async def test_one_connection_for_each_bookie_and_version(nursery):
     connections, one, _ = await started(nursery)
     assert connections.to("b:1") is one
