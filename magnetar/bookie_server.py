@@ -24,9 +24,11 @@ from msgspec.structs import replace
 from magnetar.bookie.format import service_info
 from magnetar.bookie.format.service_info import BookieEndpoint, ServiceInfo
 from magnetar.bookie.machine.system import system_machine
+from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.bookie.requests.front import BookieFront
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.requests.services import BookieServices
+from magnetar.bookie.rpc.credentials import SASL, TOKEN
 from magnetar.bookie.running import RunningBookie, open_bookie
 from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.ledgers.served import ServedLedgers
@@ -40,7 +42,7 @@ from magnetar.bookie_identity import (
     explained_damage_of_one,
     in_cluster,
 )
-from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.clock import Clock, SystemClock
 from magnetar.core.link.backend import NO_BACKEND
 from magnetar.core.link.front import Door
 from magnetar.core.link.loop import Link
@@ -51,6 +53,8 @@ from magnetar.process import memory
 from magnetar.process.data_directory import BOOKIE
 from magnetar.process.early_stop import ended_by
 from magnetar.process.ready import ReadyReport
+from magnetar.security.access import GuardedAccess, open_access
+from magnetar.security.bookies import ShownCredentials, open_bookie_access, open_tickets
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, link_limits, request_limits
 from magnetar.storage.failure import ended_by_failure
@@ -73,7 +77,11 @@ async def serve(
 ) -> None:
     """Open the door, serve, and shut down in order once `stop` is set."""
     _check_advertised(options, settings)
-    doors = _doors(options, settings)
+    clock = SystemClock()
+    guarded = open_access(settings.security, clock)
+    access = _access(settings, guarded, clock)
+    shown = ShownCredentials(settings.security)
+    doors = _doors(options, settings, access, guarded)
     door = doors[NAME]
     tls = server_contexts([DoorPlan(NAME, lambda _: 0, lambda _: "")], settings.tls).get(NAME)
     info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=tls is not None)))
@@ -83,15 +91,15 @@ async def serve(
         bookie_id=options.bookie_id or reached,
         entries_prove_themselves=False,
     )
-    link = Link(SystemClock(), link_limits(settings))
+    link = Link(clock, link_limits(settings))
     with ExitStack() as closed:
         for each in doors.values():
             closed.callback(each.socket.close)
         async with (
             ended_by(stop) as begun,
-            _storage(options, settings, bookie, info, link, begun) as (running, identity),
+            _storage(options, settings, bookie, info, link, begun, shown) as (running, identity),
         ):
-            services = _services(running, bookie, request_limits(settings), tls)
+            services = _services(running, bookie, request_limits(settings), tls, access)
             link.serve(services.storage, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
             running.flusher.leave_to_loop()
@@ -100,9 +108,11 @@ async def serve(
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
                 nursery.start_soon(front.run)
+                nursery.start_soon(guarded.run)
+                nursery.start_soon(shown.run)
                 for listener in front.listeners:
                     link.listen(listener)
-                recovery = _recovery(options, bookie.bookie_id)
+                recovery = _recovery(options, settings, bookie.bookie_id)
                 if recovery is not None:
                     nursery.start_soon(recovery.run)
                 if HTTP in doors:
@@ -111,7 +121,8 @@ async def serve(
 
                     parts = bookie_http.BookieParts(
                         settings, options, bookie.bookie_id, reached, running,
-                        services, identity, link, stop, recovery.running if recovery else None,
+                        services, identity, link, stop, guarded.access,
+                        recovery.running if recovery else None,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
@@ -127,7 +138,27 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
 
-def _recovery(options: BookieOptions, bookie_id: str) -> RecoveryBeside | None:
+def _access(settings: Settings, guarded: GuardedAccess, clock: Clock) -> BookieAccess | None:
+    """What clients are asked for. What HTTP alone can ask, or readers alone have, is not enough."""
+    security = settings.security
+    office = open_tickets(security, guarded)
+    with_certificates = bool(settings.tls.certificate and settings.tls.client_ca)
+    access = open_bookie_access(
+        security, guarded, clock, office, with_certificates=with_certificates
+    )
+    asks_writers = access is not None and (
+        access.certificate is not None or {TOKEN, SASL} & access.mechanisms.keys()
+    )
+    if not asks_writers and (access is not None or office is not None):
+        raise OperatorError(
+            "nobody could write to this bookie: its clients prove who they are by a token "
+            "(security.token_secret_key, token_public_key, token_jwks), by security.bookie_digest, "
+            "or by a certificate (security.bookie_roles and tls.client_ca)"
+        )
+    return access
+
+
+def _recovery(options: BookieOptions, settings: Settings, bookie_id: str) -> RecoveryBeside | None:
     """Of the bookie's cluster, if it is asked for."""
     if not options.with_recovery:
         return None
@@ -138,14 +169,20 @@ def _recovery(options: BookieOptions, bookie_id: str) -> RecoveryBeside | None:
     chosen = recovery_server.RecoveryOptions(
         options.metadata_uri, RecoverySettings(), options.zk_timeout_seconds, bookie_id
     )
-    return recovery_server.RecoveryBeside(chosen)
+    return recovery_server.RecoveryBeside(chosen, settings.security)
 
 
-def _doors(options: BookieOptions, settings: Settings) -> dict[str, Door]:
+def _doors(
+    options: BookieOptions,
+    settings: Settings,
+    access: BookieAccess | None,
+    guarded: GuardedAccess,
+) -> dict[str, Door]:
     plans = [DoorPlan(NAME, lambda _: options.port)]
     if (port := options.http_port) is not None:
         plans.append(DoorPlan(HTTP, lambda _: port))
-    return open_doors(plans, settings, {})
+    asks = access is not None and (options.http_port is None or guarded.access.asks)
+    return open_doors(plans, settings, {}, authenticates=asks)
 
 
 def _endpoints(
@@ -178,11 +215,12 @@ def _services(
     settings: BookieSettings,
     limits: RequestLimits,
     tls: ssl.SSLContext | None,
+    access: BookieAccess | None,
 ) -> BookieServices:
     clock = running.storage.machine.clock
     spare = settings.high_priority_bytes_min or settings.entry_log_size_max_bytes
     ledgers = ServedLedgers(running.bookie, clock, spare)
-    return BookieServices(ledgers, running, limits, tls)
+    return BookieServices(ledgers, running, limits, tls, access)
 
 
 async def _register(nursery: trio.Nursery, registrar: Registrar, stop: trio.Event) -> None:
@@ -214,6 +252,7 @@ async def _storage(
     info: ServiceInfo,
     link: Link,
     begun: Callable[[], None],
+    shown: ShownCredentials,
 ) -> AsyncIterator[tuple[RunningBookie, BookieIdentity]]:
     """The running bookie, and who it is. Failures to open are `OperatorError`s; `begun` is called
     when that is known, and the data are about to be opened.
@@ -225,7 +264,7 @@ async def _storage(
                 claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dirs)
             )
         if options.metadata_uri:
-            found = in_cluster(options, bookie.bookie_id, info, machine, directories)
+            found = in_cluster(options, bookie.bookie_id, info, machine, directories, shown)
         else:
             found = alone(options, folder, bookie, machine, directories, fail)
         identity = await opened.enter_async_context(found)

@@ -1,7 +1,7 @@
 """The exchange by which a client proves who it is, before anything else is carried out for it.
 
-A bookie without mechanisms asks nobody. With some, until an exchange has succeeded (`AuthHandler.java`
-of BookKeeper 4.18, which knows one mechanism at a time):
+A bookie without mechanisms asks nobody. With some, until an exchange has succeeded
+(`AuthHandler.java` of BookKeeper 4.18, which knows one mechanism at a time):
 
     AUTH by a mechanism's name      one step of its exchange
     START_TLS                       carried out; a certificate that names the client is a proof

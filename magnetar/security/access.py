@@ -40,8 +40,17 @@ class GuardedAccess(Struct, frozen=True):
     """An access, and what keeps its keys and passwords up to date."""
 
     access: Access
-    sources: Sequence[SecretSource] = ()
+    sources: list[SecretSource] = []
     remote: Sequence[RemoteDocument] = ()
+    tokens: TokenVerifier | None = None
+    """What verifies tokens, if there is a key for them."""
+    failures: FailedLogins | None = None
+
+    def open(self, setting: str, where: str, take: Callable[[bytes], None]) -> None:
+        """Have another setting of `security` read, now and when it changes."""
+        source = SecretSource(f"security.{setting}", where, take)
+        source.open()
+        self.sources.append(source)
 
     def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
         """The access, also for users whose credentials are in the metadata store."""
@@ -82,8 +91,9 @@ def open_access(settings: Security, clock: Clock) -> GuardedAccess:
     judge = None
     if settings.authorization:
         judge = Judge(settings.superusers, settings.allow_everyone_if_no_acl_found)
-    access = Access(mechanisms, judge, _anonymous(settings), FailedLogins(clock), made.live)
-    return GuardedAccess(access, made.sources, made.remote)
+    failures = FailedLogins(clock)
+    access = Access(mechanisms, judge, _anonymous(settings), failures, made.live)
+    return GuardedAccess(access, made.sources, made.remote, tokens, failures)
 
 
 def _anonymous(settings: Security) -> Identity | None:

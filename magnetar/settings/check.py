@@ -84,12 +84,6 @@ def _check_security(settings: Settings, origins: Mapping[str, str]) -> None:
                     f"{origins.get(path, '')}: {path} needs a way to authenticate: "
                     "security.token_secret_key, token_public_key, token_jwks, htpasswd or scram"
                 )
-    elif settings.listen.bookie_port >= 0:
-        origin = origins.get("listen.bookie_port", "")
-        raise OperatorError(
-            f"{origin}: listen.bookie_port serves whoever reaches it, since readers of ledgers do "
-            "not authenticate: it cannot be open while security asks other clients who they are"
-        )
 
 
 def _mounts(settings: Settings, origins: Mapping[str, str]) -> list[MountListener]:

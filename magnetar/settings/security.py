@@ -96,6 +96,46 @@ class Security(Struct, frozen=True):
         bool, Meta(description="Show /metrics to clients that do not authenticate.")
     ] = False
 
+    bookie_token: Annotated[
+        str,
+        Meta(
+            description="The token that this process shows to bookies: a file, read again when it "
+            "changes, or a `data:` URL; empty: none."
+        ),
+    ] = ""
+    bookie_password: Annotated[
+        str,
+        Meta(
+            description="File with the name and the password, `NAME:PASSWORD`, that this process "
+            "shows to bookies by SASL (DIGEST-MD5), as Apache's do; empty: none."
+        ),
+    ] = ""
+    bookie_digest: Annotated[
+        str,
+        Meta(
+            description="File of `htdigest`'s form, realm `bookkeeper`, with the names that a "
+            "bookie lets in by SASL (DIGEST-MD5), read again when it changes; empty: none."
+        ),
+    ] = ""
+    bookie_roles: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Roles that may do everything at a bookie, besides superusers: of tokens, "
+            "of `bookie_digest`, and of client certificates, as Apache's `authorizedRoles`."
+        ),
+    ] = ()
+    ticket_key: Annotated[
+        str,
+        Meta(
+            description="The secret that tickets for readers of ledgers are signed with, the same "
+            "for a gateway and its bookies: a file, read again when it changes, or a `data:` URL; "
+            "empty: a server with a bookie of its own makes one for itself, others issue none."
+        ),
+    ] = ""
+    ticket_seconds: Annotated[
+        float, Meta(description="How long a ticket for readers of ledgers is good.", gt=0)
+    ] = 300.0
+
     @property
     def authenticates(self) -> bool:
         """Whether clients have a way to authenticate."""

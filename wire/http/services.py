@@ -32,10 +32,12 @@ class HttpServices:
         extra_metrics: Callable[[], Iterable[Family]] = tuple,
         health: HealthCheck | None = None,
         bookie: BookieAdministration | None = None,
+        access: Access = NOT_ASKED,
     ) -> None:
-        """Either a broker is served or a bookie that has none."""
+        """Either a broker is served or a bookie that has none; `access` is the bookie's."""
         self._broker = broker
         self._bookie = bookie
+        self._access = access
         self._health = health
         self.options = options
         self.extra_metrics = extra_metrics
@@ -49,8 +51,8 @@ class HttpServices:
 
     @property
     def access(self) -> Access:
-        """Who may do what; a bookie asks nobody yet."""
-        return NOT_ASKED if self._broker is None else self._broker.access
+        """Who may do what."""
+        return self._access if self._broker is None else self._broker.access
 
     @property
     def broker(self) -> Broker:

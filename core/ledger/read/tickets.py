@@ -1,4 +1,4 @@
-"""Tickets: signed permissions to read some ledgers for a while, shown to those who store them. Pure.
+"""Tickets: signed permissions to read some ledgers, shown to those who store them. Pure.
 
     version 1 (1) | expires at, in ms (8) | varints: the first id, and gaps to the others | MAC (32)
 
@@ -37,6 +37,22 @@ class Ticket(Struct, frozen=True):
 
     ledgers: frozenset[int]
     expires_ms: int
+
+
+class TicketOffice:
+    """Where tickets are issued, with the key that is in force: it may be replaced at any time, by
+    which all tickets end. Whoever reads asks for new ones then.
+    """
+
+    def __init__(self, key: bytes, seconds: float) -> None:
+        self.key = key
+        self._seconds = seconds
+
+    def issue(
+        self, ledger_ids: Iterable[int], now_ms: int
+    ) -> Iterator[tuple[Sequence[int], bytes]]:
+        """As `issue`, from now on."""
+        return issue(self.key, ledger_ids, now_ms + int(1000 * self._seconds))
 
 
 def check_key(key: bytes) -> bytes:

@@ -6,7 +6,7 @@ import trio.testing
 from magnetar.bookie.client.connection.connections import Connections
 from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.rpc import version2
-from magnetar.bookie.rpc.messages import Read, ReadEntry, Status
+from magnetar.bookie.rpc.messages import Authenticate, Read, ReadEntry, Status
 
 
 class Noted:
@@ -100,7 +100,7 @@ async def test_what_results_cause_is_sent_behind_them(nursery):
 
 
 async def test_what_is_said_to_all_is_said_where_there_is_a_connection(nursery):
-    connections, one, network = await started(nursery)
+    connections, _, network = await started(nursery)
     connections.to("c:1")
     connections.say(Authenticate("token", b"another"))
     await trio.testing.wait_all_tasks_blocked()
