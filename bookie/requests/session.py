@@ -133,10 +133,12 @@ class BookieSession:
             self._deadline = deadlines.call_in(seconds, partial(self._connection.end, why))
 
     def _authenticate(self, call: Call) -> None:
-        """Of a client that was let in: another proof, or something that need not be known here."""
+        """Of a client that was let in: another proof, or something that need not be known here.
+        Java's SASL says one more, empty message when it knows that it is let in.
+        """
         request: Any = call.request
         access = self._services.access
-        if access is None or request.plugin not in access.mechanisms:
+        if access is None or not request.payload or request.plugin not in access.mechanisms:
             self._reply(call, Authenticate(AUTH_DISABLED, b""))
             return
         self._gate = Admission(access, self._connection.host)

@@ -35,7 +35,9 @@ def _base64(raw: bytes) -> bytes:
 
 
 @contextmanager
-def secured(folder: Path, **settings: Any) -> Iterator[Standalone]:
+def secured(
+    folder: Path, listen: dict[str, Any] | None = None, **settings: Any
+) -> Iterator[Standalone]:
     """A server of which `root` is the superuser, and `bob` has the password `builder`."""
     key, passwords = folder / "secret.key", folder / "htpasswd"
     key.write_bytes(SECRET)
@@ -46,7 +48,7 @@ def secured(folder: Path, **settings: Any) -> Iterator[Standalone]:
     security = {
         "token_secret_key": str(key), "htpasswd": str(passwords), "superusers": ["root"]
     }  # fmt: skip
-    with standalone(security={**security, **settings}) as server:
+    with standalone(security={**security, **settings}, **(listen or {})) as server:
         yield server
 
 

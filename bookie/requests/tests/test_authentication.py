@@ -163,10 +163,21 @@ async def test_a_proof_may_be_shown_again_and_by_another_mechanism(guarded, vers
     async with guarded.dial(version) as peer:
         await authenticate(peer)
         assert await peer.ask(add(1, 0)) == Added(Status.OK, 1, 0)
-        await authenticate(peer)
+        again = await peer.ask(Authenticate(PLUGIN, b"secret"))
+        assert again == Authenticate(PLUGIN, b"welcome")
         assert await peer.ask(add(1, 1)) == Added(Status.OK, 1, 1)
-        assert await peer.ask(Authenticate(TICKET, b"")) == Authenticate(TICKET, b"")
+        assert await peer.ask(Authenticate(TICKET, b"60")) == Authenticate(TICKET, b"")
         assert (await peer.ask(add(1, 2))).status is Status.UNAUTHORIZED
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_an_empty_message_of_who_was_let_in_is_no_other_proof(guarded, version):
+    """As the SASL of Java's clients ends (`SASLClientAuthProvider.java`)."""
+    async with guarded.dial(version) as peer:
+        await authenticate(peer)
+        last = await peer.ask(Authenticate(PLUGIN, b""))
+        assert last == Authenticate("AuthDisabledPlugin", b"")
+        assert await peer.ask(add(1, 0)) == Added(Status.OK, 1, 0)
 
 
 @pytest.fixture
