@@ -27,7 +27,7 @@ from magnetar.process.data_directory import METADATA, damaged
 
 if TYPE_CHECKING:
     from magnetar.bookie.format.service_info import ServiceInfo
-    from magnetar.security.bookies import ShownCredentials
+    from magnetar.security.shown_credentials import ShownCredentials
 
 
 class BookieOptions(Struct, frozen=True):
@@ -121,9 +121,9 @@ async def in_cluster(
     options: BookieOptions,
     bookie_id: str,
     info: ServiceInfo,
+    shown: ShownCredentials,
     machine: Machine,
     directories: Directories,
-    shown: ShownCredentials,
 ) -> AsyncIterator[BookieIdentity]:
     """A bookie of a cluster; `shown` is for the others."""
     # Imported here: a bookie that is alone needs no client of ZooKeeper.

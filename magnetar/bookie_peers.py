@@ -20,7 +20,7 @@ from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.bookie.rpc.messages import BookieInfo, GetBookieInfo, Status
 from magnetar.core.kernel.errors import BrokerError, Overloaded
 from magnetar.core.ports.threads import Threads
-from magnetar.security.bookies import ShownCredentials
+from magnetar.security.shown_credentials import ShownCredentials
 
 ANSWER_SECONDS: Final = 5.0
 AT_ONCE: Final = 32

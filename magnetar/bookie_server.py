@@ -14,7 +14,13 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+)
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,9 +34,8 @@ from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.bookie.requests.front import BookieFront
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.requests.services import BookieServices
-from magnetar.bookie.rpc.credentials import SASL, TOKEN
 from magnetar.bookie.running import RunningBookie, open_bookie
-from magnetar.bookie.server.directories import claim
+from magnetar.bookie.server.directories import Directories, claim
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie_identity import (
@@ -42,10 +47,11 @@ from magnetar.bookie_identity import (
     explained_damage_of_one,
     in_cluster,
 )
-from magnetar.core.kernel.clock import Clock, SystemClock
+from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.link.backend import NO_BACKEND
 from magnetar.core.link.front import Door
 from magnetar.core.link.loop import Link
+from magnetar.core.ports.machine import Machine
 from magnetar.doors.certificates import server_contexts
 from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
@@ -53,8 +59,7 @@ from magnetar.process import memory
 from magnetar.process.data_directory import BOOKIE
 from magnetar.process.early_stop import ended_by
 from magnetar.process.ready import ReadyReport
-from magnetar.security.access import GuardedAccess, open_access
-from magnetar.security.bookies import ShownCredentials, open_bookie_access, open_tickets
+from magnetar.security.bookies import BookieSecurity, open_bookie_security
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, link_limits, request_limits
 from magnetar.storage.failure import ended_by_failure
@@ -65,6 +70,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME: Final = "bookie"
+Join = Callable[[Machine, Directories], AbstractAsyncContextManager[BookieIdentity]]
+"""Takes a bookie's place in its cluster."""
 HTTP: Final = "http"
 """Of the doors, in the ready file."""
 
@@ -77,39 +84,32 @@ async def serve(
 ) -> None:
     """Open the door, serve, and shut down in order once `stop` is set."""
     _check_advertised(options, settings)
-    clock = SystemClock()
-    guarded = open_access(settings.security, clock)
-    access = _access(settings, guarded, clock)
-    shown = ShownCredentials(settings.security)
-    doors = _doors(options, settings, access, guarded)
-    door = doors[NAME]
+    with_ca = bool(settings.tls.certificate and settings.tls.client_ca)
+    security = open_bookie_security(settings.security, SystemClock(), with_ca=with_ca)
+    doors = _doors(options, settings, security)
     tls = server_contexts([DoorPlan(NAME, lambda _: 0, lambda _: "")], settings.tls).get(NAME)
     info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=tls is not None)))
     reached = info.rpc().address
-    bookie = replace(
-        bookie_settings(settings),
-        bookie_id=options.bookie_id or reached,
-        entries_prove_themselves=False,
-    )
-    link = Link(clock, link_limits(settings))
+    bookie = _settings_of(settings, options.bookie_id or reached)
+    join = partial(in_cluster, options, bookie.bookie_id, info, security.shown)
+    link = Link(SystemClock(), link_limits(settings))
     with ExitStack() as closed:
         for each in doors.values():
             closed.callback(each.socket.close)
         async with (
             ended_by(stop) as begun,
-            _storage(options, settings, bookie, info, link, begun, shown) as (running, identity),
+            _storage(options, settings, bookie, join, link, begun) as (running, identity),
         ):
-            services = _services(running, bookie, request_limits(settings), tls, access)
+            services = _services(running, bookie, request_limits(settings), tls, security.access)
             link.serve(services.storage, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
             running.flusher.leave_to_loop()
             registrar = identity.registrar
-            front = BookieFront(services, [door])
+            front = BookieFront(services, [doors[NAME]])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
-                nursery.start_soon(front.run)
-                nursery.start_soon(guarded.run)
-                nursery.start_soon(shown.run)
+                for run in (front.run, security.guarded.run, security.shown.run):
+                    nursery.start_soon(run)
                 for listener in front.listeners:
                     link.listen(listener)
                 recovery = _recovery(options, settings, bookie.bookie_id)
@@ -121,7 +121,7 @@ async def serve(
 
                     parts = bookie_http.BookieParts(
                         settings, options, bookie.bookie_id, reached, running,
-                        services, identity, link, stop, guarded.access,
+                        services, identity, link, stop, security.guarded.access,
                         recovery.running if recovery else None,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
@@ -138,24 +138,8 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
 
-def _access(settings: Settings, guarded: GuardedAccess, clock: Clock) -> BookieAccess | None:
-    """What clients are asked for. What HTTP alone can ask, or readers alone have, is not enough."""
-    security = settings.security
-    office = open_tickets(security, guarded)
-    with_certificates = bool(settings.tls.certificate and settings.tls.client_ca)
-    access = open_bookie_access(
-        security, guarded, clock, office, with_certificates=with_certificates
-    )
-    asks_writers = access is not None and (
-        access.certificate is not None or {TOKEN, SASL} & access.mechanisms.keys()
-    )
-    if not asks_writers and (access is not None or office is not None):
-        raise OperatorError(
-            "nobody could write to this bookie: its clients prove who they are by a token "
-            "(security.token_secret_key, token_public_key, token_jwks), by security.bookie_digest, "
-            "or by a certificate (security.bookie_roles and tls.client_ca)"
-        )
-    return access
+def _settings_of(settings: Settings, bookie_id: str) -> BookieSettings:
+    return replace(bookie_settings(settings), bookie_id=bookie_id, entries_prove_themselves=False)
 
 
 def _recovery(options: BookieOptions, settings: Settings, bookie_id: str) -> RecoveryBeside | None:
@@ -172,16 +156,11 @@ def _recovery(options: BookieOptions, settings: Settings, bookie_id: str) -> Rec
     return recovery_server.RecoveryBeside(chosen, settings.security)
 
 
-def _doors(
-    options: BookieOptions,
-    settings: Settings,
-    access: BookieAccess | None,
-    guarded: GuardedAccess,
-) -> dict[str, Door]:
+def _doors(options: BookieOptions, settings: Settings, security: BookieSecurity) -> dict[str, Door]:
     plans = [DoorPlan(NAME, lambda _: options.port)]
     if (port := options.http_port) is not None:
         plans.append(DoorPlan(HTTP, lambda _: port))
-    asks = access is not None and (options.http_port is None or guarded.access.asks)
+    asks = security.asks(over_http=options.http_port is not None)
     return open_doors(plans, settings, {}, authenticates=asks)
 
 
@@ -249,10 +228,9 @@ async def _storage(
     options: BookieOptions,
     settings: Settings,
     bookie: BookieSettings,
-    info: ServiceInfo,
+    join: Join,
     link: Link,
     begun: Callable[[], None],
-    shown: ShownCredentials,
 ) -> AsyncIterator[tuple[RunningBookie, BookieIdentity]]:
     """The running bookie, and who it is. Failures to open are `OperatorError`s; `begun` is called
     when that is known, and the data are about to be opened.
@@ -264,7 +242,7 @@ async def _storage(
                 claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dirs)
             )
         if options.metadata_uri:
-            found = in_cluster(options, bookie.bookie_id, info, machine, directories, shown)
+            found = join(machine, directories)
         else:
             found = alone(options, folder, bookie, machine, directories, fail)
         identity = await opened.enter_async_context(found)

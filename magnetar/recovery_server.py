@@ -35,7 +35,7 @@ from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
 from magnetar.process.early_stop import ended_by
 from magnetar.process.ready import ReadyReport
-from magnetar.security.bookies import ShownCredentials
+from magnetar.security.shown_credentials import ShownCredentials
 from magnetar.settings import Settings
 from magnetar.settings.security import Security
 

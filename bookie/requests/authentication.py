@@ -51,7 +51,7 @@ PROOF_SECONDS: Final = 30.0
 """How long a connection may be open without a proof."""
 
 
-class Grant(Struct, frozen=True):
+class PeerGrant(Struct, frozen=True):
     """What a client has proved."""
 
     name: str
@@ -67,7 +67,7 @@ class PeerConversation(Protocol):
     """
 
     @property
-    def grant(self) -> Grant | None:
+    def grant(self) -> PeerGrant | None:
         """None until the proof is there."""
         ...
 
@@ -81,7 +81,7 @@ class BookieAccess(Struct, frozen=True):
 
     mechanisms: Mapping[str, Callable[[], PeerConversation]]
     """By the name that both sides know (`getPluginName`)."""
-    certificate: Callable[[ssl.SSLObject], Grant | None] | None = None
+    certificate: Callable[[ssl.SSLObject], PeerGrant | None] | None = None
     """What the certificate of a client proves, once it is verified; None if that counts nothing."""
     is_barred: Callable[[str], bool] = lambda _host: False
     """Whether an address has failed so often that it has to wait."""
@@ -93,7 +93,7 @@ class Admission:
     """One client that has not proved who it is."""
 
     def __init__(self, access: BookieAccess, host: str) -> None:
-        self.grant: Grant | None = None
+        self.grant: PeerGrant | None = None
         self._access = access
         self._host = host
         self._plugin = ""

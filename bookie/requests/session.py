@@ -24,7 +24,7 @@ from magnetar.bookie.requests.authentication import (
     PROOF_SECONDS,
     Admission,
     Confined,
-    Grant,
+    PeerGrant,
 )
 from magnetar.bookie.requests.deadlines import Deadline
 from magnetar.bookie.requests.errors import status_of
@@ -119,7 +119,7 @@ class BookieSession:
             self._reply(event, answer)
         return answer is not None
 
-    def _let_in(self, grant: Grant) -> None:
+    def _let_in(self, grant: PeerGrant) -> None:
         self._gate = None if grant.ledgers is None else Confined(grant.ledgers)
         self._end_in(grant.expires_in, "its proof of who it is has expired")
 

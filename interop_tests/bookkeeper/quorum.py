@@ -17,7 +17,7 @@ from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
-from magnetar.security.bookies import ShownCredentials
+from magnetar.security.shown_credentials import ShownCredentials
 from magnetar.settings.security import Security
 
 

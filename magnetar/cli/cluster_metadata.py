@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from magnetar.bookie.cluster.under_replication import UnderReplication
     from magnetar.core.metadata.zookeeper.addresses import ZooKeeperAddress
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
-    from magnetar.security.bookies import ShownCredentials
+    from magnetar.security.shown_credentials import ShownCredentials
 
 URI_VARIABLE = "MAGNETAR_METADATA_URI"
 Result = TypeVar("Result")
@@ -76,7 +76,7 @@ def in_zookeeper(
 
 def shown_credentials() -> "ShownCredentials":
     """What bookies are shown, by the settings of the environment, and of its MAGNETAR_CONFIG."""
-    from magnetar.security.bookies import ShownCredentials
+    from magnetar.security.shown_credentials import ShownCredentials
 
     settings = load_settings(os.environ.get(CONFIG_VARIABLE), {}).settings
     return ShownCredentials(settings.security)

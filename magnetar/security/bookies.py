@@ -1,9 +1,9 @@
-"""Authentication between bookies and their clients, from the settings: what a bookie asks for, and
-what a client of bookies shows.
+"""What a bookie asks its clients for, from the settings.
 
-    a bookie asks for     a token, by the keys of all tokens; a name of `bookie_digest`, by SASL; a
-                          certificate, if `bookie_roles` says whose count; a ticket, for readers
-    a client shows        `bookie_token`, or `bookie_password`
+    a token           signed with a key of all tokens
+    SASL              a name and a password of `bookie_digest`
+    a certificate     if `bookie_roles` says whose count
+    a ticket          for readers of ledgers, signed with `ticket_key`
 
 Roles that may do everything at a bookie are `superusers` and `bookie_roles` (`authorizedRoles` of
 Apache's `BookieAuthZFactory.java`, 4.18).
@@ -19,31 +19,25 @@ import ssl
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
-import trio
+from msgspec import Struct
 
-from magnetar.bookie.client.connection.authenticated_network import AuthenticatedNetwork
-from magnetar.bookie.requests.authentication import BookieAccess, Grant, PeerConversation
+from magnetar.bookie.requests.authentication import BookieAccess, PeerConversation, PeerGrant
 from magnetar.bookie.rpc.credentials import (
     DIGEST_REALM,
     DIGEST_URI,
     SASL,
     TICKET,
     TOKEN,
-    Credentials,
-    PasswordCredentials,
-    TokenCredentials,
 )
 from magnetar.bookie.rpc.digest_md5 import DigestServer
-from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.ledger.read import tickets
 from magnetar.core.ledger.read.tickets import TicketOffice
-from magnetar.core.ports.network import Network
 from magnetar.operator_error import OperatorError
-from magnetar.security.access import GuardedAccess
+from magnetar.security.access import GuardedAccess, open_access
 from magnetar.security.certificate_roles import roles_in
-from magnetar.security.sources import LOOK_SECONDS, SecretSource
+from magnetar.security.shown_credentials import ShownCredentials, nonce
 from magnetar.settings.security import Security
 
 if TYPE_CHECKING:
@@ -52,10 +46,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 HEX_DIGITS: Final = 32
 """Of MD5."""
-
-
-def _nonce() -> str:
-    return secrets.token_hex(16)
 
 
 # -- what a bookie asks for -------------------------------------------------------------------
@@ -68,18 +58,20 @@ class Roles:
         self._anybody = not settings.authorization
         self._allowed = frozenset((*settings.superusers, *settings.bookie_roles))
 
-    def grant(self, name: str, roles: Collection[str], expires_in: float | None = None) -> Grant:
+    def grant(
+        self, name: str, roles: Collection[str], expires_in: float | None = None
+    ) -> PeerGrant:
         """What somebody may do; raises `Unauthenticated` if that is nothing."""
         if not self._anybody and self._allowed.isdisjoint(roles):
             raise Unauthenticated(f"{name} may not use bookies: security.bookie_roles says who")
-        return Grant(name, expires_in)
+        return PeerGrant(name, expires_in)
 
 
 class _Exchange:
     """One that `step` carries out: it gives the answer, and what is proved by then."""
 
-    def __init__(self, step: Callable[[bytes], tuple[bytes, Grant | None]]) -> None:
-        self.grant: Grant | None = None
+    def __init__(self, step: Callable[[bytes], tuple[bytes, PeerGrant | None]]) -> None:
+        self.grant: PeerGrant | None = None
         self._step = step
 
     def respond(self, said: bytes) -> bytes:
@@ -103,7 +95,7 @@ def open_bookie_access(
     if guarded.tokens is not None:
         verify = guarded.tokens.verify
 
-        def token_step(said: bytes) -> tuple[bytes, Grant]:
+        def token_step(said: bytes) -> tuple[bytes, PeerGrant]:
             who: Identity = verify(said)
             expires_in = None
             if who.expires_at is not None:
@@ -126,10 +118,10 @@ def open_bookie_access(
         return None
     if office is not None:
 
-        def ticket_step(said: bytes) -> tuple[bytes, Grant]:
+        def ticket_step(said: bytes) -> tuple[bytes, PeerGrant]:
             now_ms = clock.wall_ms()
             ticket = tickets.read(office.key, said, now_ms)
-            return b"", Grant("a ticket", (ticket.expires_ms - now_ms) / 1000, ticket.ledgers)
+            return b"", PeerGrant("a ticket", (ticket.expires_ms - now_ms) / 1000, ticket.ledgers)
 
         mechanisms[TICKET] = lambda: _Exchange(ticket_step)
     failures = guarded.failures
@@ -139,17 +131,17 @@ def open_bookie_access(
 
 
 def _digest(people: Mapping[str, bytes], roles: Roles) -> PeerConversation:
-    server = DigestServer(people, DIGEST_REALM, DIGEST_URI, _nonce())
+    server = DigestServer(people, DIGEST_REALM, DIGEST_URI, nonce())
 
-    def step(said: bytes) -> tuple[bytes, Grant | None]:
+    def step(said: bytes) -> tuple[bytes, PeerGrant | None]:
         answer = server.respond(said)
         return answer, roles.grant(server.name, (server.name,)) if server.name else None
 
     return _Exchange(step)
 
 
-def _certificate(roles: Roles) -> Callable[[ssl.SSLObject], Grant | None]:
-    def prove(tls: ssl.SSLObject) -> Grant | None:
+def _certificate(roles: Roles) -> Callable[[ssl.SSLObject], PeerGrant | None]:
+    def prove(tls: ssl.SSLObject) -> PeerGrant | None:
         """None for whoever has to prove something else."""
         found = roles_in(tls.getpeercert() or {})
         try:
@@ -198,77 +190,37 @@ def own_tickets(settings: Security) -> TicketOffice:
     return TicketOffice(secrets.token_bytes(tickets.KEY_BYTES_MIN), settings.ticket_seconds)
 
 
-# -- what a client shows ----------------------------------------------------------------------
+# -- all of a bookie's process ----------------------------------------------------------------
 
 
-class ShownCredentials:
-    """The credentials of this process at bookies, read again when their file changes."""
+class BookieSecurity(Struct, frozen=True):
+    """Who may use a bookie that runs alone, and who it is to others."""
 
-    def __init__(self, settings: Security) -> None:
-        """Raises `OperatorError` for files that cannot be used."""
-        self.credentials: Credentials | None = None
-        """None to show nothing."""
-        self._source: SecretSource | None = None
-        self._changed = False
-        if settings.bookie_token and settings.bookie_password:
-            raise OperatorError(
-                "security.bookie_token and security.bookie_password are both set: bookies are "
-                "shown one of them"
-            )
-        if settings.bookie_token:
-            self._open("bookie_token", settings.bookie_token, self._tokens())
-        elif settings.bookie_password:
-            self._open("bookie_password", settings.bookie_password, self._passwords())
+    guarded: GuardedAccess
+    """Of its HTTP paths."""
+    access: BookieAccess | None
+    """Of its own protocol; None if nobody is asked."""
+    shown: ShownCredentials
 
-    def _open(self, setting: str, where: str, take: Callable[[bytes], None]) -> None:
-        self._source = SecretSource(f"security.{setting}", where, take)
-        self._source.open()
+    def asks(self, *, over_http: bool) -> bool:
+        """Whether all that reach it are asked who they are."""
+        return self.access is not None and (not over_http or self.guarded.access.asks)
 
-    def _tokens(self) -> Callable[[bytes], None]:
-        shown = self.credentials = TokenCredentials()
 
-        def take(raw: bytes) -> None:
-            token = raw.strip().removeprefix(b"token:")
-            if not token or len(token.split()) != 1:
-                raise ValueError("it holds no token")
-            shown.token = token
-            self._changed = True
-
-        return take
-
-    def _passwords(self) -> Callable[[bytes], None]:
-        shown = self.credentials = PasswordCredentials(_nonce)
-
-        def take(raw: bytes) -> None:
-            name, colon, password = raw.decode().rstrip("\r\n").partition(":")
-            if not name or not colon:
-                raise ValueError("it is not NAME:PASSWORD")
-            shown.name, shown.password = name, password
-
-        return take
-
-    def network(self, network: Network) -> Network:
-        """Connections to bookies that know who asks."""
-        if self.credentials is None:
-            return network
-        return AuthenticatedNetwork(network, self.credentials)
-
-    def first_words(self) -> Authenticate | None:
-        """What is said on a connection before all else by those who cannot hold a conversation."""
-        shown = self.credentials
-        if not isinstance(shown, TokenCredentials):
-            return None
-        return Authenticate(shown.plugin, shown.token)
-
-    async def run(self, say: Callable[[Authenticate], None] = lambda _words: None) -> None:
-        """Read again what changes, until cancelled; `say` tells a new token on all connections,
-        before the bookies end them for the old one.
-        """
-        self._changed = False
-        while self._source is not None:
-            await trio.sleep(LOOK_SECONDS)
-            self._source.look()
-            words = self.first_words()
-            if self._changed and words is not None:
-                say(words)
-            self._changed = False
+def open_bookie_security(settings: Security, clock: Clock, *, with_ca: bool) -> BookieSecurity:
+    """From the settings; `with_ca` says whether certificates of clients are verified. What HTTP
+    alone can ask, or only readers have, is not enough: an `OperatorError`.
+    """
+    guarded = open_access(settings, clock)
+    office = open_tickets(settings, guarded)
+    access = open_bookie_access(settings, guarded, clock, office, with_certificates=with_ca)
+    asks_writers = access is not None and (
+        access.certificate is not None or {TOKEN, SASL} & access.mechanisms.keys()
+    )
+    if not asks_writers and (access is not None or office is not None):
+        raise OperatorError(
+            "nobody could write to this bookie: its clients prove who they are by a token "
+            "(security.token_secret_key, token_public_key, token_jwks), by security.bookie_digest, "
+            "or by a certificate (security.bookie_roles and tls.client_ca)"
+        )
+    return BookieSecurity(guarded, access, ShownCredentials(settings))

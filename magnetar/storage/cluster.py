@@ -43,7 +43,7 @@ from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
-from magnetar.security.bookies import ShownCredentials
+from magnetar.security.shown_credentials import ShownCredentials
 from magnetar.settings import Settings
 from magnetar.storage.gateway_place import GatewayPlace
 from magnetar.storage.instance import keep_to

@@ -15,7 +15,7 @@ from magnetar.core.kernel.errors import LedgerNotFound, Overloaded
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.memory_disk import MemoryDisk
 from magnetar.core.testing.metadata import overwrite
-from magnetar.security.bookies import ShownCredentials
+from magnetar.security.shown_credentials import ShownCredentials
 from magnetar.settings.security import Security
 
 

@@ -9,7 +9,7 @@ from magnetar.bookie.reading.errors import UnreachableEntry
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import open_ledger
 from magnetar.bookie.reading.sources import PlannedLedgers
-from magnetar.bookie.requests.authentication import BookieAccess, Grant
+from magnetar.bookie.requests.authentication import BookieAccess, PeerGrant
 from magnetar.bookie.requests.tests.peers import add, serving
 from magnetar.bookie.rpc.credentials import TICKET, TOKEN
 from magnetar.bookie.rpc.messages import Authenticate, Status
@@ -25,9 +25,9 @@ class Word:
 
     def respond(self, said):
         if said == b"all":
-            self.grant = Grant("all")
+            self.grant = PeerGrant("all")
         elif said.isdigit():
-            self.grant = Grant("a ticket", 100, frozenset({int(said)}))
+            self.grant = PeerGrant("a ticket", 100, frozenset({int(said)}))
         else:
             raise Unauthenticated("a wrong word")
         return b""

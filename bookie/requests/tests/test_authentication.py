@@ -5,7 +5,7 @@ import trio
 
 from magnetar.bookie.format import digests
 from magnetar.bookie.requests import session
-from magnetar.bookie.requests.authentication import BookieAccess, Grant
+from magnetar.bookie.requests.authentication import BookieAccess, PeerGrant
 from magnetar.bookie.requests.tests.peers import CRC32C, KEY, add, serving
 from magnetar.bookie.rpc.messages import (
     Added,
@@ -42,7 +42,7 @@ class Password:
             return b"the word?"
         if said != b"secret":
             raise Unauthenticated("a wrong word")
-        self.grant = Grant("client")
+        self.grant = PeerGrant("client")
         return b"welcome"
 
 
@@ -53,7 +53,7 @@ class Ticket:
         self.grant = None
 
     def respond(self, said):
-        self.grant = Grant("reader", float(said) if said else None, frozenset({1}))
+        self.grant = PeerGrant("reader", float(said) if said else None, frozenset({1}))
         return b""
 
 

@@ -1,26 +1,22 @@
 """What the settings make of authentication at bookies."""
 
-import json
 import time
 
 import jwt
 import pytest
-import trio
 
-from magnetar.bookie.rpc.credentials import SASL, TICKET, TOKEN
+from magnetar.bookie.rpc.credentials import SASL, TICKET, TOKEN, PasswordCredentials
 from magnetar.bookie.rpc.digest_md5 import secret_of
-from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.ledger.read import tickets
 from magnetar.core.ledger.read.tickets import TicketOffice
 from magnetar.operator_error import OperatorError
-from magnetar.security import bookies
 from magnetar.security.access import open_access
 from magnetar.security.bookies import (
-    ShownCredentials,
     digests_in,
     open_bookie_access,
+    open_bookie_security,
     open_tickets,
     own_tickets,
 )
@@ -145,7 +141,7 @@ def test_names_of_htdigest(tmp_path):
     path = tmp_path / "digests"
     path.write_text(f"# ours\nali:bookkeeper:{secret_of('ali', 'bookkeeper', 'sesame').hex()}\n")
     access, guarded = opened(Security(bookie_digest=str(path), bookie_roles=("ali",)))
-    client = bookies.PasswordCredentials(lambda: "n", "ali", "sesame").begin()
+    client = PasswordCredentials(lambda: "n", "ali", "sesame").begin()
     exchange = access.mechanisms[SASL]()
     said = client.respond(b"")
     challenge = exchange.respond(said)
@@ -155,7 +151,7 @@ def test_names_of_htdigest(tmp_path):
     path.write_text("")
     for source in guarded.sources:
         source.look()
-    client = bookies.PasswordCredentials(lambda: "n", "ali", "sesame").begin()
+    client = PasswordCredentials(lambda: "n", "ali", "sesame").begin()
     client.respond(b"")
     exchange = access.mechanisms[SASL]()
     with pytest.raises(Unauthenticated):
@@ -196,60 +192,31 @@ def test_failures_count_for_the_address(secret):
     assert guarded.failures.by_mechanism == {TOKEN: 50}
 
 
-# -- what is shown ----------------------------------------------------------------------------
-
-
-def test_nothing_is_shown_without_a_setting():
-    shown = ShownCredentials(Security())
-    network = object()
-    assert shown.network(network) is network
-    assert shown.first_words() is None
-
-
-def test_a_token_is_shown():
-    shown = ShownCredentials(Security(bookie_token="data:,token:abc"))
-    assert shown.first_words() == Authenticate(TOKEN, b"abc")
-
-
-def test_a_password_is_shown(tmp_path):
-    path = tmp_path / "password"
-    path.write_text("ali:se:same\n")
-    shown = ShownCredentials(Security(bookie_password=str(path)))
-    assert (shown.credentials.name, shown.credentials.password) == ("ali", "se:same")
-    assert shown.first_words() is None, "it takes a conversation"
+# -- a bookie's process -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("settings", "why"),
+    "settings",
     [
-        (Security(bookie_token="data:,"), "it holds no token"),
-        (Security(bookie_token="data:,a%20b"), "it holds no token"),
-        (Security(bookie_password="data:,ali"), "it is not NAME:PASSWORD"),
-        (Security(bookie_token="data:,a", bookie_password="data:,a:b"), "are both set"),
-        (Security(bookie_token="/does/not/exist"), "cannot read"),
+        Security(htpasswd="data:,"),
+        Security(scram=True),
+        Security(ticket_key="data:,kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"),
+        Security(htpasswd="data:,", bookie_roles=("a",)),
     ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=str,
 )
-def test_what_cannot_be_shown(settings, why):
-    with pytest.raises(OperatorError, match=why):
-        ShownCredentials(settings)
+def test_a_bookie_that_nobody_could_write_to_does_not_start(settings):
+    with pytest.raises(OperatorError, match="nobody could write to this bookie"):
+        open_bookie_security(settings, CLOCK, with_ca=False)
 
 
-async def test_a_new_token_is_told(tmp_path, autojump_clock):
-    path = tmp_path / "token"
-    path.write_text("one")
-    shown = ShownCredentials(Security(bookie_token=str(path)))
-    said = []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(shown.run, said.append)
-        await trio.sleep(3)
-        assert not said
-        path.write_text("another")
-        await trio.sleep(3)
-        assert said == [Authenticate(TOKEN, b"another")]
-        assert shown.first_words() == Authenticate(TOKEN, b"another")
-        nursery.cancel_scope.cancel()
-
-
-def test_nothing_secret_is_in_what_settings_show():
-    assert "abc" not in json.dumps(repr(ShownCredentials(Security(bookie_token="data:,abc"))))
+def test_a_bookie_asks_over_http_too(secret):
+    found = open_bookie_security(Security(token_secret_key=secret), CLOCK, with_ca=False)
+    assert found.asks(over_http=True)
+    assert found.guarded.access.asks
+    found = open_bookie_security(Security(bookie_digest="data:,"), CLOCK, with_ca=False)
+    assert found.asks(over_http=False)
+    assert not found.asks(over_http=True), "by HTTP there is no DIGEST-MD5"
+    found = open_bookie_security(Security(bookie_roles=("a",)), CLOCK, with_ca=True)
+    assert found.asks(over_http=False)
+    assert not open_bookie_security(Security(), CLOCK, with_ca=True).asks(over_http=False)

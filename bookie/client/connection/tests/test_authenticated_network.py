@@ -9,7 +9,7 @@ from magnetar.bookie.client.connection import authenticated_network
 from magnetar.bookie.client.connection.authenticated_network import AuthenticatedNetwork
 from magnetar.bookie.client.connection.question import ask_once
 from magnetar.bookie.machine.network import SystemNetwork
-from magnetar.bookie.requests.authentication import BookieAccess, Grant
+from magnetar.bookie.requests.authentication import BookieAccess, PeerGrant
 from magnetar.bookie.requests.tests.peers import serving
 from magnetar.bookie.rpc import version3
 from magnetar.bookie.rpc.credentials import (
@@ -42,7 +42,7 @@ class Word:
     def respond(self, said):
         if said != b"a token":
             raise Unauthenticated("another word")
-        self.grant = Grant("client")
+        self.grant = PeerGrant("client")
         return b""
 
 
@@ -52,7 +52,7 @@ class Digest:
 
     @property
     def grant(self):
-        return Grant(self._server.name) if self._server.name else None
+        return PeerGrant(self._server.name) if self._server.name else None
 
     def respond(self, said):
         return self._server.respond(said)
