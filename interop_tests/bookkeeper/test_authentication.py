@@ -16,6 +16,7 @@ from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.quorum import opened, read_all
 from interop_tests.bookkeeper.zookeeper import ZooKeeper
+from interop_tests.keys import Authority
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.bookie.rpc.digest_md5 import secret_of
 from magnetar.core.kernel.errors import BrokerError
@@ -214,3 +215,87 @@ async def test_our_client_shows_them_what_is_wrong(theirs, secrets, proof, shown
     security = Security(**{key: str(secrets / name) for key, name in shown.items()})
     with trio.fail_after(60):
         assert isinstance(await write_and_read(theirs[proof], security), BrokerError)
+
+
+# -- certificates, both ways ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"), "ours")
+
+
+def tls(authority: Authority, files: tuple[str, str] | None) -> str:
+    """Of Apache's clients and bookies."""
+    certificate, key = files or ("", "")
+    shown = f"tlsCertificatePath={certificate}\ntlsKeyStoreType=PEM\ntlsKeyStore={key}\n"
+    return (
+        "tlsProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory\n"
+        f"tlsClientAuthentication={'true' if files else 'false'}\n"
+        f"tlsTrustStoreType=PEM\ntlsTrustStore={authority.certificate}\n"
+        f"tlsHostnameVerificationEnabled=false\n{shown if files else ''}"
+    )
+
+
+@pytest.fixture(scope="module")
+def certified(zookeeper, authority, tmp_path_factory) -> Iterator[tuple[Bookie, str]]:
+    """A bookie of ours that lets certificates of the role `writer` in, and its cluster's URI."""
+    uri = cluster_at(zookeeper, "certified")
+    certificate, key = authority.issue("bookie")
+    files = "--tls-certificate", certificate, "--tls-key", key
+    more = *files, "--tls-client-ca", authority.certificate, "--metadata-uri", uri
+    bookie = Bookie(tmp_path_factory.mktemp("certified"), *more)
+    bookie.environment = {"MAGNETAR_SECURITY_BOOKIE_ROLES": "writer, gateway"}
+    with bookie:
+        yield bookie, uri
+
+
+@pytest.mark.parametrize("v2", [False, True], ids=["version 3", "version 2"])
+def test_apaches_client_with_a_certificate(certified, authority, tmp_path, v2) -> None:
+    bookie, uri = certified
+    wire = "useV2WireProtocol=true\n" if v2 else ""
+    right = authority.issue("client", unit="0:writer,other;1:cluster")
+    round_trip(stock(bookie, uri, tmp_path, tls(authority, right) + wire))
+
+
+def test_apaches_client_with_a_certificate_of_another_role(certified, authority, tmp_path) -> None:
+    bookie, uri = certified
+    for number, files in enumerate((authority.issue("other", unit="0:reader"), None)):
+        folder = tmp_path / str(number)
+        stock(bookie, uri, folder, tls(authority, files)).client("write", "1", succeeds=False)
+
+
+@pytest.fixture(scope="module")
+def theirs_certified(zookeeper, authority, tmp_path_factory) -> Iterator[str]:
+    """The cluster of a bookie of Apache's that lets certificates of the role `writer` in."""
+    uri = cluster_at(zookeeper, "theirs-certified")
+    more = (
+        "bookieAuthProviderFactoryClass=org.apache.bookkeeper.tls.BookieAuthZFactory\n"
+        f"authorizedRoles=writer\n{tls(authority, authority.issue('their-bookie'))}"
+    )
+    with running_bookie(uri, tmp_path_factory.mktemp("theirs-certified"), more):
+        yield uri
+
+
+async def test_our_client_shows_apaches_bookies_a_certificate(theirs_certified, authority) -> None:
+    certificate, key = authority.issue("gateway", unit="0:writer")
+    shown = Security(
+        bookie_ca=authority.certificate, bookie_certificate=certificate, bookie_key=key
+    )
+    assert await write_and_read(theirs_certified, shown) == [b"one", b"two"]
+    certificate, key = authority.issue("stranger", unit="0:reader")
+    wrong = Security(
+        bookie_ca=authority.certificate, bookie_certificate=certificate, bookie_key=key
+    )
+    for security in (wrong, Security(bookie_ca=authority.certificate), Security()):
+        with trio.fail_after(60):
+            assert isinstance(await write_and_read(theirs_certified, security), BrokerError)
+
+
+async def test_our_client_and_our_bookie(certified, authority) -> None:
+    _, uri = certified
+    certificate, key = authority.issue("gateway")
+    shown = Security(
+        bookie_ca=authority.certificate, bookie_certificate=certificate, bookie_key=key
+    )
+    assert await write_and_read(uri, shown) == [b"one", b"two"], "by its common name"

@@ -1,5 +1,5 @@
 """What a client of bookies shows to those that ask who it is, from the settings: `bookie_token`, or
-`bookie_password`.
+`bookie_password`, and `bookie_certificate`, over TLS.
 
 Invariant: what is shown is what the file held a second ago.
 """
@@ -7,13 +7,16 @@ Invariant: what is shown is what the file held a second ago.
 from __future__ import annotations
 
 import secrets
+import ssl
 from collections.abc import Callable
 
 import trio
 
 from magnetar.bookie.client.connection.authenticated_network import AuthenticatedNetwork
+from magnetar.bookie.client.connection.encrypted_network import EncryptedNetwork
 from magnetar.bookie.rpc.credentials import Credentials, PasswordCredentials, TokenCredentials
 from magnetar.bookie.rpc.messages import Authenticate
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ports.network import Network
 from magnetar.operator_error import OperatorError
 from magnetar.security.sources import LOOK_SECONDS, SecretSource
@@ -34,6 +37,14 @@ class ShownCredentials:
         """None to show nothing."""
         self._source: SecretSource | None = None
         self._changed = False
+        self._settings = settings
+        if settings.bookie_ca:
+            self._context()
+        elif settings.bookie_certificate or settings.bookie_key:
+            raise OperatorError(
+                "security.bookie_certificate is shown over TLS: security.bookie_ca says whose "
+                "certificates of bookies are trusted"
+            )
         if settings.bookie_token and settings.bookie_password:
             raise OperatorError(
                 "security.bookie_token and security.bookie_password are both set: bookies are "
@@ -71,8 +82,35 @@ class ShownCredentials:
 
         return take
 
+    def _context(self) -> ssl.SSLContext:
+        """Raises `OperatorError`, which is a failure of one connection after the start."""
+        settings = self._settings
+        named = " or ".join(
+            filter(None, (settings.bookie_ca, settings.bookie_certificate, settings.bookie_key))
+        )
+        try:
+            context = ssl.create_default_context(cafile=settings.bookie_ca)
+            if settings.bookie_certificate:
+                context.load_cert_chain(settings.bookie_certificate, settings.bookie_key or None)
+        except ssl.SSLError as error:
+            raise OperatorError(f"{named}: {error.reason or error}") from None
+        except OSError as error:
+            raise OperatorError(f"cannot read {named}: {error.strerror}") from None
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = settings.bookie_verify_host
+        return context
+
+    def _context_now(self) -> ssl.SSLContext:
+        """Files that cannot be used at the moment fail a connection, and nothing else."""
+        try:
+            return self._context()
+        except OperatorError as error:
+            raise StorageFailed(f"no TLS with bookies: {error}") from None
+
     def network(self, network: Network) -> Network:
         """Connections to bookies that know who asks."""
+        if self._settings.bookie_ca:
+            network = EncryptedNetwork(network, self._context_now)
         if self.credentials is None:
             return network
         return AuthenticatedNetwork(network, self.credentials)

@@ -110,6 +110,27 @@ class Security(Struct, frozen=True):
             "shows to bookies by SASL (DIGEST-MD5), as Apache's do; empty: none."
         ),
     ] = ""
+    bookie_ca: Annotated[
+        str,
+        Meta(
+            description="PEM file with the CAs of bookies: this process speaks to them over TLS "
+            "(START_TLS), and trusts those; empty: without TLS. Read with each connection."
+        ),
+    ] = ""
+    bookie_certificate: Annotated[
+        str,
+        Meta(
+            description="PEM file with the certificate, and its key if `bookie_key` is empty, that "
+            "this process shows to bookies over TLS; empty: none."
+        ),
+    ] = ""
+    bookie_key: Annotated[
+        str, Meta(description="PEM file with the key of `bookie_certificate`.")
+    ] = ""
+    bookie_verify_host: Annotated[
+        bool,
+        Meta(description="Whether a bookie's certificate must name the host it is reached at."),
+    ] = True
     bookie_digest: Annotated[
         str,
         Meta(

@@ -38,6 +38,9 @@ def test_a_password_is_shown(tmp_path):
         (Security(bookie_password="data:,ali"), "it is not NAME:PASSWORD"),
         (Security(bookie_token="data:,a", bookie_password="data:,a:b"), "are both set"),
         (Security(bookie_token="/does/not/exist"), "cannot read"),
+        (Security(bookie_certificate="a.pem"), "is shown over TLS"),
+        (Security(bookie_ca="/does/not/exist"), "cannot read /does/not/exist"),
+        (Security(bookie_ca="/dev/null"), "/dev/null"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
