@@ -101,7 +101,7 @@ class _EncryptedConnection:
                 received.cancel()
 
             await self._inner.deliver(RECEIVE_BYTES, take)
-        if not received.cancelled_caught:
+        if not received.cancel_called:
             raise StorageFailed("the bookie has ended the connection instead of beginning TLS")
 
     def _flush(self) -> bool:

@@ -182,7 +182,7 @@ async def test_a_peer_that_says_something_else_than_tls(tls_contexts):
         await stream.receive_some()
         await stream.aclose()
 
-    for serve, why in ((nonsense, "no TLS with"), (nothing, "")):
+    for serve, why in ((nonsense, "no TLS with"), (nothing, None)):
         async with peer(server, serve) as where:
             with pytest.raises((StorageFailed, OSError), match=why):
                 await ask_once(encrypted(client), *where, QUESTION)
