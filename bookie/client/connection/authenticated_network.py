@@ -9,11 +9,15 @@ Invariant: who gets a connection may ask for everything that its credentials all
 
 from __future__ import annotations
 
+import logging
+
 from magnetar.bookie.client.connection.question import answer_of
 from magnetar.bookie.rpc.credentials import AUTH_DISABLED, Credentials
 from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.errors import StorageFailed, Unauthenticated
 from magnetar.core.ports.network import Network, NetworkConnection
+
+log = logging.getLogger(__name__)
 
 STEPS_MAX = 10
 """Of one exchange; DIGEST-MD5 has three."""
@@ -47,10 +51,11 @@ class AuthenticatedNetwork:
                 return
             found = await answer_of(connection, where, Authenticate(plugin, answer))
             if not isinstance(found, Authenticate):
-                raise StorageFailed(
-                    f"the bookie at {where} refuses our credentials, which are by the mechanism "
-                    f"{plugin}"
+                text = (
+                    f"the bookie at {where} refuses our credentials, shown by the plugin {plugin}"
                 )
+                log.warning("%s", text)
+                raise StorageFailed(text)
             if found.plugin == AUTH_DISABLED:
                 return
             if found.plugin != plugin:
