@@ -45,12 +45,15 @@ class Authority:
         made = self._sign(self._name, self._key, x509.BasicConstraints(ca=True, path_length=None))
         self.certificate = str(self._write(f"{name}.pem", made))
 
-    def issue(self, name, host="localhost", address="127.0.0.1", subject=None, until=DAY):
+    def issue(self, name, host="localhost", address="127.0.0.1", subject=None, until=DAY, unit=""):
         """Paths of a certificate for a host and of its key. Its subject has the common name `name`,
         if it has not another `subject`; it expires in a day, or some time that may have passed.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = subject or x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        named = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+        if unit:
+            named.insert(0, x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
+        subject = subject or x509.Name(named)
         hosts = [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(address))]
         made = self._sign(subject, key, x509.SubjectAlternativeName(hosts), until)
         path = self._folder / f"{name}.key"

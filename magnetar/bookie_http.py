@@ -32,6 +32,7 @@ from magnetar.core.ports.bookie_administration import (
     CompactionDetails,
     GarbageDetails,
 )
+from magnetar.core.security.access import Access
 from magnetar.doors.sockets import address, host_names
 from magnetar.measures import bookie as measures
 from magnetar.measures.recovery import and_of_recovery
@@ -62,6 +63,8 @@ class BookieParts(Struct, frozen=True):
     identity: BookieIdentity
     link: Link
     stop: trio.Event
+    access: Access
+    """Who may use its HTTP paths."""
     recovery: Callable[[], AutoRecovery | None] | None = None
     """What repairs the cluster in this process, if anything may; None while it does not run."""
 
@@ -175,7 +178,7 @@ def http_services(parts: BookieParts, door: socket.socket) -> HttpServices:
         metrics = and_of_recovery(metrics, parts.recovery)
     options = http_options(parts.settings, door)
     options = replace(options, configuration=_configuration(parts))
-    return HttpServices(None, options, metrics, bookie=BookieControl(parts))
+    return HttpServices(None, options, metrics, bookie=BookieControl(parts), access=parts.access)
 
 
 def http_options(settings: Settings, door: socket.socket) -> HttpOptions:
@@ -187,6 +190,7 @@ def http_options(settings: Settings, door: socket.socket) -> HttpOptions:
         hosts=host_names(settings.listen, door),
         connections_max=limits.http_connections,
         body_bytes_max=limits.http_body_bytes,
+        open_paths=frozenset(["/metrics"] if settings.security.open_metrics else []),
         memory_bytes_max=limits.memory_budget_mb * MEBIBYTE // HTTP_PART,
     )
 

@@ -27,6 +27,7 @@ from magnetar.process.data_directory import METADATA, damaged
 
 if TYPE_CHECKING:
     from magnetar.bookie.format.service_info import ServiceInfo
+    from magnetar.security.shown_credentials import ShownCredentials
 
 
 class BookieOptions(Struct, frozen=True):
@@ -120,10 +121,11 @@ async def in_cluster(
     options: BookieOptions,
     bookie_id: str,
     info: ServiceInfo,
+    shown: ShownCredentials,
     machine: Machine,
     directories: Directories,
 ) -> AsyncIterator[BookieIdentity]:
-    """A bookie of a cluster."""
+    """A bookie of a cluster; `shown` is for the others."""
     # Imported here: a bookie that is alone needs no client of ZooKeeper.
     from magnetar.bookie.cluster import cluster as clusters
     from magnetar.bookie.membership import Membership
@@ -142,7 +144,7 @@ async def in_cluster(
                 member = Membership(store, cluster, bookie_id)
                 await member.check(machine.threads, directories, may_grow=options.may_grow)
             registration = member.registration(info, store.session_seconds)
-            peers = BookiePeers(member.overview, member.ledgers, machine.threads)
+            peers = BookiePeers(member.overview, member.ledgers, machine.threads, shown)
             yield BookieIdentity(member.ledgers, registration, member.overview, peers)
 
 

@@ -20,6 +20,7 @@ from magnetar.bookie.reading.sources import PlannedLedgers
 from magnetar.bookie.rpc.messages import BookieInfo, GetBookieInfo, Status
 from magnetar.core.kernel.errors import BrokerError, Overloaded
 from magnetar.core.ports.threads import Threads
+from magnetar.security.shown_credentials import ShownCredentials
 
 ANSWER_SECONDS: Final = 5.0
 AT_ONCE: Final = 32
@@ -32,12 +33,17 @@ class BookiePeers:
     """A `PeerAdministration`."""
 
     def __init__(
-        self, overview: ClusterOverview, ledgers: ClusterLedgers, threads: Threads
+        self,
+        overview: ClusterOverview,
+        ledgers: ClusterLedgers,
+        threads: Threads,
+        shown: ShownCredentials,
     ) -> None:
         self._overview = overview
         self._ledgers = ledgers
         self._threads = threads
-        self._network = SystemNetwork()
+        self._shown = shown
+        self._network = shown.network(SystemNetwork())
         self._readers = threads.workers(1)
 
     async def _addresses(self) -> Mapping[str, tuple[str, int]]:
@@ -67,7 +73,9 @@ class BookiePeers:
 
     async def entries(self, ledger_id: int, first: int, last: int | None) -> Mapping[int, bytes]:
         metadata = (await self._ledgers.stored(ledger_id)).value
-        source = PlannedLedgers({ledger_id: metadata}, await self._addresses())
+        addresses = await self._addresses()
+        words = self._shown.first_words()
+        source = PlannedLedgers({ledger_id: metadata}, addresses, words=words)
         return await self._readers.run(_read, ledger_id, source, first, last)
 
 

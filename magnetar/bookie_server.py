@@ -13,7 +13,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+)
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,11 +29,12 @@ from msgspec.structs import replace
 from magnetar.bookie.format import service_info
 from magnetar.bookie.format.service_info import BookieEndpoint, ServiceInfo
 from magnetar.bookie.machine.system import system_machine
+from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.bookie.requests.front import BookieFront
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.running import RunningBookie, open_bookie
-from magnetar.bookie.server.directories import claim
+from magnetar.bookie.server.directories import Directories, claim
 from magnetar.bookie.server.ledgers.served import ServedLedgers
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie_identity import (
@@ -41,8 +48,9 @@ from magnetar.bookie_identity import (
 )
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.link.backend import NO_BACKEND
-from magnetar.core.link.front import Door
+from magnetar.core.link.front import Door, TlsContext
 from magnetar.core.link.loop import Link
+from magnetar.core.ports.machine import Machine
 from magnetar.doors.certificates import ServerCertificates
 from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
@@ -50,6 +58,7 @@ from magnetar.process import memory
 from magnetar.process.data_directory import BOOKIE
 from magnetar.process.early_stop import ended_by
 from magnetar.process.ready import ReadyReport
+from magnetar.security.bookies import BookieSecurity, open_bookie_security
 from magnetar.settings import Settings
 from magnetar.shared_settings import bookie_settings, link_limits, request_limits
 from magnetar.storage.failure import ended_by_failure
@@ -62,6 +71,8 @@ log = logging.getLogger(__name__)
 NAME: Final = "bookie"
 UPGRADED: Final = DoorPlan(NAME, lambda _: 0, lambda _: "")
 """For the TLS of clients that ask for it on the same door."""
+Join = Callable[[Machine, Directories], AbstractAsyncContextManager[BookieIdentity]]
+"""Takes a bookie's place in its cluster."""
 HTTP: Final = "http"
 """Of the doors, in the ready file."""
 
@@ -74,24 +85,24 @@ async def serve(
 ) -> None:
     """Open the door, serve, and shut down in order once `stop` is set."""
     _check_advertised(options, settings)
-    doors = _doors(options, settings)
+    with_ca = bool(settings.tls.certificate and settings.tls.client_ca)
+    security = open_bookie_security(settings.security, SystemClock(), with_ca=with_ca)
+    doors = _doors(options, settings, security)
     certificates = ServerCertificates([UPGRADED], settings.tls)
     info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=bool(certificates.contexts))))
     reached = info.rpc().address
-    bookie = replace(
-        bookie_settings(settings),
-        bookie_id=options.bookie_id or reached,
-        entries_prove_themselves=False,
-    )
+    bookie = _settings_of(settings, options.bookie_id or reached)
+    join = partial(in_cluster, options, bookie.bookie_id, info, security.shown)
     link = Link(SystemClock(), link_limits(settings))
     with ExitStack() as closed:
         for each in doors.values():
             closed.callback(each.socket.close)
         async with (
             ended_by(stop) as begun,
-            _storage(options, settings, bookie, info, link, begun) as (running, identity),
+            _storage(options, settings, bookie, join, link, begun) as (running, identity),
         ):
-            services = _services(running, bookie, request_limits(settings), certificates)
+            tls = certificates.contexts.get(NAME)
+            services = _services(running, bookie, request_limits(settings), tls, security.access)
             link.serve(services.storage, NO_BACKEND)
             # Sessions append in sweeps of the link, or between its `begin` and `settle`.
             running.flusher.leave_to_loop()
@@ -99,10 +110,11 @@ async def serve(
             front = BookieFront(services, [doors[NAME]])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
-                nursery.start_soon(front.run)
+                for run in (front.run, security.guarded.run, security.shown.run):
+                    nursery.start_soon(run)
                 for listener in front.listeners:
                     link.listen(listener)
-                recovery = _recovery(options, bookie.bookie_id)
+                recovery = _recovery(options, settings, bookie.bookie_id)
                 if recovery is not None:
                     nursery.start_soon(recovery.run)
                 if HTTP in doors:
@@ -111,7 +123,8 @@ async def serve(
 
                     parts = bookie_http.BookieParts(
                         settings, options, bookie.bookie_id, reached, running,
-                        services, identity, link, stop, recovery.running if recovery else None,
+                        services, identity, link, stop, security.guarded.access,
+                        recovery.running if recovery else None,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])
                 registrar.set_read_only(not services.ledgers.writable)
@@ -128,7 +141,11 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
 
-def _recovery(options: BookieOptions, bookie_id: str) -> RecoveryBeside | None:
+def _settings_of(settings: Settings, bookie_id: str) -> BookieSettings:
+    return replace(bookie_settings(settings), bookie_id=bookie_id, entries_prove_themselves=False)
+
+
+def _recovery(options: BookieOptions, settings: Settings, bookie_id: str) -> RecoveryBeside | None:
     """Of the bookie's cluster, if it is asked for."""
     if not options.with_recovery:
         return None
@@ -139,14 +156,15 @@ def _recovery(options: BookieOptions, bookie_id: str) -> RecoveryBeside | None:
     chosen = recovery_server.RecoveryOptions(
         options.metadata_uri, RecoverySettings(), options.zk_timeout_seconds, bookie_id
     )
-    return recovery_server.RecoveryBeside(chosen)
+    return recovery_server.RecoveryBeside(chosen, settings.security)
 
 
-def _doors(options: BookieOptions, settings: Settings) -> dict[str, Door]:
+def _doors(options: BookieOptions, settings: Settings, security: BookieSecurity) -> dict[str, Door]:
     plans = [DoorPlan(NAME, lambda _: options.port)]
     if (port := options.http_port) is not None:
         plans.append(DoorPlan(HTTP, lambda _: port))
-    return open_doors(plans, settings, {})
+    asks = security.asks(over_http=options.http_port is not None)
+    return open_doors(plans, settings, {}, authenticates=asks)
 
 
 def _endpoints(
@@ -178,12 +196,13 @@ def _services(
     running: RunningBookie,
     settings: BookieSettings,
     limits: RequestLimits,
-    certificates: ServerCertificates,
+    tls: TlsContext | None,
+    access: BookieAccess | None,
 ) -> BookieServices:
     clock = running.storage.machine.clock
     spare = settings.high_priority_bytes_min or settings.entry_log_size_max_bytes
     ledgers = ServedLedgers(running.bookie, clock, spare)
-    return BookieServices(ledgers, running, limits, certificates.contexts.get(NAME))
+    return BookieServices(ledgers, running, limits, tls, access)
 
 
 async def _register(nursery: trio.Nursery, registrar: Registrar, stop: trio.Event) -> None:
@@ -212,7 +231,7 @@ async def _storage(
     options: BookieOptions,
     settings: Settings,
     bookie: BookieSettings,
-    info: ServiceInfo,
+    join: Join,
     link: Link,
     begun: Callable[[], None],
 ) -> AsyncIterator[tuple[RunningBookie, BookieIdentity]]:
@@ -226,7 +245,7 @@ async def _storage(
                 claim(machine.disk, str(folder / BOOKIE), options.journal_dir, options.ledger_dirs)
             )
         if options.metadata_uri:
-            found = in_cluster(options, bookie.bookie_id, info, machine, directories)
+            found = join(machine, directories)
         else:
             found = alone(options, folder, bookie, machine, directories, fail)
         identity = await opened.enter_async_context(found)

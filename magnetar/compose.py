@@ -34,6 +34,7 @@ from magnetar.measures import security
 from magnetar.process import memory
 from magnetar.process.ready import ReadyReport
 from magnetar.security.access import open_access
+from magnetar.security.bookies import open_bookie_access, open_tickets, own_tickets
 from magnetar.settings import Settings
 from magnetar.shared_settings import link_limits
 from magnetar.storage.embedded import open_embedded_storage
@@ -51,6 +52,7 @@ async def serve(
     clock = SystemClock()
     guarded = open_access(settings.security, clock)
     mqtt_acl = guarded.open_acl_file(settings.mqtt)
+    tickets = open_tickets(settings.security, guarded)
     certificates = ServerCertificates(plans, settings.tls, guarded.trust)
     authenticates = settings.security.authenticates
     doors = open_doors(plans, settings, certificates.contexts, authenticates=authenticates)
@@ -61,7 +63,13 @@ async def serve(
         broker = Broker(gathering, store, storage.metadata, clock, link.schedule_settle)
         broker.guard(guarded.with_users(settings.security, storage.metadata))
         link.serve(store, broker)
-        parts = Parts(settings, doors, link, storage, broker, SpareFiles().lend, mqtt_acl)
+        readers = None
+        if storage.lend is not None:
+            # Without authentication nobody is asked for a ticket.
+            tickets = (tickets or own_tickets(settings.security)) if authenticates else None
+            readers = open_bookie_access(settings.security, guarded, clock, tickets)
+        lend = SpareFiles().lend
+        parts = Parts(settings, doors, link, storage, broker, lend, mqtt_acl, readers, tickets)
         with ExitStack() as closed:
             async with trio.open_nursery() as nursery:
                 # First, because the journal reports its writes to the link, and a front that

@@ -16,8 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from magnetar import part_settings
+from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
+from magnetar.core.ledger.read.tickets import TicketOffice
 from magnetar.core.link.foreign_protocols import NO_HTTP, HttpAddress
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
@@ -54,6 +56,10 @@ class Parts(Struct, frozen=True):
     """Spare file descriptors for late imports."""
     mqtt_acl: AclFile | None = None
     """Rules for MQTT topics."""
+    bookie_access: BookieAccess | None = None
+    """What readers of the own bookie are asked for."""
+    tickets: TicketOffice | None = None
+    """Where readers of ledgers get their tickets; None if bookies ask for none."""
     measured: list[Callable[[], list[Family]]] = []
     """What fronts add to the metrics."""
     mqtt_clients: dict[str, ClientAdministration] = {}
@@ -142,7 +148,7 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
         parts.storage.places(part_settings.advertised(settings, parts.addresses().get(BOOKIE))),
     )
     sinks = next(iter(parts.sinks), None)
-    options = replace(options, bookies=parts.storage.bookies, sinks=sinks)
+    options = replace(options, bookies=parts.storage.bookies, sinks=sinks, tickets=parts.tickets)
     return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
 
 
@@ -151,7 +157,7 @@ def _bookie(parts: Parts, doors: Sequence[Door]) -> Front:
         raise OperatorError(
             "--bookie-port is for a server with a bookie of its own: here readers ask the cluster's"
         )
-    return parts.storage.lend(doors)
+    return parts.storage.lend(doors, parts.bookie_access)
 
 
 def _metrics(parts: Parts) -> list[Family]:

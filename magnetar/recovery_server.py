@@ -35,7 +35,9 @@ from magnetar.doors.sockets import DoorPlan, address, open_doors
 from magnetar.operator_error import OperatorError
 from magnetar.process.early_stop import ended_by
 from magnetar.process.ready import ReadyReport
+from magnetar.security.shown_credentials import ShownCredentials
 from magnetar.settings import Settings
+from magnetar.settings.security import Security
 
 HTTP: Final = "http"
 """Of the door, in the ready file."""
@@ -62,7 +64,7 @@ class RecoveryOptions(Struct, frozen=True):
 
 @asynccontextmanager
 async def opened(
-    options: RecoveryOptions, began_ms: int | None = None
+    options: RecoveryOptions, security: Security, began_ms: int | None = None
 ) -> AsyncIterator[AutoRecovery]:
     """AutoRecovery, for as long as the block lasts."""
     # Imported here: a bookie that is alone needs no client of ZooKeeper.
@@ -70,7 +72,9 @@ async def opened(
     from magnetar.core.metadata.zookeeper.store import open_zookeeper
 
     bookie_id = options.bookie_id or f"{platform.node()}:{PORT}"
-    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
+    shown = ShownCredentials(security)
+    network = shown.network(SystemNetwork())
+    machine = ClientMachine(network, SystemClock(), random.Random())
     repairing = f"cannot repair the cluster at {options.metadata_uri}"
     with explained(repairing):
         service_info.check_id(bookie_id)
@@ -81,17 +85,23 @@ async def opened(
                     store, address.ledgers, address.layout, chroot=address.root
                 )
                 await UnderReplication(store, cluster).prepare()
-            async with open_auto_recovery(
-                store, cluster, machine, RecoveryMember(bookie_id, began_ms), options.recovery
-            ) as found:
+            async with (
+                open_auto_recovery(
+                    store, cluster, machine, RecoveryMember(bookie_id, began_ms), options.recovery
+                ) as found,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(shown.run)
                 yield found
+                nursery.cancel_scope.cancel()
 
 
 class RecoveryBeside:
     """AutoRecovery in a bookie's process."""
 
-    def __init__(self, options: RecoveryOptions) -> None:
+    def __init__(self, options: RecoveryOptions, security: Security) -> None:
         self._options = options
+        self._security = security
         self._found: AutoRecovery | None = None
         self._began_ms = SystemClock().wall_ms()
 
@@ -103,7 +113,7 @@ class RecoveryBeside:
         """Audit and repair until it is cancelled; what goes wrong is logged, and tried again."""
         while True:
             try:
-                async with opened(self._options, self._began_ms) as self._found:
+                async with opened(self._options, self._security, self._began_ms) as self._found:
                     await trio.sleep_forever()
             except OperatorError as error:
                 log.error("%s", error)
@@ -129,7 +139,7 @@ async def serve(
             closed.callback(door.socket.close)
         async with (
             ended_by(stop) as begun,
-            opened(options) as recovery,
+            opened(options, settings.security) as recovery,
             trio.open_nursery() as nursery,
         ):
             begun()

@@ -48,6 +48,7 @@ class AdminClient:
                 raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
         self.is_secure = any(urlsplit(url).scheme == "https" for url in urls)
         self._context = tls.context() if self.is_secure else None
+        self._login = tls.login
         self._shows_none = self.is_secure and not tls.certificate
 
     def __del__(self) -> None:
@@ -101,7 +102,7 @@ class AdminClient:
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
         try:
-            headers = {"Content-Type": "application/json"}
+            headers = {"Content-Type": "application/json", **self._login.header()}
             connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
             reply = Reply(response.status, response.headers, response.read())

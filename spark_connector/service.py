@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from struct import Struct as Layout
 from typing import Final
@@ -64,6 +64,8 @@ class _Ledgers(Struct, frozen=True):
     ledgers: Mapping[str, str]
     bookies: Mapping[str, str]
     missing: Sequence[int]
+    tickets: Sequence[tuple[Sequence[int], str]] = ()
+    """For some ledgers each, in base64."""
 
 
 class _Moved(Struct, frozen=True):
@@ -71,10 +73,12 @@ class _Moved(Struct, frozen=True):
 
 
 class LedgerFacts(Struct, frozen=True):
-    """Metadata of ledgers, and addresses of bookies."""
+    """Metadata of ledgers, addresses of bookies, and what these are shown."""
 
     ledgers: dict[int, bytes]
     bookies: dict[str, tuple[str, int]]
+    tickets: dict[int, bytes] = {}
+    """By ledger; of several the same."""
 
 
 class StoredEntries(Struct, frozen=True):
@@ -121,18 +125,21 @@ class ReadingService:
         found: _Positions = self._server.ask("POST", f"{READING}/positions", body, _Positions)
         return dict(found.positions)
 
-    def ledgers(self, ids: Sequence[int]) -> LedgerFacts:
-        """Of those that exist."""
+    def ledgers(self, wanted: Mapping[str, Collection[int]]) -> LedgerFacts:
+        """Of the ledgers of each log that exist."""
         found = LedgerFacts({}, {})
-        for start in range(0, len(ids), LEDGERS_AT_ONCE):
-            body = {"ledgers": ids[start : start + LEDGERS_AT_ONCE]}
-            some = self._server.ask("POST", f"{READING}/ledgers", body, _Ledgers)
-            for ledger_id, metadata in some.ledgers.items():
-                found.ledgers[int(ledger_id)] = b64decode(metadata)
-            for bookie, address in some.bookies.items():
-                host, _, port = address.rpartition(":")
-                found.bookies[bookie] = host.strip("[]"), int(port)
+        for some in _portions(wanted):
+            self._learn(found, self._server.ask("POST", f"{READING}/ledgers", some, _Ledgers))
         return found
+
+    def _learn(self, found: LedgerFacts, said: _Ledgers) -> None:
+        for ledger_id, metadata in said.ledgers.items():
+            found.ledgers[int(ledger_id)] = b64decode(metadata)
+        for bookie, address in said.bookies.items():
+            host, _, port = address.rpartition(":")
+            found.bookies[bookie] = host.strip("[]"), int(port)
+        for ledger_ids, ticket in said.tickets:
+            found.tickets.update(dict.fromkeys(ledger_ids, b64decode(ticket)))
 
     def move_cursors(self, subscription: str, places: Mapping[str, Place]) -> None:
         """Have a subscription of this reader's follow it; on topics that are gone there is none."""
@@ -164,3 +171,20 @@ class ReadingService:
 
     def close(self) -> None:
         self._server.close()
+
+
+def _portions(wanted: Mapping[str, Collection[int]]) -> Iterator[Mapping[str, object]]:
+    """The bodies of requests that ask for all of these ledgers, at least one."""
+    topics: dict[str, list[int]] = {}
+    number = 0
+    for log, ledger_ids in wanted.items():
+        left = list(ledger_ids)
+        while left:
+            some, left = left[: LEDGERS_AT_ONCE - number], left[LEDGERS_AT_ONCE - number :]
+            topics[log] = some
+            number += len(some)
+            if number == LEDGERS_AT_ONCE:
+                yield {"topics": topics}
+                topics, number = {}, 0
+    if topics:
+        yield {"topics": topics}

@@ -1,4 +1,5 @@
 """TLS to the server, for HTTP and on its Kafka port. Options have the names of Pulsar's clients.
+What else proves who this is, is in `login.py`.
 
 A certificate that is not trusted is no failure that may pass: it is told at once.
 """
@@ -12,13 +13,16 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from magnetar.spark_connector import login
 from magnetar.spark_connector.errors import OptionError, RefusedError
+from magnetar.spark_connector.login import NOBODY, Login
 from magnetar.spark_connector.option_values import OptionValues
 
-NAMES: Final = (
+_OF_TLS: Final = (
     "tlsTrustCertsFilePath", "tlsAllowInsecureConnection", "tlsHostnameVerificationEnable",
     "tlsCertificateFilePath", "tlsKeyFilePath",
 )  # fmt: skip
+NAMES: Final = (*_OF_TLS, *login.NAMES)
 ALIASES: Final = {f"pulsar.client.{name}".lower(): name.lower() for name in NAMES}
 """As StreamNative's connector has them."""
 _MAY_PASS: Final = (ssl.SSLEOFError, ssl.SSLSyscallError, ssl.SSLZeroReturnError)
@@ -38,6 +42,8 @@ class TlsOptions(Struct, frozen=True):
     certificate: str = ""
     key: str = ""
     """Empty if it is in the same file."""
+    login: Login = NOBODY
+    """What is said on connections, with TLS or without."""
 
     def context(self) -> ssl.SSLContext:
         """For connections; `OptionError` if a file cannot be read."""
@@ -64,7 +70,7 @@ NO_TLS: Final = TlsOptions()
 def parse(values: OptionValues, urls: Sequence[str]) -> TlsOptions:
     """What is said of TLS; `OptionError` says what is wrong with it."""
     schemes = {urlsplit(url).scheme for url in urls}
-    given = [name for name in NAMES if name.lower() in values]
+    given = [name for name in _OF_TLS if name.lower() in values]
     if len(schemes) > 1:
         raise OptionError('"service.url" has addresses with http, and with https')
     if given and "https" not in schemes:
@@ -77,6 +83,7 @@ def parse(values: OptionValues, urls: Sequence[str]) -> TlsOptions:
         checks_host=values.flag("tlshostnameverificationenable", default=True),
         certificate=values.text("tlscertificatefilepath"),
         key=values.text("tlskeyfilepath"),
+        login=login.parse(values),
     )
 
 

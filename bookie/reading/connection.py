@@ -1,6 +1,10 @@
 """One connection to a bookie: frames out, frames in, nothing that blocks.
 
 A name may stand for several addresses; they are tried in turn until one takes the connection.
+
+A bookie may ask who reads. The proof is one frame in front of all others, which do not wait for its
+answer: a token or a ticket takes no second step. It is in version 3, whatever follows: that has an
+answer for what is refused. What a bookie refuses ends the connection as an error of permission.
 """
 
 from __future__ import annotations
@@ -12,19 +16,26 @@ from collections import deque
 from typing import Final
 
 from magnetar.bookie.machine.addresses import resolving
+from magnetar.bookie.rpc import version3
+from magnetar.bookie.rpc.credentials import TICKET
+from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.errors import WireError
 
 FRAME_BYTES_MAX: Final = 32 * 1024 * 1024
 """More than the largest entry that any bookie stores (`entries.ENTRY_BYTES_MAX`)."""
 RECEIVE_BYTES: Final = 512 * 1024
 LENGTH_BYTES: Final = 4
+OF_TICKETS: Final = (
+    ", which has expired, or is signed with another key than its security.ticket_key. Apache's "
+    "bookies know no tickets: read from the server then"
+)
 IN_PROGRESS: Final = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 
 
 class ReplicaConnection:
     """See the module's docstring. What raises `OSError` or `WireError` has ended it."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, proof: Authenticate | None = None) -> None:
         with resolving(host, port):
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         self._addresses = deque((family, address) for family, _, _, _, address in found)
@@ -34,6 +45,10 @@ class ReplicaConnection:
         self._parts: list[bytes] = []
         self._size = 0
         self._wanted = LENGTH_BYTES
+        self._proof = proof
+        """Until its answer is here."""
+        if proof is not None:
+            self.send(version3.pack_request(0, proof))
         self._begin()
 
     def _begin(self) -> None:
@@ -101,7 +116,19 @@ class ReplicaConnection:
             raise ConnectionError("it ended the connection")
         self._parts.append(data)
         self._size += len(data)
-        return self._frames() if self._size >= self._wanted else []
+        frames = self._frames() if self._size >= self._wanted else []
+        if frames and self._proof is not None:
+            self._check_proof(self._proof, frames.pop(0))
+            self._proof = None
+        return frames
+
+    def _check_proof(self, proof: Authenticate, frame: bytes) -> None:
+        _, answer = version3.parse_response(frame)
+        if not isinstance(answer, Authenticate):
+            why = f"it refuses the {proof.plugin} of this reader"
+            raise PermissionError(
+                errno.EACCES, why + (OF_TICKETS if proof.plugin == TICKET else "")
+            )
 
     def _frames(self) -> list[bytes]:
         data = b"".join(self._parts) if len(self._parts) > 1 else self._parts[0]

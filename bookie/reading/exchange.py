@@ -15,6 +15,7 @@ from typing import Protocol
 
 from magnetar.bookie.reading.connection import ReplicaConnection
 from magnetar.bookie.reading.sources import Address
+from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.errors import BrokerError, WireError
 
 
@@ -49,8 +50,12 @@ class BookieQuery(Protocol):
 class Exchange:
     """See the module's docstring. All its connections speak one version of the protocol."""
 
-    def __init__(self, address: Callable[[str], Address]) -> None:
+    def __init__(
+        self, address: Callable[[str], Address], proof: Authenticate | None = None
+    ) -> None:
+        """`proof` is shown to each bookie."""
         self._address = address
+        self._proof = proof
         self._selector = selectors.DefaultSelector()
         self._connections: dict[str, ReplicaConnection] = {}
         self._paused = 0.0
@@ -88,7 +93,7 @@ class Exchange:
         try:
             connection = self._connections.get(bookie)
             if connection is None:
-                connection = ReplicaConnection(*self._address(bookie))
+                connection = ReplicaConnection(*self._address(bookie), self._proof)
                 self._connections[bookie] = connection
                 events = selectors.EVENT_READ | selectors.EVENT_WRITE
                 self._selector.register(connection.socket, events, bookie)
@@ -135,10 +140,14 @@ class Exchange:
 
     def _lose(self, query: BookieQuery, bookie: str, error: Exception) -> None:
         connection = self._connections.get(bookie)
-        worked = connection is not None and connection.worked
+        # Who was refused is refused again: the connection is not made once more.
+        refused = isinstance(error, PermissionError)
+        worked = connection is not None and connection.worked and not refused
         self.drop(bookie)
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        reason = f"cannot be reached: {text}" if not worked else f"left: {text}"
+        reason = f"left: {text}" if worked else f"cannot be reached: {text}"
+        if refused:
+            reason = f"cannot be read: {text}"
         query.lost(bookie, reason, self._now(), worked=worked)
 
     def drop(self, bookie: str) -> None:

@@ -43,8 +43,9 @@ class ReadHandle:
         self._password = password
         self._health = BookieHealth(options.avoid_seconds)
         self._confirmed = last_confirmed
-        self._version2 = Exchange(source.address)
-        self._version3 = Exchange(source.address)
+        proof = source.proof(ledger_id)
+        self._version2 = Exchange(source.address, proof)
+        self._version3 = Exchange(source.address, proof)
         self.ledger = self._look_up()
         """What the metadata say; as of now after `refresh`."""
 

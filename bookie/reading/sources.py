@@ -11,6 +11,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from magnetar.bookie.format import service_info
+from magnetar.bookie.rpc.credentials import TICKET
+from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.errors import LedgerNotFound
 
 Address = tuple[str, int]
@@ -27,6 +29,10 @@ class LedgerSource(Protocol):
         """Where a bookie serves its clients; a `BrokerError` if nobody knows."""
         ...
 
+    def proof(self, ledger_id: int) -> Authenticate | None:
+        """What bookies are shown by who reads a ledger; None for nothing."""
+        ...
+
 
 class PlannedLedgers(Struct, frozen=True):
     """What a planner looked up for those who read: it can be pickled, and asks nobody."""
@@ -34,6 +40,10 @@ class PlannedLedgers(Struct, frozen=True):
     ledgers: Mapping[int, bytes]
     addresses: Mapping[str, Address] = {}
     """Of bookies whose id is not their address."""
+    tickets: Mapping[int, bytes] = {}
+    """What bookies are shown, by ledger."""
+    words: Authenticate | None = None
+    """The same for ledgers without a ticket."""
 
     def metadata(self, ledger_id: int) -> bytes:
         try:
@@ -43,6 +53,10 @@ class PlannedLedgers(Struct, frozen=True):
 
     def address(self, bookie: str) -> Address:
         return self.addresses.get(bookie) or address_in(bookie, b"")
+
+    def proof(self, ledger_id: int) -> Authenticate | None:
+        ticket = self.tickets.get(ledger_id)
+        return self.words if ticket is None else Authenticate(TICKET, ticket)
 
 
 def address_in(bookie: str, published: bytes) -> Address:

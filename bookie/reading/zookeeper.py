@@ -16,6 +16,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from magnetar.bookie.format import layout
 from magnetar.bookie.format.service_info import READ_ONLY
 from magnetar.bookie.reading.sources import Address, address_in
+from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.errors import LedgerNotFound, NotFound, StorageFailed
 from magnetar.core.metadata.zookeeper import addresses, names
 
@@ -30,8 +31,16 @@ kazoo_log.setLevel(logging.CRITICAL)  # it tells of each attempt to connect, and
 class ZooKeeperLedgers:
     """The `LedgerSource` of a cluster; it ends with its `with` block."""
 
-    def __init__(self, uri: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        """`uri` is BookKeeper's metadataServiceUri, or Pulsar's metadataStoreUrl."""
+    def __init__(
+        self,
+        uri: str,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        words: Authenticate | None = None,
+    ) -> None:
+        """`uri` is BookKeeper's metadataServiceUri, or Pulsar's metadataStoreUrl; `words` are what
+        bookies are shown.
+        """
+        self._words = words
         where = addresses.parse(uri)
         self._root = names.encode(where.root + where.ledgers)
         self._timeout_seconds = timeout_seconds
@@ -88,6 +97,9 @@ class ZooKeeperLedgers:
             if published is not None:
                 return address_in(bookie, published)
         return address_in(bookie, b"")
+
+    def proof(self, ledger_id: int) -> Authenticate | None:
+        return self._words
 
     def close(self) -> None:
         self._client.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magnetar.bookie.requests.authentication import PeerMechanism
+from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.bookie.requests.back_pressure import BackPressure
 from magnetar.bookie.requests.deadlines import Deadlines
 from magnetar.bookie.requests.in_progress import InProgress
@@ -26,13 +26,13 @@ class BookieServices:
         running: RunningBookie,
         limits: RequestLimits,
         tls: TlsContext | None = None,
-        mechanism: PeerMechanism | None = None,
+        access: BookieAccess | None = None,
     ) -> None:
-        """Without `tls`, clients that ask for it are refused; without `mechanism`, nobody has to
+        """Without `tls`, clients that ask for it are refused; without `access`, nobody has to
         say who he is.
         """
         self.tls = tls
-        self.mechanism = mechanism
+        self.access = access
         self.ledgers = ledgers
         self._disk = running.disk
         self.limits = limits

@@ -3,9 +3,10 @@
 Adds are plain calls: a row of consecutive adds of version 2 is one run, one append to the journal,
 and one callback, which packs all responses. Reads have a queue of their own (`reads.py`).
 
-Without a mechanism authentication is off, as with Apache's default: a client that offers a plugin
+Without mechanisms authentication is off, as with Apache's default: a client that offers a plugin
 is told so, and may go on (`AuthHandler.java`, `AuthProviderFactoryFactory.java` of BookKeeper
-4.18). With one, `authentication.py` says what is answered until a client has proved who it is.
+4.18). With some, `authentication.py` says what is answered until a client has proved who it is, and
+to one that may only read some ledgers. Whoever may do everything is not looked at again.
 
 Invariant: each request gets one response, unless its connection is closed.
 """
@@ -19,12 +20,19 @@ from functools import partial
 from typing import Any, Final
 
 from magnetar.bookie.format.entries import ENTRY_BYTES_MIN, LENGTH_BYTES, Run
-from magnetar.bookie.requests.authentication import AUTH_DISABLED, Admission
+from magnetar.bookie.requests.authentication import (
+    PROOF_SECONDS,
+    Admission,
+    Confined,
+    PeerGrant,
+)
+from magnetar.bookie.requests.deadlines import Deadline
 from magnetar.bookie.requests.errors import status_of
 from magnetar.bookie.requests.notes import Notes
 from magnetar.bookie.requests.reads.reads import Reads
 from magnetar.bookie.requests.services import BookieServices
 from magnetar.bookie.rpc.adds import Adds
+from magnetar.bookie.rpc.credentials import AUTH_DISABLED
 from magnetar.bookie.rpc.messages import (
     Add,
     Added,
@@ -66,38 +74,76 @@ class BookieSession:
         self._wire = wire
         self._notes = Notes(connection)
         self._reads = Reads(services, connection, wire, self._notes)
-        mechanism = services.mechanism
-        self._admission = None if mechanism is None else Admission(mechanism)
+        self._gate: Admission | Confined | None = None
         """None once the client may do everything."""
+        self._deadline: Deadline | None = None
+        """When the connection ends for want of a proof."""
+        self._tls: TlsWire | None = None
+        if services.access is not None:
+            self._gate = Admission(services.access, connection.host)
+            self._end_in(PROOF_SECONDS, "it has not said who it is")
         connection.probe()
 
     def handle(self, event: Call | Adds, /) -> None:
         """Carry out a request, or a row of adds."""
-        if self._admission is not None and self._is_held_up(event, self._admission):
+        if self._gate is not None and self._is_held_up(event, self._gate):
             return
         if isinstance(event, Adds):
             self._add_row(event)
         else:
             _HANDLERS[type(event.request)](self, event)
 
-    def _is_held_up(self, event: Call | Adds, admission: Admission) -> bool:
-        """Whether a request is answered here, since nobody knows whose it is."""
+    # -- who it is ----------------------------------------------------------------------------
+
+    def _is_held_up(self, event: Call | Adds, gate: Admission | Confined) -> bool:
+        """Whether a request is answered here, since its client may not have it carried out."""
+        if isinstance(gate, Admission) and self._tls is not None and gate.grant is None:
+            gate.take_certificate(self._tls.tls)
+            if gate.grant is not None:
+                self._let_in(gate.grant)
+                return self._gate is not None and self._is_held_up(event, self._gate)
         try:
-            answer = admission.answer(event)
+            answer = gate.answer(event)
         except Unauthenticated as error:
             if isinstance(event, Call) and isinstance(event.header, Header):
                 self._reply(event, StatusOnly(Status.UNAUTHORIZED))
             self._connection.flush()
             self._connection.end(str(error))
             return True
-        if admission.is_given:
-            self._admission = None
+        if isinstance(gate, Admission) and gate.grant is not None:
+            self._let_in(gate.grant)
         if isinstance(event, Adds):
             self._wire.reply_adds(event, Status.UNAUTHORIZED)
             self._connection.touch()
         elif isinstance(answer, BookieMessage):
             self._reply(event, answer)
         return answer is not None
+
+    def _let_in(self, grant: PeerGrant) -> None:
+        self._gate = None if grant.ledgers is None else Confined(grant.ledgers)
+        self._end_in(grant.expires_in, "its proof of who it is has expired")
+
+    def _end_in(self, seconds: float | None, why: str) -> None:
+        """End the connection after that time, unless there is another proof before."""
+        deadlines = self._services.deadlines
+        if self._deadline is not None:
+            deadlines.cancel(self._deadline)
+        self._deadline = None
+        if seconds is not None:
+            self._deadline = deadlines.call_in(seconds, partial(self._connection.end, why))
+
+    def _authenticate(self, call: Call) -> None:
+        """Of a client that was let in: another proof, or something that need not be known here.
+        Java's SASL says one more, empty message when it knows that it is let in.
+        """
+        request: Any = call.request
+        access = self._services.access
+        if access is None or not request.payload or request.plugin not in access.mechanisms:
+            self._reply(call, Authenticate(AUTH_DISABLED, b""))
+            return
+        self._gate = Admission(access, self._connection.host)
+        self._end_in(PROOF_SECONDS, "it has not said who it is")
+        self._is_held_up(call, self._gate)
 
     # -- adds ---------------------------------------------------------------------------------
 
@@ -197,9 +243,6 @@ class BookieSession:
         self._services.counters.answered(request, Status.OK)
         self._reply(call, BookieInfo(Status.OK, total, free))
 
-    def _authenticate(self, call: Call) -> None:
-        self._reply(call, Authenticate(AUTH_DISABLED, b""))
-
     def _start_tls(self, call: Call) -> None:
         """Answer in plain bytes, and encrypt what follows. Without certificates, and a second time,
         this is refused (`BookieRequestProcessor.processStartTLSRequestV3`).
@@ -211,7 +254,8 @@ class BookieSession:
         self._reply(call, TlsStarted(Status.OK))
         connection.flush()
         if connection.open:
-            connection.serve(TlsWire(context.current, self._wire), self)
+            self._tls = TlsWire(context.current, self._wire)
+            connection.serve(self._tls, self)
 
     def _unanswerable(self, call: Call) -> None:
         request: Any = call.request
@@ -232,6 +276,7 @@ class BookieSession:
         self._reads.relieved()
 
     def closed(self, reason: str, /) -> None:
+        self._end_in(None, "")
         self._reads.close()
 
 

@@ -1,5 +1,6 @@
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.io.File;
 import java.util.Map;
 import org.apache.bookkeeper.client.api.BookKeeper;
 import org.apache.bookkeeper.client.api.DigestType;
@@ -7,10 +8,17 @@ import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 
-/** The stock Java client, one command a run: URI write COUNT | URI open ID | URI delete ID. */
+/**
+ * The stock Java client, one command a run: URI write COUNT | URI open ID | URI delete ID. The property
+ * `configuration` names a file with more of its configuration.
+ */
 public final class StockClient {
   public static void main(String[] words) throws Exception {
     ClientConfiguration configuration = new ClientConfiguration();
+    String more = System.getProperty("configuration");
+    if (more != null) {
+      configuration.loadConf(new File(more).toURI().toURL());
+    }
     configuration.setMetadataServiceUri(words[0]);
     try (BookKeeper client = BookKeeper.newBuilder(configuration).build()) {
       switch (words[1]) {

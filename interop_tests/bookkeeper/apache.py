@@ -1,6 +1,5 @@
 """Apache BookKeeper 4.18 on a real ZooKeeper: its bookie, and its shell for a whole cluster."""
 
-import os
 import signal
 import subprocess
 import time
@@ -25,8 +24,13 @@ journalMaxBackups=0
 class ApacheBookie:
     """One bookie of Apache's, and the shell that reads its configuration."""
 
-    def __init__(self, uri: str, directory: Path, port: int = 0) -> None:
-        """With the port of a bookie of ours it is for the shell only, which asks that bookie."""
+    def __init__(
+        self, uri: str, directory: Path, port: int = 0, more: str = "", jaas: str = ""
+    ) -> None:
+        """With the port of a bookie of ours it is for the shell only, which asks that bookie.
+        `more` is added to its configuration, and to that of the stock client; `jaas` is what
+        Java's SASL reads.
+        """
         directory.mkdir(parents=True, exist_ok=True)
         self.port = port or free_port()
         self.bookie_id = f"127.0.0.1:{self.port}"
@@ -34,8 +38,12 @@ class ApacheBookie:
         self._uri = uri
         self._configuration = directory / "bk_server.conf"
         self._configuration.write_text(
-            CONFIGURATION.format(port=self.port, uri=uri, directory=directory)
+            CONFIGURATION.format(port=self.port, uri=uri, directory=directory) + more
         )
+        self._client_configuration = directory / "client.conf"
+        self._client_configuration.write_text(more)
+        self._jaas = directory / "jaas.conf"
+        self._jaas.write_text(jaas)
         self._logging = directory / "log4j2.properties"
         self._logging.write_text(LOGGING)
         self._log = directory / "log"
@@ -43,11 +51,13 @@ class ApacheBookie:
 
     def _java(self, heap: str, *words: str) -> list[str]:
         opens = [word for name in OPENED for word in ("--add-opens", f"{name}=ALL-UNNAMED")]
-        jars = maven.build(HERE) / "jars"
+        target = maven.build(HERE)
         return [
             maven.found("java"), heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
             "-XX:MaxDirectMemorySize=256m", f"-Dlog4j2.configurationFile={self._logging}",
-            *opens, "-cp", f"{jars}{os.sep}*", *words,
+            f"-Djava.security.auth.login.config={self._jaas}",
+            f"-Dconfiguration={self._client_configuration}", *opens,
+            "-cp", f"{target}/classes:{target}/jars/*", *words,
         ]  # fmt: skip
 
     def start(self) -> None:
@@ -108,9 +118,11 @@ class ApacheBookie:
 
 
 @contextmanager
-def running_bookie(uri: str, directory: Path) -> Iterator[ApacheBookie]:
+def running_bookie(
+    uri: str, directory: Path, more: str = "", jaas: str = ""
+) -> Iterator[ApacheBookie]:
     """A bookie that has been started, and ends with the block."""
-    with _ending(ApacheBookie(uri, directory)) as bookie:
+    with _ending(ApacheBookie(uri, directory, more=more, jaas=jaas)) as bookie:
         bookie.start()
         yield bookie
 

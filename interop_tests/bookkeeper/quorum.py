@@ -17,6 +17,8 @@ from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
+from magnetar.security.shown_credentials import ShownCredentials
+from magnetar.settings.security import Security
 
 
 @asynccontextmanager
@@ -27,15 +29,19 @@ async def opened(
     ack: int,
     password: bytes = b"secret",
     digest: str = "CRC32C",
+    security: Security | None = None,
 ) -> AsyncIterator[ClusterLedgerStore]:
-    """The LedgerStore of the cluster at a URI, with new ledgers of these sizes."""
+    """The LedgerStore of the cluster at a URI, with new ledgers of these sizes; `security` says
+    what bookies are shown.
+    """
     address = parse(uri)
     settings = QuorumSettings(
         striping=Striping(ensemble, write, ack),
         digest_type=DIGEST_TYPES[digest],
         password=password,
     )
-    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
+    network = ShownCredentials(security or Security()).network(SystemNetwork())
+    machine = ClientMachine(network, SystemClock(), random.Random())
     async with open_zookeeper(address) as metadata:
         cluster = await clusters.find(metadata, address.ledgers)
         async with open_cluster_ledgers(metadata, cluster, machine, settings) as store:

@@ -36,10 +36,10 @@ def _base64(raw: bytes) -> bytes:
 
 @contextmanager
 def secured(
-    folder: Path, mqtt: Mapping[str, Any] | None = None, **settings: Any
+    folder: Path, tables: Mapping[str, Any] | None = None, **settings: Any
 ) -> Iterator[Standalone]:
     """A server of which `root` is the superuser, and `bob` has the password `builder`; with more
-    settings of `security`, and those of `mqtt`.
+    settings of `security`, and with others.
     """
     key, passwords = folder / "secret.key", folder / "htpasswd"
     key.write_bytes(SECRET)
@@ -50,7 +50,7 @@ def secured(
     security = {
         "token_secret_key": str(key), "htpasswd": str(passwords), "superusers": ["root"]
     }  # fmt: skip
-    with standalone(security={**security, **settings}, mqtt=dict(mqtt or {})) as server:
+    with standalone(security={**security, **settings}, **(tables or {})) as server:
         yield server
 
 

@@ -32,7 +32,7 @@ def rules(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path, rules: Path):
-    with secured(tmp_path, mqtt={"acl_file": str(rules)}) as server:
+    with secured(tmp_path, {"mqtt": {"acl_file": str(rules)}}) as server:
         yield server
 
 

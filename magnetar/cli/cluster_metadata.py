@@ -1,11 +1,13 @@
 """Commands that work on the metadata of a cluster: how they say which, and how they open it."""
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from magnetar.cli.flags import CONFIG_VARIABLE, load_settings
 from magnetar.cli.printing import print_warnings, sentences
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from magnetar.bookie.cluster.under_replication import UnderReplication
     from magnetar.core.metadata.zookeeper.addresses import ZooKeeperAddress
     from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata
+    from magnetar.security.shown_credentials import ShownCredentials
 
 URI_VARIABLE = "MAGNETAR_METADATA_URI"
 Result = TypeVar("Result")
@@ -71,6 +74,14 @@ def in_zookeeper(
     return found
 
 
+def shown_credentials() -> "ShownCredentials":
+    """What bookies are shown, by the settings of the environment, and of its MAGNETAR_CONFIG."""
+    from magnetar.security.shown_credentials import ShownCredentials
+
+    settings = load_settings(os.environ.get(CONFIG_VARIABLE), {}).settings
+    return ShownCredentials(settings.security)
+
+
 @asynccontextmanager
 async def cluster_client(
     store: "ZooKeeperMetadata", cluster: "BookKeeperCluster"
@@ -84,7 +95,8 @@ async def cluster_client(
     from magnetar.core.kernel.clock import SystemClock
     from magnetar.core.kernel.errors import BrokerError
 
-    machine = ClientMachine(SystemNetwork(), SystemClock(), random.Random())
+    network = shown_credentials().network(SystemNetwork())
+    machine = ClientMachine(network, SystemClock(), random.Random())
     failure: BrokerError | None = None
     async with open_cluster_client(store, cluster, machine, QuorumSettings()) as client:
         try:

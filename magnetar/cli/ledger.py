@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from magnetar.cli.cluster_metadata import in_cluster, uri_option
+from magnetar.cli.cluster_metadata import in_cluster, shown_credentials, uri_option
 from magnetar.cli.flags import whole_number
 from magnetar.cli.printing import (
     FOUND_DAMAGE,
@@ -155,7 +155,7 @@ def _read(
     print_warnings()
     with (
         sentences(),
-        ZooKeeperLedgers(metadata_uri) as source,
+        ZooKeeperLedgers(metadata_uri, words=shown_credentials().first_words()) as source,
         open_ledger(ledger_id, source) as handle,
         _opened(output) as file,
     ):

@@ -22,7 +22,7 @@ BEYOND_LOOPBACK: Final = (
     "security.anonymous_beyond_loopback = true to let everybody in"
 )
 SET_UP: Final = "set up authentication (docs/security.md), or "
-"""The other way out, of servers that can ask; bookies cannot."""
+"""The other way out, of processes that can ask; a recovery cannot."""
 
 
 class DoorPlan(NamedTuple):

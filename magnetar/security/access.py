@@ -58,6 +58,14 @@ class GuardedAccess(Struct, frozen=True):
     """Told which authorities verify client certificates (DER), whenever these change."""
     audit_file: AuditFile | None = None
     watches: list[ScramWatch] = []
+    tokens: TokenVerifier | None = None
+    """What verifies tokens, if there is a key for them."""
+
+    def open(self, setting: str, where: str, take: Callable[[bytes], None]) -> None:
+        """Have another setting of `security` read, now and when it changes."""
+        source = SecretSource(f"security.{setting}", where, take)
+        source.open()
+        self.sources.append(source)
 
     def with_users(self, settings: Security, metadata: MetadataStore) -> Access:
         """The access, also for users whose credentials are in the metadata store."""
@@ -129,7 +137,7 @@ def open_access(settings: Security, clock: Clock) -> GuardedAccess:
         judge = Judge(settings.superusers, settings.allow_everyone_if_no_acl_found)
     failures = FailedLogins(clock, audit)
     access = Access(mechanisms, judge, _anonymous(settings), failures, made.live, audit=audit)
-    return GuardedAccess(access, made.sources, made.remote, trust, file)
+    return GuardedAccess(access, made.sources, made.remote, trust, file, tokens=tokens)
 
 
 def _audit_file(settings: Security, clock: Clock) -> AuditFile | None:

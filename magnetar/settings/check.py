@@ -93,12 +93,6 @@ def _check_security(settings: Settings, origins: Mapping[str, str]) -> None:
             f"{origins.get('mqtt.acl_file', '')}: mqtt.acl_file has no effect while everybody may "
             "do everything: set up authentication (docs/security.md)"
         )
-    if security.authenticates and settings.listen.bookie_port >= 0:
-        origin = origins.get("listen.bookie_port", "")
-        raise OperatorError(
-            f"{origin}: listen.bookie_port serves whoever reaches it, since readers of ledgers do "
-            "not authenticate: it cannot be open while security asks other clients who they are"
-        )
 
 
 def _check_certificates(settings: Settings, origins: Mapping[str, str]) -> None:

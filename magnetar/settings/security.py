@@ -137,6 +137,66 @@ class Security(Struct, frozen=True):
     audit_log_files: Annotated[
         int, Meta(description="Former files of the audit log that are kept.", ge=0, le=1_000)
     ] = 10
+    bookie_token: Annotated[
+        str,
+        Meta(
+            description="The token that this process shows to bookies: a file, read again when it "
+            "changes, or a `data:` URL; empty: none."
+        ),
+    ] = ""
+    bookie_password: Annotated[
+        str,
+        Meta(
+            description="File with the name and the password, `NAME:PASSWORD`, that this process "
+            "shows to bookies by SASL (DIGEST-MD5), as Apache's do; empty: none."
+        ),
+    ] = ""
+    bookie_ca: Annotated[
+        str,
+        Meta(
+            description="PEM file with the CAs of bookies: this process speaks to them over TLS "
+            "(START_TLS), and trusts those; empty: without TLS. Read with each connection."
+        ),
+    ] = ""
+    bookie_certificate: Annotated[
+        str,
+        Meta(
+            description="PEM file with the certificate, and its key if `bookie_key` is empty, that "
+            "this process shows to bookies over TLS; empty: none."
+        ),
+    ] = ""
+    bookie_key: Annotated[
+        str, Meta(description="PEM file with the key of `bookie_certificate`.")
+    ] = ""
+    bookie_verify_host: Annotated[
+        bool,
+        Meta(description="Whether a bookie's certificate must name the host it is reached at."),
+    ] = True
+    bookie_digest: Annotated[
+        str,
+        Meta(
+            description="File of `htdigest`'s form, realm `bookkeeper`, with the names that a "
+            "bookie lets in by SASL (DIGEST-MD5), read again when it changes; empty: none."
+        ),
+    ] = ""
+    bookie_roles: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Roles that may do everything at a bookie, besides superusers: of tokens, "
+            "of `bookie_digest`, and of client certificates, as Apache's `authorizedRoles`."
+        ),
+    ] = ()
+    ticket_key: Annotated[
+        str,
+        Meta(
+            description="The secret that tickets for readers of ledgers are signed with, the same "
+            "for a gateway and its bookies: a file, read again when it changes, or a `data:` URL; "
+            "empty: a server with a bookie of its own makes one for itself, others issue none."
+        ),
+    ] = ""
+    ticket_seconds: Annotated[
+        float, Meta(description="How long a ticket for readers of ledgers is good.", gt=0)
+    ] = 300.0
 
     @property
     def authenticates(self) -> bool:

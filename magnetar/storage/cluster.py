@@ -43,6 +43,7 @@ from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
+from magnetar.security.shown_credentials import ShownCredentials
 from magnetar.settings import Settings
 from magnetar.storage.gateway_place import GatewayPlace
 from magnetar.storage.instance import keep_to
@@ -136,10 +137,12 @@ async def joined(
 
 @asynccontextmanager
 async def open_cluster_storage(
-    joined: JoinedCluster, _settings: Settings, link: Link
+    joined: JoinedCluster, server: Settings, link: Link
 ) -> AsyncIterator[OpenedStorage]:
     """See `opened.py`."""
-    machine = ClientMachine(SystemNetwork(link), SystemClock(), random.Random(), link)
+    shown = ShownCredentials(server.security)
+    network = shown.network(SystemNetwork(link))
+    machine = ClientMachine(network, SystemClock(), random.Random(), link)
     options = joined.options
     settings = QuorumSettings(
         striping=options.striping,
@@ -160,6 +163,8 @@ async def open_cluster_storage(
                     racks=joined.metadata,
                 )
             )
+        nursery = await opened.enter_async_context(trio.open_nursery())
+        nursery.start_soon(shown.run, store.say)
         yield OpenedStorage(
             store,
             joined.metadata,
@@ -168,6 +173,7 @@ async def open_cluster_storage(
             lambda _address: ClusterPlaces(joined.ledgers, joined.cluster, store.bookies),
             bookies=ClusterOverview(joined.ledgers, joined.cluster),
         )
+        nursery.cancel_scope.cancel()
 
 
 class ClusterPlaces:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
+from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie_identity import explained_damage
 from magnetar.core.link.front import Door, Front
@@ -46,10 +47,15 @@ async def open_embedded_storage(settings: Settings, link: Link) -> AsyncIterator
         )
 
 
-def _lend(store: EmbeddedStore, limits: RequestLimits, doors: Sequence[Door]) -> Front:
+def _lend(
+    store: EmbeddedStore,
+    limits: RequestLimits,
+    doors: Sequence[Door],
+    access: BookieAccess | None,
+) -> Front:
     # Imported here: few servers are asked for it.
     from magnetar.bookie.requests.front import BookieFront
     from magnetar.bookie.requests.services import BookieServices
 
     ledgers, running = store.lent()
-    return BookieFront(BookieServices(ledgers, running, limits), doors)
+    return BookieFront(BookieServices(ledgers, running, limits, access=access), doors)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.core.ports.bookie_administration import ClusterAdministration
@@ -34,8 +35,8 @@ class OpenedStorage(Struct, frozen=True):
     """Called once after the start, which may have read much."""
     places: Callable[[str], LedgerPlaces]
     """Where ledgers are, for programs that read them; of one's own bookie at that address."""
-    lend: Callable[[Sequence[Door]], Front] | None = None
-    """Serves readers of one's own bookie; None without one."""
+    lend: Callable[[Sequence[Door], BookieAccess | None], Front] | None = None
+    """Serves readers of one's own bookie, who are asked who they are; None without one."""
     bookies: ClusterAdministration | None = None
     """The cluster that it is on, for administrators; None for storage within the server."""
 

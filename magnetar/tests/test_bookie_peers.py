@@ -15,13 +15,17 @@ from magnetar.core.kernel.errors import LedgerNotFound, Overloaded
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.memory_disk import MemoryDisk
 from magnetar.core.testing.metadata import overwrite
+from magnetar.security.shown_credentials import ShownCredentials
+from magnetar.settings.security import Security
 
 
 async def test_bookies_that_answer_tell_their_room_and_entries_are_read() -> None:
     store = MemoryMetadata()
     cluster = await initialize_cluster(store, "one")
     ledgers = ClusterLedgers(store, cluster)
-    peers = BookiePeers(ClusterOverview(store, cluster), ledgers, SystemThreads())
+    peers = BookiePeers(
+        ClusterOverview(store, cluster), ledgers, SystemThreads(), ShownCredentials(Security())
+    )
     assert await peers.rooms() == {}
     async with serving(MemoryDisk()) as served, served.dial() as peer:
         here = f"127.0.0.1:{served._port}"

@@ -173,7 +173,7 @@ class GapInspector:
 
 
 def _inspector(planner: Planner, plans: Plans) -> GapInspector:
-    ledgers = {ledger.id for plan in plans.values() for ledger in plan.ledgers}
+    ledgers = {log: {ledger.id for ledger in plan.ledgers} for log, plan in plans.items()}
     aborted = {log: list(map(Aborted._make, plan.aborted)) for log, plan in plans.items()}
     logs = {}
     for log in plans:

@@ -7,7 +7,7 @@ count too. So the headers of consecutive entries meet; where they do not, someth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -139,16 +139,16 @@ class LedgerInspection:
 
 
 def inspection(
-    planner: Planner, ledgers: Iterable[int], aborted: dict[str, list[Aborted]]
+    planner: Planner, ledgers: Mapping[str, set[int]], aborted: dict[str, list[Aborted]]
 ) -> LedgerInspection:
-    """One that reads as the query of the planner does."""
+    """One that reads as the query of the planner does; `ledgers` are those of each log."""
     chosen = planner.options
     if chosen.from_gateway:
         facts = LedgerFacts({}, {})
         return LedgerInspection(
             facts, aborted, chosen.service_urls, chosen.timeout_seconds, chosen.tls
         )
-    return LedgerInspection(planner.service.ledgers(sorted(set(ledgers))), aborted)
+    return LedgerInspection(planner.service.ledgers(ledgers), aborted)
 
 
 def _gone(log: str, ledger_id: int, first: int, last: int, kind: str, detail: str) -> EntryFinding:

@@ -117,7 +117,10 @@ def _unread(
     }
     if not wanted:
         return []
-    looks = inspection(planner, {ledger for _, ledger, _ in wanted}, {})
+    ledgers: dict[str, set[int]] = {}
+    for log, ledger_id, _ in wanted:
+        ledgers.setdefault(log, set()).add(ledger_id)
+    looks = inspection(planner, ledgers, {})
     frame = spark.createDataFrame(sorted(wanted), "log string, ledger_id bigint, entry_id bigint")
     inspect = F.udf(looks.entry, f"array<struct<{FINDINGS}>>", useArrow=False)
     each = frame.select(F.explode(inspect("log", "ledger_id", "entry_id")).alias("finding"))

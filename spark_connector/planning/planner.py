@@ -124,8 +124,11 @@ class Planner:
         options = self.options
         most = options.max_partitions or 2 * parallelism
         shares = shared(ranges, options.max_bytes_per_split, options.min_partitions, most)
-        asked = () if options.from_gateway else sorted({one.stored_in for one in ranges})
-        facts = self.service.ledgers(asked)
+        wanted: dict[str, set[int]] = {}
+        if not options.from_gateway:
+            for one in ranges:
+                wanted.setdefault(one.log, set()).add(one.stored_in)
+        facts = self.service.ledgers(wanted)
         return [self._task(share.ranges, plans, facts) for share in shares]
 
     def _task(self, ranges: Sequence[EntryRange], plans: Plans, facts: LedgerFacts) -> Task:
@@ -142,6 +145,7 @@ class Planner:
             tuple(ranges),
             {each: facts.ledgers[each] for each in wanted if each in facts.ledgers},
             facts.bookies,
+            {each: facts.tickets[each] for each in wanted if each in facts.tickets},
             aborted,
             options.columns,
             options.fail_on_data_loss,

@@ -126,7 +126,7 @@ class ChunkedMessages:
         plan = self._directory.plan(log)
         if plan is not None:
             for one in reversed(list(between(log, plan, plan.first, Place(ledger_id, 0, -1)))):
-                self._directory.renew(one.stored_in)
+                self._directory.renew(log, one.stored_in)
                 yield from self._backwards(one, one.last + 1)
                 if enough():
                     return

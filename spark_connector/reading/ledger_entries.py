@@ -161,11 +161,14 @@ class LedgerEntries:
                 time.sleep(PAUSE_SECONDS)
 
     def _is_elsewhere(self, stored_in: int) -> bool:
-        """Whether the server knows other bookies of a ledger. If it does not answer, the bookies
-        still may.
+        """Whether the server knows other bookies of a ledger, or bookies are shown another ticket
+        now. If it does not answer, the bookies still may; what it refuses may not be read any more.
         """
         try:
-            return self._directory.renew(stored_in)
+            renewed = self._directory.renew(self._one.log, stored_in)
+            return renewed or self._directory.has_ticket(stored_in)
+        except RefusedError:
+            raise
         except ServiceError as error:
             log.warning(
                 "%s: the server cannot say where ledger %d is: %s", self._one.log, stored_in, error
@@ -203,7 +206,8 @@ class LedgerEntries:
         if now is None:
             return Where.COMPACTED_AWAY if _compacted_away(one, plan) else Where.DELETED
         location = "" if self._directory.is_server else now.kept
-        renewed = self._directory.renew(parse_location(location)[0] if location else one.ledger_id)
+        stored_in = parse_location(location)[0] if location else one.ledger_id
+        renewed = self._directory.renew(one.log, stored_in)
         if location == self._location and not renewed:
             return Where.UNMOVED
         self._close()

@@ -43,6 +43,8 @@ class Task(Struct, frozen=True):
     ranges: tuple[EntryRange, ...]
     ledgers: dict[int, bytes]
     bookies: dict[str, tuple[str, int]]
+    tickets: dict[int, bytes]
+    """What bookies are shown, by ledger, if they ask."""
     aborted: dict[str, list[Aborted]]
     """Of each log, if only what is committed is read."""
     columns: tuple[str, ...]
@@ -62,7 +64,7 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
     freeze_once()
     builder = BatchBuilder(task.columns, task.values)
     connect = partial(ReadingService, task.service_urls, task.timeout_seconds, task.tls)
-    facts = LedgerFacts(task.ledgers, task.bookies)
+    facts = LedgerFacts(task.ledgers, task.bookies, task.tickets)
     with LedgerDirectory(facts, connect, is_server=task.from_gateway) as directory:
         for one in task.ranges:
             reading = RangeReader(

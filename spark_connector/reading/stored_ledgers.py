@@ -24,7 +24,7 @@ def opener(facts: LedgerFacts, service: ReadingService | None) -> Opener:
     """From bookies, as the facts say; with a service, from the server."""
     if service is not None:
         return lambda log, ledger_id: GatewayLedger(service, log, ledger_id)
-    source, options = PlannedLedgers(facts.ledgers, facts.bookies), ReadOptions()
+    source, options = PlannedLedgers(facts.ledgers, facts.bookies, facts.tickets), ReadOptions()
     return lambda _log, ledger_id: open_ledger(ledger_id, source, options, last_confirmed=ANY_ENTRY)
 
 
@@ -36,7 +36,7 @@ class LedgerDirectory:
     ) -> None:
         """With `is_server` the server gives the entries, too, and knows what is stored where."""
         self.is_server = is_server
-        self._facts = LedgerFacts(dict(facts.ledgers), dict(facts.bookies))
+        self._facts = LedgerFacts(dict(facts.ledgers), dict(facts.bookies), dict(facts.tickets))
         self._connect = connect
         self._made: ReadingService | None = None
 
@@ -62,12 +62,19 @@ class LedgerDirectory:
         """The log as it is now; None if it is gone."""
         return self._service.topics([log]).topics.get(log)
 
-    def renew(self, *ledger_ids: int) -> bool:
-        """Learn the metadata of ledgers, as they are now; whether those are others."""
+    def renew(self, log: str, ledger_id: int) -> bool:
+        """Learn the metadata of a ledger, as they are now, and have another ticket for it; whether
+        the metadata are others.
+        """
         if self.is_server:
             return False
-        found = self._service.ledgers(ledger_ids)
-        changed = any(self._facts.ledgers.get(each) != one for each, one in found.ledgers.items())
-        self._facts.ledgers.update(found.ledgers)
-        self._facts.bookies.update(found.bookies)
+        facts, found = self._facts, self._service.ledgers({log: [ledger_id]})
+        changed = any(facts.ledgers.get(each) != one for each, one in found.ledgers.items())
+        facts.ledgers.update(found.ledgers)
+        facts.bookies.update(found.bookies)
+        facts.tickets.update(found.tickets)
         return changed
+
+    def has_ticket(self, ledger_id: int) -> bool:
+        """Whether bookies are shown something that expires."""
+        return ledger_id in self._facts.tickets

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.core.kernel.names import TopicName
+from magnetar.spark_connector.login import NOBODY, Login
 from magnetar.spark_connector.writing.connection import BrokerConnection
 from magnetar.spark_connector.writing.errors import Unready, WriteError, check
 from magnetar.spark_connector.writing.record_batches import ProducerIdentity
@@ -51,10 +52,15 @@ class Brokers:
     """See the module's docstring. All methods raise `errors.TRANSIENT` for what may pass."""
 
     def __init__(
-        self, address: Address, attempt_seconds: float, tls: SSLContext | None = None
+        self,
+        address: Address,
+        attempt_seconds: float,
+        tls: SSLContext | None = None,
+        login: Login = NOBODY,
     ) -> None:
         """`attempt_seconds` is how long one answer may take."""
         self._tls = tls
+        self._login = login
         self._first = address
         self._attempt_seconds = attempt_seconds
         self._addresses: dict[int, Address] = {}
@@ -137,7 +143,7 @@ class Brokers:
         return found
 
     def _connected(self, address: Address) -> BrokerConnection:
-        return BrokerConnection(address, self._attempt_seconds, self._tls)
+        return BrokerConnection(address, self._attempt_seconds, self._tls, self._login)
 
     def _node(self, log: LogName) -> int:
         topic, partition = log

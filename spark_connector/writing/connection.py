@@ -1,7 +1,8 @@
 """One connection to a broker, in Kafka's protocol: requests out, responses in the same order.
 
-It blocks, and every call has a deadline. Versions are those that this server has had from its first
-release on, so none are agreed with it.
+It blocks, and every call has a deadline. A query that says who it is does so first, by PLAIN of
+SASL, which takes a token as a password, too. Versions are those that this server has had from its
+first release on, so none are agreed with it.
 
 Invariant: a connection that has failed is closed, and never used again: where its stream stands is
 unknown.
@@ -17,6 +18,9 @@ from ssl import SSLContext
 from typing import Any, Final, NamedTuple
 
 from magnetar.core.kernel.errors import WireError
+from magnetar.core.security.conversation import PLAIN
+from magnetar.spark_connector.errors import RefusedError
+from magnetar.spark_connector.login import NOBODY, Login
 from magnetar.spark_connector.tls import check_trust
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec import reader
@@ -25,6 +29,12 @@ from magnetar.wire.kafka.codec.decoder import decoder
 from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.basics import FindCoordinatorResponse, MetadataResponse
 from magnetar.wire.kafka.messages.records import ProduceResponse
+from magnetar.wire.kafka.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from magnetar.wire.kafka.messages.transactions import (
     AddPartitionsToTxnResponse,
     DescribeProducersResponse,
@@ -51,6 +61,8 @@ USED: Final = {
     ApiKey.INIT_PRODUCER_ID: Used(4, InitProducerIdResponse),
     ApiKey.ADD_PARTITIONS_TO_TXN: Used(3, AddPartitionsToTxnResponse),
     ApiKey.DESCRIBE_PRODUCERS: Used(0, DescribeProducersResponse),
+    ApiKey.SASL_HANDSHAKE: Used(1, SaslHandshakeResponse),
+    ApiKey.SASL_AUTHENTICATE: Used(2, SaslAuthenticateResponse),
 }
 
 
@@ -58,9 +70,13 @@ class BrokerConnection:
     """See the module's docstring."""
 
     def __init__(
-        self, address: tuple[str, int], timeout_seconds: float, tls: SSLContext | None = None
+        self,
+        address: tuple[str, int],
+        timeout_seconds: float,
+        tls: SSLContext | None = None,
+        login: Login = NOBODY,
     ) -> None:
-        """Connects, or raises `OSError`."""
+        """Connects, or raises `OSError`; `RefusedError` for who is not let in."""
         self._timeout_seconds = timeout_seconds
         self._address = address
         self._socket = socket.create_connection(address, timeout_seconds)
@@ -73,6 +89,25 @@ class BrokerConnection:
             raise
         self._next_number = 0
         self._waiting: deque[tuple[int, Request]] = deque()
+        if login.method:
+            self._log_in(login)
+
+    def _log_in(self, login: Login) -> None:
+        name, secret = login.credentials()
+        said = f"\0{name or 'token'}\0{secret if name else f'token:{secret}'}".encode()
+        shaken = self.ask(SaslHandshakeRequest(mechanism=PLAIN))
+        if shaken.error_code:
+            self.close()
+            raise RefusedError(f"{self._where}: it does not take PLAIN of SASL")
+        answer = self.ask(SaslAuthenticateRequest(auth_bytes=said))
+        if answer.error_code:
+            self.close()
+            raise RefusedError(f"{self._where}: {answer.error_message}")
+
+    @property
+    def _where(self) -> str:
+        host, port = self._address
+        return f"{host}:{port}"
 
     @property
     def waiting(self) -> int:
@@ -116,8 +151,7 @@ class BrokerConnection:
     def _failed(self, error: Exception) -> None:
         """Close it; what is no failure that may pass is a `RefusedError`."""
         self.close()
-        host, port = self._address
-        check_trust(error, f"{host}:{port}")
+        check_trust(error, self._where)
 
     def _response(self, number: int, request: Request) -> Response:
         until = time.monotonic() + self._timeout_seconds

@@ -98,7 +98,10 @@ class TaskAttempt:
         seconds = min(options.timeout_seconds, ATTEMPT_SECONDS_MAX)
         secure = self._service.is_secure
         brokers = Brokers(
-            self._service.address(), seconds, options.tls.context() if secure else None
+            self._service.address(),
+            seconds,
+            options.tls.context() if secure else None,
+            options.tls.login,
         )
         self._open.callback(brokers.close)
         delivery = options.delivery

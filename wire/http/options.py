@@ -19,6 +19,7 @@ from magnetar.wire.http.guard import HostNames
 if TYPE_CHECKING:
     from magnetar.core.ledger.cursor.cursor import Cursor
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+    from magnetar.core.ledger.read.tickets import TicketOffice
     from magnetar.core.transactions.sinks import Sinks
 
 
@@ -133,6 +134,8 @@ class HttpOptions(Struct, frozen=True):
     """The offset that a Kafka group has committed to a cursor, if any."""
     mqtt_clients: Mapping[str, ClientAdministration] = {}
     """The administration of MQTT's clients, by the namespaces that listeners serve."""
+    tickets: TicketOffice | None = None
+    """Where readers of ledgers get what they show to bookies; None if bookies ask for nothing."""
     ledger_places: LedgerPlaces | None = None
     """Where ledgers are, for those who read them themselves."""
     sinks: Sinks | None = None

@@ -42,8 +42,7 @@ class Needs(Enum):
 
     OPEN = "nothing"
     """It reveals nothing."""
-    OF_BOOKIE = "nothing yet"
-    """A bookie asks nobody who he is."""
+    OF_BOOKIE = "a superuser, if the bookie asks who its clients are"
     HEALTH = "nothing, or an identity (`security.open_health`)"
     METRICS = "nothing, or an identity (`security.open_metrics`)"
     IDENTITY = "an identity"
@@ -88,6 +87,7 @@ def _consumer(request: AdminRequest) -> Need:
 
 DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {
     Needs.SUPERUSER: _superuser,
+    Needs.OF_BOOKIE: _superuser,
     Needs.TENANT_ADMIN: _tenant,
     Needs.NAMESPACE: _namespace,
     Needs.TOPIC: _topic,
@@ -102,7 +102,7 @@ def is_open(right: Needs, open_paths: frozenset[str]) -> bool:
     """Whether a row is for everybody."""
     if right in CLOSABLE:
         return CLOSABLE[right] in open_paths
-    return right in (Needs.OPEN, Needs.OF_BOOKIE)
+    return right is Needs.OPEN
 
 
 async def authorize(request: AdminRequest, right: Needs) -> None:

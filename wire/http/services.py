@@ -33,10 +33,12 @@ class HttpServices:
         extra_metrics: Callable[[], Iterable[Family]] = tuple,
         health: HealthCheck | None = None,
         bookie: BookieAdministration | None = None,
+        access: Access = NOT_ASKED,
     ) -> None:
-        """Either a broker is served or a bookie that has none."""
+        """Either a broker is served or a bookie that has none; `access` is the bookie's."""
         self._broker = broker
         self._bookie = bookie
+        self._access = access
         self._health = health
         self._sessions: LoginSessions | None = None
         self.options = options
@@ -51,14 +53,14 @@ class HttpServices:
 
     @property
     def access(self) -> Access:
-        """Who may do what; a bookie asks nobody yet."""
-        return NOT_ASKED if self._broker is None else self._broker.access
+        """Who may do what."""
+        return self._access if self._broker is None else self._broker.access
 
     @property
     def sessions(self) -> LoginSessions:
         """Those of web pages; made when the first one begins."""
         if self._sessions is None:
-            self._sessions = LoginSessions(self.access.live, self.broker.clock)
+            self._sessions = LoginSessions(self.access.live, SystemClock())
         return self._sessions
 
     @property

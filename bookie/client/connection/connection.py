@@ -154,6 +154,12 @@ class BookieConnection:
         self._outbox.append(pack_request(self._version, number, request))
         self._surroundings.touch(self)
 
+    def say(self, request: BookieMessage) -> None:
+        """Send something whose answer does not matter, if there is a connection. Plain call."""
+        if self._connection is not None:
+            self._outbox.append(pack_request(self._version, next(self._numbers), request))
+            self._surroundings.touch(self)
+
     def _key(self, request: BookieMessage, number: int) -> Hashable:
         if self._version == 2 and isinstance(request, Read):
             return request.ledger_id, request.entry_id

@@ -23,6 +23,7 @@ import trio
 from magnetar.bookie.client.connection.connection import BookieConnection
 from magnetar.bookie.client.connection.quarantine import Quarantine
 from magnetar.bookie.client.connection.settings import ConnectionSettings
+from magnetar.bookie.rpc.messages import BookieMessage
 from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.network import Network
 
@@ -111,6 +112,11 @@ class Connections:
     def is_in_quarantine(self, bookie_id: str) -> bool:
         """Whether too many have."""
         return self._quarantine.holds(bookie_id, trio.current_time())
+
+    def say(self, request: BookieMessage) -> None:
+        """Send the same to all bookies that there are connections to; answers do not matter."""
+        for connection in self._connections.values():
+            connection.say(request)
 
     # -- sending ------------------------------------------------------------------------------
 

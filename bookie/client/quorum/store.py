@@ -89,6 +89,9 @@ class ClusterLedgerStore:
         self.flush_group = services.connections.flush_group
         """Send everything appended since the last call, in one send to each bookie."""
 
+        self.say = services.connections.say
+        """Send the same to all bookies: another proof of who this is."""
+
     @property
     def congested(self) -> bool:
         """Bookies are behind: connections that write should not be read until this is False."""

@@ -110,7 +110,7 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, mechanism=None):
+async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, access=None):
     """A bookie on a disk in memory, and its link on a loopback port."""
     limits, link_limits = limits or RequestLimits(), link_limits or LinkLimits()
     metadata = metadata or DictMetadata()
@@ -118,7 +118,7 @@ async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, 
         running = store._parts
         ledgers = ServedLedgers(running.bookie, FixedClock(START_MS), 1 << 30)
         services = BookieServices(
-            ledgers, running, limits, TlsContext(tls) if tls else None, mechanism
+            ledgers, running, limits, TlsContext(tls) if tls else None, access
         )
         listener = trio.socket.socket()
         await listener.bind(("127.0.0.1", 0))

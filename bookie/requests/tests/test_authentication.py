@@ -3,14 +3,17 @@
 import pytest
 import trio
 
-from magnetar.bookie.requests.authentication import PeerMechanism
-from magnetar.bookie.requests.tests.peers import KEY, add, serving
+from magnetar.bookie.format import digests
+from magnetar.bookie.requests import session
+from magnetar.bookie.requests.authentication import BookieAccess, PeerGrant
+from magnetar.bookie.requests.tests.peers import CRC32C, KEY, add, serving
 from magnetar.bookie.rpc.messages import (
     Added,
     Authenticate,
     BatchRead,
     ForceLedger,
     GetBookieInfo,
+    ListEntries,
     Read,
     ReadEntry,
     ReadLac,
@@ -25,24 +28,55 @@ from magnetar.core.kernel.errors import Unauthenticated
 PLUGIN = "org.example.Passwords"
 
 
+TICKET = "org.example.Tickets"
+
+
 class Password:
     """A question, and its answer."""
 
     def __init__(self):
-        self.who = ""
+        self.grant = None
 
     def respond(self, said):
         if said == b"":
             return b"the word?"
         if said != b"secret":
             raise Unauthenticated("a wrong word")
-        self.who = "client"
+        self.grant = PeerGrant("client")
         return b"welcome"
 
 
+class Ticket:
+    """Shown once: for how many seconds, if that is said, and to read ledger 1."""
+
+    def __init__(self):
+        self.grant = None
+
+    def respond(self, said):
+        self.grant = PeerGrant("reader", float(said) if said else None, frozenset({1}))
+        return b""
+
+
+class Log:
+    def __init__(self):
+        self.failures = []
+        self.barred = set()
+
+    def failed(self, host, mechanism, why):
+        self.failures.append((host, mechanism, why))
+
+
 @pytest.fixture
-async def guarded(disk):
-    async with serving(disk, mechanism=PeerMechanism(PLUGIN, Password)) as one:
+def log():
+    return Log()
+
+
+@pytest.fixture
+async def guarded(disk, log):
+    access = BookieAccess(
+        {PLUGIN: Password, TICKET: Ticket}, None, log.barred.__contains__, log.failed
+    )
+    async with serving(disk, access=access) as one:
         yield one
 
 
@@ -103,10 +137,132 @@ async def test_version_3_before_that(guarded):
 
 
 @pytest.mark.parametrize("version", [2, 3])
-async def test_a_wrong_step_is_the_end(guarded, version):
+async def test_a_wrong_step_is_the_end(guarded, log, version):
     async with guarded.dial(version) as peer:
         await peer.say(Authenticate(PLUGIN, b"guess"))
         if version == 3:
             assert (await peer.hear()).status is Status.UNAUTHORIZED
         with pytest.raises((EOFError, trio.BrokenResourceError)):
             await peer.hear()
+    assert log.failures == [("127.0.0.1", PLUGIN, "a wrong word")]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_an_address_that_has_to_wait_is_not_listened_to(guarded, log, version):
+    log.barred.add("127.0.0.1")
+    async with guarded.dial(version) as peer:
+        await peer.say(Authenticate(TICKET, b""))
+        if version == 3:
+            assert (await peer.hear()).status is Status.UNAUTHORIZED
+        with pytest.raises((EOFError, trio.BrokenResourceError)):
+            await peer.hear()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_a_proof_may_be_shown_again_and_by_another_mechanism(guarded, version):
+    async with guarded.dial(version) as peer:
+        await authenticate(peer)
+        assert await peer.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+        again = await peer.ask(Authenticate(PLUGIN, b"secret"))
+        assert again == Authenticate(PLUGIN, b"welcome")
+        assert await peer.ask(add(1, 1)) == Added(Status.OK, 1, 1)
+        assert await peer.ask(Authenticate(TICKET, b"60")) == Authenticate(TICKET, b"")
+        assert (await peer.ask(add(1, 2))).status is Status.UNAUTHORIZED
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_an_empty_message_of_who_was_let_in_is_no_other_proof(guarded, version):
+    """As the SASL of Java's clients ends (`SASLClientAuthProvider.java`)."""
+    async with guarded.dial(version) as peer:
+        await authenticate(peer)
+        last = await peer.ask(Authenticate(PLUGIN, b""))
+        assert last == Authenticate("AuthDisabledPlugin", b"")
+        assert await peer.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+
+
+@pytest.fixture
+async def stored(guarded):
+    """Two entries in each of two ledgers."""
+    async with guarded.dial() as peer:
+        await authenticate(peer)
+        for ledger_id in (1, 2):
+            for entry_id in (0, 1):
+                await peer.ask(add(ledger_id, entry_id))
+    return guarded
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_a_ticket_reads_its_ledgers_and_does_nothing_else(stored, version):
+    async with stored.dial(version) as peer:
+        await peer.ask(Authenticate(TICKET, b""))
+        assert (await peer.ask(Read(1, 0))).status is Status.OK
+        assert (await peer.ask(Read(1, -1))).status is Status.OK
+        for request in (Read(2, 0), Read(1, 0, KEY, fence=True), add(1, 2), add(3, 0)):
+            assert (await peer.ask(request)).status is Status.UNAUTHORIZED, request
+        await peer.say(*[add(1, i) for i in range(2, 7)])
+        for _ in range(5):
+            assert (await peer.hear()).status is Status.UNAUTHORIZED
+        assert (await peer.ask(Read(1, 1))).status is Status.OK
+    async with stored.dial() as peer:
+        await authenticate(peer)
+        assert await peer.ask(add(1, 2)) == Added(Status.OK, 1, 2), "nothing was fenced"
+
+
+async def test_batches_of_a_ticket(stored):
+    async with stored.dial() as peer:
+        await peer.ask(Authenticate(TICKET, b""))
+        await peer.say(BatchRead(1, 0, 7, 10, 10_000))
+        frame = await peer.frame()
+        assert frame[4:8] == bytes(4), "ok"
+        for request in (BatchRead(2, 0, 8, 10, 10_000), BatchRead(1, 0, 8, 9, 9, KEY, fence=True)):
+            await peer.say(request)
+            frame = await peer.frame()
+            assert int.from_bytes(frame[4:8]) == 102, "BookieProtocol.EUA"
+            assert int.from_bytes(frame[24:32]) == 8, "the request is named"
+
+
+async def test_what_version_3_alone_has_with_a_ticket(stored):
+    async with stored.dial(3) as peer:
+        await peer.ask(Authenticate(TICKET, b""))
+        assert (await peer.ask(ReadLac(1))).status is Status.OK
+        assert (await peer.ask(ListEntries(1))).status is Status.OK
+        packet = digests.seal_lac(CRC32C, 1, 0)
+        for request in (
+            ReadLac(2), ListEntries(2), WriteLac(1, 0, KEY, packet), ForceLedger(1),
+            GetBookieInfo(True, True),
+        ):  # fmt: skip
+            assert (await peer.ask(request)).status is Status.UNAUTHORIZED, request
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_a_proof_that_expires_ends_its_connection(stored, version):
+    async with stored.dial(version) as peer:
+        await peer.ask(Authenticate(TICKET, b"0.2"))
+        await peer.ask(Authenticate(TICKET, b"600"))
+        assert len(stored.services.deadlines) == 1, "the last one counts"
+        assert (await peer.ask(Read(1, 0))).status is Status.OK
+        await peer.ask(Authenticate(TICKET, b"0.01"))
+        with pytest.raises((EOFError, trio.BrokenResourceError)), trio.fail_after(20):
+            await peer.frame()
+        assert not stored.services.deadlines
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_who_proves_nothing_for_long_is_left(guarded, version, monkeypatch):
+    monkeypatch.setattr(session, "PROOF_SECONDS", 0.01)
+    async with guarded.dial(version) as peer:
+        with pytest.raises((EOFError, trio.BrokenResourceError)), trio.fail_after(20):
+            await peer.frame()
+        assert not guarded.services.deadlines
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_a_megabyte_is_a_step_like_any_other(guarded, version):
+    async with guarded.dial(version) as peer:
+        await peer.say(Authenticate(PLUGIN, bytes(1 << 20)))
+        if version == 3:
+            assert (await peer.hear()).status is Status.UNAUTHORIZED
+        with pytest.raises((EOFError, trio.BrokenResourceError)):
+            await peer.hear()
+    async with guarded.dial(version) as peer:
+        await authenticate(peer)

@@ -75,11 +75,16 @@ class MemoryDirectory:
         first = Place(self.planned[0].id, 0, self.first_index)
         return ReadingPlan(first, end, end, self.planned, [])
 
-    def renew(self, *ledger_ids: int) -> bool:
+    def renew(self, log: str, ledger_id: int) -> bool:
         """Of ledgers that are copied to other bookies, nobody else knows of those."""
-        moved = [each for each in ledger_ids if each in self.copied]
-        self.stored.update((each, self.copied.pop(each)) for each in moved)
-        return bool(moved)
+        assert log == LOG
+        if ledger_id not in self.copied:
+            return False
+        self.stored[ledger_id] = self.copied.pop(ledger_id)
+        return True
+
+    def has_ticket(self, ledger_id: int) -> bool:
+        return False
 
     def compact(self, ledger_id: int, stored_in: int, ids: list[int], begin: int = 3) -> None:
         """Leave some entries of a ledger, and store them in another; the old one is deleted."""

@@ -29,9 +29,11 @@ class Answers:
     def close(self) -> None:
         self.closed = True
 
-    def ledgers(self, ids: tuple[int, ...]) -> LedgerFacts:
+    def ledgers(self, wanted: dict[str, list[int]]) -> LedgerFacts:
         self.questions += 1
-        return LedgerFacts(dict.fromkeys(ids, b"x"), {"b": ("h", 1)})
+        ((_, ids),) = wanted.items()
+        tickets = dict.fromkeys(ids, b"ticket")
+        return LedgerFacts(dict.fromkeys(ids, b"x"), {"b": ("h", 1)}, tickets)
 
 
 def test_the_server_is_asked_for_what_is_not_in_the_plan() -> None:
@@ -45,8 +47,10 @@ def test_the_server_is_asked_for_what_is_not_in_the_plan() -> None:
         with pytest.raises(LedgerNotFound):
             directory.opened("persistent://a/b/t", 7)
         assert made == []
-        directory.renew(7)
-        directory.renew(8, 9)
+        assert directory.renew("persistent://a/b/t", 7)
+        assert not directory.renew("persistent://a/b/t", 7), "the ticket alone is another"
+        assert directory.has_ticket(7)
+        assert not directory.has_ticket(8)
     assert [(each.questions, each.closed) for each in made] == [(2, True)]
     assert FACTS.ledgers == {}, "the plan stays as it was"
 
@@ -55,4 +59,4 @@ def test_the_server_knows_what_it_stores_where() -> None:
     service = ReadingService(["http://127.0.0.1:1"], 1.0)
     directory = LedgerDirectory(FACTS, lambda: service, is_server=True)
     assert isinstance(directory.opened("persistent://a/b/t", 7), GatewayLedger)
-    directory.renew(7)
+    assert not directory.renew("persistent://a/b/t", 7)

@@ -219,10 +219,10 @@ def _word(value: bool) -> str:
 
 BOOKIE: Final = "/api/v1/bookie"
 ROUTES: Final[Table] = (
-    ("GET", "/heartbeat", heartbeat, Needs.OF_BOOKIE),
-    ("GET", "/healthz", heartbeat, Needs.OF_BOOKIE),
-    ("GET", "/readyz", is_ready, Needs.OF_BOOKIE),
-    ("GET", "/metrics", metrics, Needs.OF_BOOKIE),
+    ("GET", "/heartbeat", heartbeat, Needs.OPEN),
+    ("GET", "/healthz", heartbeat, Needs.OPEN),
+    ("GET", "/readyz", is_ready, Needs.OPEN),
+    ("GET", "/metrics", metrics, Needs.METRICS),
     ("GET", "/api/v1/config/server_config", configuration, Needs.OF_BOOKIE),
     ("GET", f"{BOOKIE}/state", state, Needs.OF_BOOKIE),
     ("GET", f"{BOOKIE}/state/readonly", read_only, Needs.OF_BOOKIE),

@@ -15,9 +15,9 @@ from magnetar.wire.http.server import stack
 from magnetar.wire.http.services import HttpServices
 
 ROUTES: Final[Table] = (
-    ("GET", "/heartbeat", heartbeat, Needs.OF_BOOKIE),
-    ("GET", "/healthz", heartbeat, Needs.OF_BOOKIE),
-    ("GET", "/metrics", metrics, Needs.OF_BOOKIE),
+    ("GET", "/heartbeat", heartbeat, Needs.OPEN),
+    ("GET", "/healthz", heartbeat, Needs.OPEN),
+    ("GET", "/metrics", metrics, Needs.METRICS),
 )
 
 

@@ -6,7 +6,7 @@ import trio.testing
 from magnetar.bookie.client.connection.connections import Connections
 from magnetar.bookie.client.connection.settings import ConnectionSettings
 from magnetar.bookie.rpc import version2
-from magnetar.bookie.rpc.messages import Read, ReadEntry, Status
+from magnetar.bookie.rpc.messages import Authenticate, Read, ReadEntry, Status
 
 
 class Noted:
@@ -96,6 +96,16 @@ async def test_what_results_cause_is_sent_behind_them(nursery):
     assert calls == []
     await trio.testing.wait_all_tasks_blocked()
     assert (calls, loop.said[2:]) == ([1], ["begin", "settle"])
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_is_said_to_all_is_said_where_there_is_a_connection(nursery):
+    connections, _, network = await started(nursery)
+    connections.to("c:1")
+    connections.say(Authenticate("token", b"another"))
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(network.sends) == 2
+    assert version2.parse_request(network.sends[1][4:])[1] == Authenticate("token", b"another")
     nursery.cancel_scope.cancel()
 
 

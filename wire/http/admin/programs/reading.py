@@ -2,11 +2,11 @@
 workers do.
 
 `topics` tells where the messages of topics are, and how far they may be read
-(`reading_topics.py`); `positions` which
-entry has a message, by its offset or its time; `ledgers` the metadata of ledgers, and the addresses
-of their bookies. All are asked by POST, because a request names thousands. Nothing is changed, and
-nobody is fenced; only `cursors` moves those of such readers (`reader_cursors.py`). `entries` gives
-entries to whoever cannot reach the bookies (`reader_entries.py`).
+(`reading_topics.py`); `positions` which entry has a message, by its offset or its time; `ledgers`
+the metadata of ledgers, the addresses of their bookies, and what is shown to these
+(`reader_ledgers.py`). All are asked by POST, because a request names thousands. Nothing is changed,
+and nobody is fenced; only `cursors` moves those of such readers (`reader_cursors.py`). `entries`
+gives entries to whoever cannot reach the bookies (`reader_entries.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import Invalid, NotFound
+from magnetar.core.kernel.errors import Invalid
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
@@ -24,9 +24,9 @@ from magnetar.core.ledger.read.index_lookup import IndexLookup, first_index_at
 from magnetar.core.ledger.read.reading_plan import EntryPlace
 from magnetar.wire.http.admin.programs.reader_cursors import cursors
 from magnetar.wire.http.admin.programs.reader_entries import entries
+from magnetar.wire.http.admin.programs.reader_ledgers import ledgers
 from magnetar.wire.http.admin.programs.reading_topics import topics
 from magnetar.wire.http.admin.programs.stored_topics import TOPICS_PER_REST, check_number, log_of
-from magnetar.wire.http.advertised_address import reached_address
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
@@ -41,10 +41,6 @@ class PositionsBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The same: the first one that is not older than that, in ms."""
     entries: dict[str, tuple[int, int]] = {}
     """The first entry that is not before that ledger and entry."""
-
-
-class LedgersBody(Struct, frozen=True, forbid_unknown_fields=True):
-    ledgers: list[int] = []
 
 
 async def positions(request: AdminRequest) -> Json:
@@ -90,21 +86,6 @@ async def _entry_at(log: ManagedLedger, position: Position) -> EntryPlace:
     following = chain.after(position)
     next_index = await first_index_at(log, following) if chain.has(following) else end
     return EntryPlace(*position, await first_index_at(log, position), next_index)
-
-
-async def ledgers(request: AdminRequest) -> Json:
-    """The metadata of ledgers, as they are stored, in base64, and all bookies' addresses."""
-    places = request.options.ledger_places
-    bookies = places.bookies() if places is not None else {}
-    if places is None or not bookies:
-        raise NotFound("no bookie serves readers: start the server with --bookie-port")
-    body = await request.value(LedgersBody)
-    ids = body.ledgers if body is not None else []
-    check_number(len(ids), "ledgers")
-    found = await places.metadata(ids)
-    missing = [ledger_id for ledger_id in ids if ledger_id not in found]
-    reached = {name: reached_address(at, request.request) for name, at in bookies.items()}
-    return {"ledgers": found, "bookies": reached, "missing": missing}
 
 
 TABLE: Final[Table] = (

@@ -1,0 +1,154 @@
+"""A gateway whose bookies ask who is there: what it shows them, that a token is replaced while it
+writes, and tickets for those who read ledgers themselves.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pulsar
+import pytest
+import trio
+from msgspec.structs import replace
+
+from interop_tests.bookkeeper.cluster import Bookie
+from interop_tests.bookkeeper.gateway import Gateway
+from interop_tests.bookkeeper.members import wait_until as eventually
+from interop_tests.bookkeeper.recovery import command
+from interop_tests.bookkeeper.zookeeper import ZooKeeper
+from interop_tests.security.pulsar_people import SECRET, token
+from magnetar.bookie.cluster.formatting import initialize_cluster
+from magnetar.core.ledger.read import tickets
+from magnetar.core.metadata.zookeeper.addresses import parse
+from magnetar.core.metadata.zookeeper.store import open_zookeeper
+from magnetar.spark_connector import options as source
+from magnetar.spark_connector.errors import ServiceError
+from magnetar.spark_connector.planning import planner
+from magnetar.spark_connector.reading.range_reader import Task, batches
+
+pytest.importorskip("pyarrow")
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(240)]
+TICKET_KEY = b"t" * 32
+
+
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("secrets")
+    (folder / "key").write_bytes(SECRET)
+    (folder / "tickets").write_bytes(TICKET_KEY)
+    (folder / "token").write_text(token("gateway", 600))
+    for each in folder.iterdir():
+        each.chmod(0o600)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def uri(zookeeper: ZooKeeper) -> str:
+    made = f"zk+hierarchical://{zookeeper.address}/ledgers"
+
+    async def begin() -> None:
+        async with open_zookeeper(parse(made), 10) as store:
+            await initialize_cluster(store, "6a1f0f3e-0000-4000-8000-000000000004")
+
+    trio.run(begin)
+    return made
+
+
+@pytest.fixture(scope="module")
+def bookies(uri: str, secrets: Path, tmp_path_factory) -> Iterator[list[Bookie]]:
+    with ExitStack() as stack:
+        found = []
+        for _ in range(3):
+            bookie = Bookie(tmp_path_factory.mktemp("bookie"), "--metadata-uri", uri)
+            bookie.environment = {
+                "MAGNETAR_SECURITY_TOKEN_SECRET_KEY": str(secrets / "key"),
+                "MAGNETAR_SECURITY_BOOKIE_ROLES": "gateway",
+                "MAGNETAR_SECURITY_TICKET_KEY": str(secrets / "tickets"),
+            }
+            found.append(stack.enter_context(bookie))
+        yield found
+
+
+@pytest.fixture(scope="module")
+def gateway(zookeeper, bookies, secrets, tmp_path_factory) -> Iterator[Gateway]:
+    configuration = tmp_path_factory.mktemp("gateway") / "magnetar.toml"
+    configuration.write_text(f"""[security]
+token_secret_key = "{secrets / "key"}"
+superusers = ["root"]
+bookie_token = "{secrets / "token"}"
+ticket_key = "{secrets / "tickets"}"
+""")
+    folder = configuration.parent / "runs"
+    with Gateway(folder, zookeeper, "--config", str(configuration)) as made:
+        made.serve()
+        yield made
+
+
+def client_of(gateway: Gateway) -> pulsar.Client:
+    root = pulsar.AuthenticationToken(token("root"))
+    return pulsar.Client(f"pulsar://{gateway.url('pulsar')}", authentication=root)
+
+
+def show(gateway: Gateway, secrets: Path, said: str) -> None:
+    """Have the gateway show another token, and wait until it has read it."""
+    line = f"{secrets / 'token'} has changed and is read again"
+    before = gateway.log().count(line)
+    (secrets / "token").write_text(said)
+    eventually(lambda: gateway.log().count(line) > before)
+
+
+def test_a_token_is_replaced_while_messages_are_written(gateway, bookies, secrets) -> None:
+    """The first one ends after 8 s; bookies end connections whose token has expired."""
+    show(gateway, secrets, token("gateway", 8))
+    until = time.monotonic() + 10
+    client = client_of(gateway)
+    producer = client.create_producer("lasting", batching_enabled=False)
+    producer.send(b"first")
+    show(gateway, secrets, token("gateway", 600))
+    sent = 1
+    while time.monotonic() < until:
+        producer.send(b"another")
+        sent += 1
+    client.close()
+    assert "closed the connection" not in gateway.log()
+    assert values(planned(gateway, "lasting")) == [b"first"] + [b"another"] * (sent - 1)
+
+
+def planned(gateway: Gateway, topic: str) -> list[Task]:
+    login = {"authPluginClassName": "token", "authParams": token("root")}
+    where = {"service.url": f"http://{gateway.url('http')}", "topic": topic}
+    chosen = source.parse({**where, **login, "columns": "value", "pollTimeoutMs": "1000"})
+    return planner.batch(chosen, 1)
+
+
+def values(tasks: list[Task]) -> list[bytes]:
+    return [row["value"] for task in tasks for one in batches(task) for row in one.to_pylist()]
+
+
+def test_readers_show_tickets_to_the_clusters_bookies(gateway, uri) -> None:
+    client = client_of(gateway)
+    client.create_producer("ticketed").send(b"one")
+    client.close()
+    tasks = planned(gateway, "ticketed")
+    assert all(task.tickets for task in tasks)
+    assert values(tasks) == [b"one"]
+    nowhere = ("http://127.0.0.1:1",)
+    for wrong in (
+        {},
+        {each: next(tickets.issue(b"x" * 32, [each], 1 << 50))[1] for each in tasks[0].ledgers},
+        {each: next(tickets.issue(TICKET_KEY, [1 << 40], 1 << 50))[1] for each in tasks[0].ledgers},
+    ):
+        with pytest.raises(ServiceError):
+            values([replace(task, tickets=wrong, service_urls=nowhere) for task in tasks])
+
+
+def test_tools_show_the_token_of_the_settings(gateway, bookies, uri, secrets, monkeypatch) -> None:
+    tasks = planned(gateway, "lasting")
+    ledger = str(next(iter(tasks[0].ledgers)))
+    monkeypatch.setenv("MAGNETAR_SECURITY_BOOKIE_TOKEN", str(secrets / "token"))
+    words = "ledger", "read", ledger, "--first", "0", "--last", "0"
+    assert command(uri, *words)["entry"] == 0
+    command(uri, "bookie", "sanity", bookies[0].address)
+    monkeypatch.delenv("MAGNETAR_SECURITY_BOOKIE_TOKEN")
+    assert "unauthorized" in command(uri, *words, succeeds=False)
