@@ -27,6 +27,7 @@ from magnetar.wire.kafka.messages.topics import (
 )
 from magnetar.wire.kafka.session.charges import ANONYMOUS, Measured
 from magnetar.wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.tests.frame import framed
 
 LARGE = batch(b"x" * 1000)
 EVERYBODY = QuotaEntity(client=DEFAULT)
@@ -203,7 +204,21 @@ async def test_who_a_quota_is_for(timed_stage: Stage, mock_clock: MockClock) -> 
     assert held.throttle_time_ms > 0, "a change is for open connections too"
 
 
-async def test_who_proves_an_identity_has_its_quota(mock_clock: MockClock) -> None:
+async def test_a_connection_may_have_several_client_ids(
+    timed_stage: Stage, mock_clock: MockClock
+) -> None:
+    client = await timed_stage.client("t")
+    limit(timed_stage, QuotaEntity(client="d"), producer_byte_rate=1)
+    assert (await client.exchange(produce_request("t", LARGE), 9)).throttle_time_ms == 0
+    client.wire.feed(framed(produce_request("t", LARGE), 9, client_id=b"d"))
+    for event in client.wire.take_events():
+        client.session.handle(event)
+    assert is_held(client)
+
+
+async def test_who_proves_an_identity_has_its_quota(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stores = Stores()
     clock: Any = TrioClock()
     stores.clock = clock
@@ -216,7 +231,12 @@ async def test_who_proves_an_identity_has_its_quota(mock_clock: MockClock) -> No
         await client.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         proof = SaslAuthenticateRequest(auth_bytes=b"\0ali\0secret")
         assert (await client.exchange(proof, 1)).error_code == 0
-        assert not is_held(client), "a proof is free"
+        with monkeypatch.context() as patched:
+            ticks = iter(range(1_000_000))
+            patched.setattr(clock, "monotonic", lambda: trio.current_time() + next(ticks) / 10)
+            await client.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            assert (await client.exchange(proof, 1)).error_code == 0
+        assert not is_held(client), "a proof is free, at first and again"
         window = stage.front.services.quotas.window(PRODUCED, "ali", "c")
         client.ask(produce_request("t", LARGE), 9)
         await settled()
