@@ -85,8 +85,7 @@ async def serve(
 ) -> None:
     """Open the door, serve, and shut down in order once `stop` is set."""
     _check_advertised(options, settings)
-    with_ca = bool(settings.tls.certificate and settings.tls.client_ca)
-    security = open_bookie_security(settings.security, SystemClock(), with_ca=with_ca)
+    security = open_bookie_security(settings, SystemClock())
     doors = _doors(options, settings, security)
     certificates = ServerCertificates([UPGRADED], settings.tls)
     info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=bool(certificates.contexts))))

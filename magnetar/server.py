@@ -49,7 +49,9 @@ those of 10,000 clients that had just come. So that is left to a quiet moment (`
 """
 GRACE_SECONDS: Final = 1.0
 """Time to unwind after the drain is cancelled, before the unhandled SIGALRM kills the process."""
-HANGUP_IGNORED: Final = "SIGHUP ignored: this server reloads nothing while it runs"
+HANGUP_IGNORED: Final = (
+    "SIGHUP ignored: settings are read once; files with certificates and passwords are watched"
+)
 STDIN: Final = 0
 NO_SYNC: Final = (
     "not syncing: messages are acknowledged before they are on disk, and a power cut or a crash "
@@ -167,8 +169,8 @@ class Stopping:
         self.ask()
 
     def _stay(self, _number: int, _frame: FrameType | None) -> None:
-        """Ignore SIGHUP, which tells daemons to reload their configuration. This server reloads
-        nothing, and the default action, to die at once, is not what operators want.
+        """Ignore SIGHUP, which tells daemons to reload their configuration. This server reads
+        settings once, and the default action, to die at once, is not what operators want.
         """
         # Logged by the loop: a handler may interrupt a write to standard error, and such writes are
         # not reentrant (`_enter_buffered_busy` in Modules/_io/bufferedio.c of CPython 3.11).

@@ -276,6 +276,15 @@ def test_mqtt_without_a_proof(people: People, stranger: Authority) -> None:
             secure.recv(1)
 
 
+def test_a_certificate_that_expires_while_it_is_used(people: People) -> None:
+    """Its connection ends, as with a token that nobody refreshes."""
+    pair = people.authority.issue("brief", until=datetime.timedelta(seconds=5))
+    one = device(people, people.trust(pair=pair), version=5)
+    one.connect()
+    assert str(one.disconnects.get(timeout=SECONDS)) == "Not authorized"
+    one.disconnect()
+
+
 def test_mosquittos_tools(people: People, topic: str) -> None:
     people.grant("dev", "produce")
     tool = shutil.which("mosquitto_pub")

@@ -9,6 +9,7 @@ Invariant: all doors have contexts of the same files.
 """
 
 import logging
+import re
 import ssl
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -32,6 +33,7 @@ VERIFY: Final[Mapping[ClientAuth, ssl.VerifyMode]] = {
     "required": ssl.CERT_REQUIRED,
 }
 """How each value verifies client certificates, if there is a `client_ca`."""
+_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
 Seen = tuple[tuple[int, int, int] | None, ...]
 """Which files were read, for each of the three."""
 
@@ -101,14 +103,17 @@ class ServerCertificates:
 
     def _made(self) -> dict[str, ssl.SSLContext]:
         """Contexts of the files of now. Doors differ only in how they verify certificates."""
-        made = {name: _context(self._tls, verify) for name, verify in self._verify.items()}
-        for context in made.values():  # that of any door: they have the same authorities
-            self._trust(context.get_ca_certs(binary_form=True))
-            break
+        tls = self._tls
+        authorities = _read(tls.client_ca) if tls.client_ca else ""
+        made = {name: _context(tls, authorities, verify) for name, verify in self._verify.items()}
+        if authorities:
+            any_door = next(iter(made.values()))
+            found = set(map(ssl.PEM_cert_to_DER_cert, _PEM.findall(authorities)))
+            self._trust(found | set(any_door.get_ca_certs(binary_form=True)))
         return made
 
 
-def _context(tls: Tls, verify: ssl.VerifyMode) -> ssl.SSLContext:
+def _context(tls: Tls, authorities: str, verify: ssl.VerifyMode) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
 
@@ -127,17 +132,24 @@ def _context(tls: Tls, verify: ssl.VerifyMode) -> ssl.SSLContext:
         names = " or ".join(filter(None, (tls.certificate, tls.key)))
         raise OperatorError(f"cannot read {names}: {error.strerror}") from None
     if tls.client_ca:
-        _trust(context, tls.client_ca)
+        _trust(context, tls.client_ca, authorities)
         context.verify_mode = verify
     return context
 
 
-def _trust(context: ssl.SSLContext, client_ca: str) -> None:
+def _trust(context: ssl.SSLContext, client_ca: str, authorities: str) -> None:
     try:
-        context.load_verify_locations(client_ca)
-    except ssl.SSLError as error:
-        raise OperatorError(
-            f"tls.client_ca {client_ca} holds no certificates: {error.reason or error}"
-        ) from None
+        if not authorities:
+            raise ValueError("it is empty")
+        context.load_verify_locations(cadata=authorities)
+    except (ssl.SSLError, ValueError) as error:
+        why = getattr(error, "reason", None) or error
+        raise OperatorError(f"tls.client_ca {client_ca} holds no certificates: {why}") from None
+
+
+def _read(client_ca: str) -> str:
+    """Once, so that what verifies is what is told of. OpenSSL takes ASCII only, comments too."""
+    try:
+        return Path(client_ca).read_bytes().decode("ascii", "replace").replace("\ufffd", "?")
     except OSError as error:
         raise OperatorError(f"cannot read tls.client_ca {client_ca}: {error.strerror}") from None

@@ -205,7 +205,7 @@ def test_without_a_terminal_a_hangup_changes_nothing(tmp_path: Path) -> None:
     try:
         wait_for(process, " ready")
         process.send_signal(signal.SIGHUP)
-        wait_for(process, "reloads nothing while it runs")
+        wait_for(process, "files with certificates and passwords are watched")
         process.terminate()
         wait_for(process, " stopped")
         assert process.wait() == 0

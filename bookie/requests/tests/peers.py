@@ -1,5 +1,6 @@
 """Clients of a bookie that serves on a loopback port, in both versions of the protocol."""
 
+import ssl
 from contextlib import asynccontextmanager
 from itertools import count
 
@@ -117,9 +118,8 @@ async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, 
     async with open_in_memory(disk, metadata) as store:
         running = store._parts
         ledgers = ServedLedgers(running.bookie, FixedClock(START_MS), 1 << 30)
-        services = BookieServices(
-            ledgers, running, limits, TlsContext(tls) if tls else None, access
-        )
+        context = TlsContext(tls) if isinstance(tls, ssl.SSLContext) else tls
+        services = BookieServices(ledgers, running, limits, context, access)
         listener = trio.socket.socket()
         await listener.bind(("127.0.0.1", 0))
         front = BookieFront(services, [Door("bookie", listener._sock)])

@@ -1,5 +1,7 @@
 """A connection's requests, but for reads: adds, fences of them, keys, and the small ones."""
 
+import ssl
+
 import pytest
 import trio
 
@@ -27,6 +29,7 @@ from magnetar.bookie.rpc.messages import (
     WroteLac,
 )
 from magnetar.core.kernel.errors import Invalid
+from magnetar.core.link.front import TlsContext
 
 OTHER_KEY = digests.master_key(b"other")
 FENCE = Read(1, 0, KEY, fence=True)
@@ -217,6 +220,17 @@ async def test_tls_begins_behind_its_response(disk, tls_contexts, version):
             assert await peer.ask(StartTls()) in (
                 TlsStarted(Status.BAD_REQUEST), StatusOnly(Status.BAD_REQUEST)
             )  # fmt: skip
+
+
+async def test_tls_is_that_of_the_moment(disk, tls_contexts):
+    """The files of a certificate may be new ones."""
+    server, client = tls_contexts
+    context = TlsContext(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+    async with serving(disk, tls=context) as served, served.dial(3) as peer:
+        context.current = server
+        assert await peer.ask(StartTls()) == TlsStarted(Status.OK)
+        peer.stream = trio.SSLStream(peer.stream, client, server_hostname="localhost")
+        assert await peer.ask(add(1, 0)) is not None
 
 
 async def test_plain_bytes_behind_a_request_for_tls_are_not_requests(disk, tls_contexts):

@@ -67,12 +67,17 @@ class ClientCertificates:
             raise Unauthenticated("the certificate has no name that could be used here")
         if expires_at <= self._clock.wall_ms() / 1000:
             raise Unauthenticated("the certificate has expired")  # and its session was resumed
-        made = Identity(
-            name, (name,), CERTIFICATE, expires_at, _authorities(tls) or _trusted_in(tls.context)
-        )
-        if self.is_gone(made):
+        made = Identity(name, (name,), CERTIFICATE, expires_at, self._authorities_of(tls, der))
+        if not made.authorities or self.is_gone(made):
             raise Unauthenticated("the certificate's authority is trusted no longer")
         return made
+
+    def _authorities_of(self, tls: ssl.SSLObject, der: bytes) -> frozenset[bytes]:
+        """What the proof stands on. Somebody's own certificate may be trusted as it is, too."""
+        found = _end_of_chain(tls)
+        if not found and _digest(der) in self._trusted:
+            found = frozenset((_digest(der),))
+        return found or frozenset(map(_digest, tls.context.get_ca_certs(binary_form=True)))
 
     def begin(self, peer: AuthPeer) -> CertificateConversation:
         """The mechanism."""
@@ -100,7 +105,7 @@ def _digest(der: bytes) -> bytes:
     return hashlib.sha256(der).digest()
 
 
-def _authorities(tls: ssl.SSLObject) -> frozenset[bytes]:
+def _end_of_chain(tls: ssl.SSLObject) -> frozenset[bytes]:
     """The authority at the end of the verified chain; empty if that is not known.
 
     Python has this without an underscore from 3.13 (`SSLObject.get_verified_chain`).
@@ -108,10 +113,6 @@ def _authorities(tls: ssl.SSLObject) -> frozenset[bytes]:
     inner: Any = tls._sslobj  # type: ignore[attr-defined]
     chain = inner.get_verified_chain()
     return frozenset((_digest(chain[-1].public_bytes(DER)),)) if chain else frozenset()
-
-
-def _trusted_in(context: ssl.SSLContext) -> frozenset[bytes]:
-    return frozenset(map(_digest, context.get_ca_certs(binary_form=True)))
 
 
 # -- names ------------------------------------------------------------------------------------

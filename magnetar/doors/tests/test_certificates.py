@@ -178,7 +178,8 @@ def test_a_wrong_file_leaves_the_last_good_one(
 
 def test_authorities_are_counted(watched: Watched, certificate: Pair, tmp_path: Path) -> None:
     other = tmp_path / "other.pem"
-    other.write_bytes(certificate[0].read_bytes() * 2)  # the same one twice is one
+    comment = "# der H\u00e4user\n".encode()
+    other.write_bytes(comment + certificate[0].read_bytes() * 2)  # the same one twice is one
     watched.write(certificate, other)
     watched.look()
     assert watched.trusted == [1, 1]

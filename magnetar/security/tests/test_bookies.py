@@ -189,7 +189,7 @@ def test_failures_count_for_the_address(secret):
     for _ in range(50):
         access.failed("10.0.0.1", TOKEN, "wrong")
     assert access.is_barred("10.0.0.1")
-    assert guarded.failures.by_mechanism == {TOKEN: 50}
+    assert guarded.access.failures.failed == {TOKEN: 50}
 
 
 # -- a bookie's process -----------------------------------------------------------------------

@@ -24,11 +24,12 @@ class TestAuthority:
 
     __test__ = False
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *, signs: bool = True) -> None:
+        """Without `signs` it vouches for itself only."""
         self._folder = folder
         self._name = name_of((NameOID.COMMON_NAME, name))
         self._key = ec.generate_private_key(ec.SECP256R1())
-        extension = x509.BasicConstraints(ca=True, path_length=None)
+        extension = x509.BasicConstraints(ca=signs, path_length=None)
         self.certificate = self.signed(self._name, self._key, extension)
         self.file = folder / f"{name}.pem"
         self.file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
@@ -57,9 +58,16 @@ class TestAuthority:
     def pair(self, subject: x509.Name) -> Path:
         """A file with a certificate and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
+        return self._written(self.signed(subject, key), key)
+
+    def own(self) -> Path:
+        """The same of the authority itself."""
+        return self._written(self.certificate, self._key)
+
+    def _written(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Path:
         file = self._folder / f"{len(list(self._folder.iterdir()))}.pem"
         file.write_bytes(
-            self.signed(subject, key).public_bytes(serialization.Encoding.PEM)
+            certificate.public_bytes(serialization.Encoding.PEM)
             + key.private_bytes(
                 serialization.Encoding.PEM,
                 serialization.PrivateFormat.PKCS8,

@@ -111,6 +111,21 @@ def test_a_resumed_session_stands_on_all_authorities(
     assert not shaken(other, client, session)[0].session_reused
 
 
+def test_a_certificate_that_is_trusted_as_it_is(ours: TestAuthority, tmp_path: Path) -> None:
+    """No authority has signed it; it is known by itself, and so it may go."""
+    ali = TestAuthority(tmp_path, "ali", signs=False)
+    server, client = asking(ours.pair(SERVER), ali), client_context(ali.own())
+    certificates, (tls, theirs) = trusting(ali), shaken(server, client)
+    first = certificates.prove(AuthPeer("", tls))
+    again = certificates.prove(AuthPeer("", shaken(server, client, theirs.session)[0]))
+    assert first.name == again.name == "ali"
+    certificates.trust([])
+    assert certificates.is_gone(first)
+    assert certificates.is_gone(again)
+    with pytest.raises(Unauthenticated, match="trusted no longer"):
+        certificates.prove(AuthPeer("", shaken(server, client, theirs.session)[0]))
+
+
 def test_a_certificate_that_has_expired_since(ours: TestAuthority) -> None:
     server, client = asking(ours.pair(SERVER), ours), client_context(ours.pair(ALI))
     tls = shaken(server, client)[0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
+
 from magnetar.core.kernel.errors import Unauthenticated
-from magnetar.core.security.conversation import AuthPeer
+from magnetar.core.security.conversation import CERTIFICATE, PLAIN, AuthPeer
 from magnetar.core.security.identity import Identity
 from magnetar.wire.mqtt.codec.properties import Property
 from magnetar.wire.mqtt.conftest import Client, Stage
@@ -169,3 +171,59 @@ async def test_user_name_and_password(stage: Stage) -> None:
     nobody = await stage.connected("4")
     assert nobody.session.client is not None
     assert nobody.session.client.identity.name == ""
+
+
+class ByCertificate:
+    """A certificate that was shown, of `eve` or of nobody."""
+
+    def __init__(self, peer: AuthPeer) -> None:
+        self.identity: Identity | None = None
+        self._der = peer.certificate
+
+    async def respond(self, said: bytes) -> bytes:
+        assert said == b""
+        if self._der != b"of eve":
+            raise Unauthenticated("the certificate has no name")
+        self.identity = Identity("eve")
+        return b""
+
+
+class Shown:
+    """TLS of a client that has shown a certificate."""
+
+    def __init__(self, der: bytes | None) -> None:
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.verify_mode = ssl.CERT_OPTIONAL
+        self._der = der
+
+    def getpeercert(self, *, binary_form: bool) -> bytes | None:
+        assert binary_form
+        return self._der
+
+
+def with_certificate(stage: Stage, der: bytes | None) -> Client:
+    stage.broker.access.mechanisms |= {CERTIFICATE: ByCertificate, PLAIN: Plain}
+    stage.broker.access.nobody = None
+    client = stage.stranger(V5)
+    client.line.tls = Shown(der)  # type: ignore[assignment]
+    return client
+
+
+async def test_a_certificate_counts_if_connect_says_nothing(stage: Stage) -> None:
+    for der, reason, name in ((b"of eve", 0, "eve"), (b"?", 0x87, ""), (None, 0x87, "")):
+        client = with_certificate(stage, der)
+        (connack,) = await client.says(peer.connect(f"c-{reason}", version=V5))
+        assert (connack.kind, connack.reasons) == ("CONNACK", (reason,))
+        found = client.session.client
+        assert (found.identity.name if found is not None else "") == name
+
+
+async def test_a_user_name_decides_over_a_certificate(stage: Stage) -> None:
+    for password, reason in ((b"sesame", 0), (b"wrong", 0x86)):
+        client = with_certificate(stage, b"of eve")
+        said = peer.connect("c", version=V5, username="ali", password=password)
+        (connack,) = await client.says(said)
+        assert connack.reasons == (reason,)
+        if reason == 0:
+            assert client.session.client is not None
+            assert client.session.client.identity.name == "ali"

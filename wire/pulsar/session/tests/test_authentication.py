@@ -11,6 +11,7 @@ import trio
 
 from magnetar.core.kernel.errors import Unauthenticated, WireError
 from magnetar.core.security.access import Access
+from magnetar.core.security.conversation import CERTIFICATE, AuthPeer
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.judge import Judge
 from magnetar.core.security.tests.people import guarded
@@ -240,3 +241,31 @@ async def test_a_proxy_says_for_whom_it_speaks(guarded_stage: Stage) -> None:
         received = await client.says_one(connect("token", name, original_principal=original))
         assert (received.kind, received.body.error) == ("ERROR", pb.AuthorizationError)
         assert client.line.ending is not None
+
+
+class ByCertificate:
+    """The mechanism `tls`: the client says nothing that counts."""
+
+    def __init__(self, _peer: AuthPeer) -> None:
+        self.identity: Identity | None = None
+
+    async def respond(self, said: bytes) -> bytes:
+        assert said == b""
+        self.identity = Identity("alice", method=CERTIFICATE)
+        return b""
+
+
+async def test_a_certificate_stays_the_same_so_it_is_not_asked_for_again() -> None:
+    async with staged(Access({CERTIFICATE: ByCertificate}, anonymous=None)) as stage:
+        client = stage.stranger()
+        said = connect("tls", b"", feature_flags=pb.FeatureFlags(supports_auth_refresh=True))
+        assert (await client.says_one(said)).kind == "CONNECTED"
+        client.session.expired()
+        assert client.line.ending == (
+            "its certificate has expired, or its authority is trusted no longer"
+        )
+
+
+async def test_a_certificate_without_the_method_proves_nothing() -> None:
+    async with staged(Access({CERTIFICATE: ByCertificate}, anonymous=None)) as stage:
+        await refused(stage.stranger(), connect("none", b""))
