@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import jwt
 import pytest
 import trio
@@ -87,11 +88,13 @@ def uri(zookeeper) -> str:
 @pytest.fixture(scope="module")
 def ours(uri, secrets, tmp_path_factory) -> Iterator[Bookie]:
     """A bookie that asks for tokens, and for names."""
-    bookie = Bookie(tmp_path_factory.mktemp("ours"), "--metadata-uri", uri)
+    more = "--metadata-uri", uri, "--http-port", "0"
+    bookie = Bookie(tmp_path_factory.mktemp("ours"), *more)
     bookie.environment = {
         "MAGNETAR_SECURITY_TOKEN_SECRET_KEY": str(secrets / "key"),
         "MAGNETAR_SECURITY_BOOKIE_DIGEST": str(secrets / "digests"),
         "MAGNETAR_SECURITY_BOOKIE_ROLES": "gateway",
+        "MAGNETAR_SECURITY_SUPERUSERS": "root",
     }
     with bookie:
         yield bookie
@@ -150,6 +153,25 @@ def test_apaches_shell(ours, uri, secrets, tmp_path) -> None:
     said = with_token.shell("simpletest", "-e", "1", "-w", "1", "-a", "1", "-n", "3")
     assert "3 entries written" in said
     assert ours.address in with_token.shell("bookieinfo")
+
+
+def test_its_http_is_for_superusers(ours, secrets) -> None:
+    signed(secrets / "root", "root")
+    asked = {
+        ("/heartbeat", ""): 200,
+        ("/metrics", ""): 401,
+        ("/api/v1/bookie/info", ""): 401,
+        ("/api/v1/bookie/info", "forged"): 401,
+        ("/api/v1/bookie/info", "gateway"): 403,
+        ("/api/v1/bookie/info", "root"): 200,
+    }
+    (secrets / "gateway").write_bytes((secrets / "good").read_bytes())
+    for (path, who), status in asked.items():
+        headers = {"authorization": f"Bearer {(secrets / who).read_text()}"} if who else {}
+        found = httpx.get(f"http://{ours.listeners['http']}{path}", headers=headers)
+        assert found.status_code == status, (path, who, found.text)
+    stopped = httpx.put(f"http://{ours.listeners['http']}/api/v1/bookie/state/readonly", json={})
+    assert stopped.status_code == 401
 
 
 # -- our client, Apache's bookies -------------------------------------------------------------
