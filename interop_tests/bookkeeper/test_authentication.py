@@ -18,8 +18,15 @@ from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.quorum import opened, read_all
 from interop_tests.bookkeeper.zookeeper import ZooKeeper
 from interop_tests.keys import Authority
+from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.formatting import initialize_cluster
+from magnetar.bookie.cluster.ledgers import ClusterLedgers
+from magnetar.bookie.reading.errors import UnreachableEntry
+from magnetar.bookie.reading.read_handle import open_ledger
+from magnetar.bookie.reading.zookeeper import ZooKeeperLedgers
+from magnetar.bookie.rpc.credentials import TICKET, TOKEN
 from magnetar.bookie.rpc.digest_md5 import secret_of
+from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
@@ -237,6 +244,29 @@ async def test_our_client_shows_them_what_is_wrong(theirs, secrets, proof, shown
     security = Security(**{key: str(secrets / name) for key, name in shown.items()})
     with trio.fail_after(60):
         assert isinstance(await write_and_read(theirs[proof], security), BrokerError)
+
+
+async def test_readers_without_a_loop_at_apaches_bookies(theirs, secrets) -> None:
+    """As Spark's workers and `magnetar ledger read` are."""
+    uri, good = theirs["token"], Security(bookie_token=str(secrets / "good"))
+    assert await write_and_read(uri, good) == [b"one", b"two"]
+
+    def read(words: Authenticate | None) -> int:
+        with ZooKeeperLedgers(uri, words=words) as source, open_ledger(ledger_id, source) as ledger:
+            return sum(len(run.payloads) for run in ledger.read())
+
+    async with open_zookeeper(parse(uri)) as metadata:
+        cluster = await clusters.find(metadata, parse(uri).ledgers)
+        ledger_id = max(await ClusterLedgers(metadata, cluster).ids())
+    token = (secrets / "good").read_bytes()
+    assert await trio.to_thread.run_sync(read, Authenticate(TOKEN, token)) == 2
+    for words, why in (
+        (Authenticate(TICKET, token), "Apache's bookies know no tickets: read from the server"),
+        (Authenticate(TOKEN, b"wrong"), "refuses the token of this reader"),
+        (None, "unauthorized"),
+    ):
+        with pytest.raises(UnreachableEntry, match=why):
+            await trio.to_thread.run_sync(read, words)
 
 
 # -- certificates, both ways ------------------------------------------------------------------
