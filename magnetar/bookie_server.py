@@ -85,7 +85,7 @@ async def serve(
 ) -> None:
     """Open the door, serve, and shut down in order once `stop` is set."""
     _check_advertised(options, settings)
-    security = open_bookie_security(settings, SystemClock())
+    security = _security(settings)
     doors = _doors(options, settings, security)
     certificates = ServerCertificates([UPGRADED], settings.tls)
     info = ServiceInfo(tuple(_endpoints(settings, doors, with_tls=bool(certificates.contexts))))
@@ -138,6 +138,11 @@ async def serve(
                 link.stop_reading()
                 await link.stop()
                 nursery.cancel_scope.cancel()
+
+
+def _security(settings: Settings) -> BookieSecurity:
+    with_ca = bool(settings.tls.certificate and settings.tls.client_ca)
+    return open_bookie_security(settings.security, SystemClock(), with_ca=with_ca)
 
 
 def _settings_of(settings: Settings, bookie_id: str) -> BookieSettings:

@@ -26,15 +26,15 @@ from magnetar import part_settings
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.spare_files import SpareFiles
+from magnetar.core.ledger.read.tickets import TicketOffice
 from magnetar.core.link.loop import Link
 from magnetar.doors.certificates import ServerCertificates
 from magnetar.doors.sockets import open_doors
-from magnetar.fronts import Parts, door_plans, http_address, make_fronts
+from magnetar.fronts import BOOKIE, Parts, door_plans, http_address, make_fronts
 from magnetar.measures import security
 from magnetar.process import memory
 from magnetar.process.ready import ReadyReport
-from magnetar.security.access import open_access
-from magnetar.security.bookies import open_bookie_access, open_tickets, own_tickets
+from magnetar.security.access import GuardedAccess, open_access
 from magnetar.settings import Settings
 from magnetar.shared_settings import link_limits
 from magnetar.storage.embedded import open_embedded_storage
@@ -52,7 +52,7 @@ async def serve(
     clock = SystemClock()
     guarded = open_access(settings.security, clock)
     mqtt_acl = guarded.open_acl_file(settings.mqtt)
-    tickets = open_tickets(settings.security, guarded)
+    office = _ticket_office(settings, guarded)
     certificates = ServerCertificates(plans, settings.tls, guarded.trust)
     authenticates = settings.security.authenticates
     doors = open_doors(plans, settings, certificates.contexts, authenticates=authenticates)
@@ -63,13 +63,12 @@ async def serve(
         broker = Broker(gathering, store, storage.metadata, clock, link.schedule_settle)
         broker.guard(guarded.with_users(settings.security, storage.metadata))
         link.serve(store, broker)
-        readers = None
-        if storage.lend is not None:
-            # Without authentication nobody is asked for a ticket.
-            tickets = (tickets or own_tickets(settings.security)) if authenticates else None
-            readers = open_bookie_access(settings.security, guarded, clock, tickets)
         lend = SpareFiles().lend
-        parts = Parts(settings, doors, link, storage, broker, lend, mqtt_acl, readers, tickets)
+        parts = Parts(settings, doors, link, storage, broker, lend, mqtt_acl)
+        if storage.lend is None:
+            parts = replace(parts, tickets=office)
+        elif authenticates:
+            parts = _with_readers(parts, guarded, office)
         with ExitStack() as closed:
             async with trio.open_nursery() as nursery:
                 # First, because the journal reports its writes to the link, and a front that
@@ -97,3 +96,25 @@ async def serve(
                 await broker.stop()
                 await link.stop()
                 nursery.cancel_scope.cancel()
+
+
+def _ticket_office(settings: Settings, guarded: GuardedAccess) -> TicketOffice | None:
+    """With the key that is set for tickets, if one is."""
+    if not settings.security.ticket_key:
+        return None
+    from magnetar.security.bookies import open_tickets
+
+    return open_tickets(settings.security, guarded)
+
+
+def _with_readers(parts: Parts, guarded: GuardedAccess, office: TicketOffice | None) -> Parts:
+    """What readers of the own bookie are asked for, and get to show, if it has a port."""
+    if BOOKIE not in parts.doors:
+        return parts
+    # Imported here: few servers are asked for it.
+    from magnetar.security.bookies import open_bookie_access, own_tickets
+
+    settings = parts.settings.security
+    office = office or own_tickets(settings)
+    access = open_bookie_access(settings, guarded, parts.broker.clock, office)
+    return replace(parts, bookie_access=access, tickets=office)

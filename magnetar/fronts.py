@@ -10,13 +10,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from magnetar import part_settings
-from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.ledger.read.tickets import TicketOffice
@@ -41,6 +40,9 @@ from magnetar.wire.mqtt.administration import administration_of
 from magnetar.wire.mqtt.front import MountPoint, MqttFront
 from magnetar.wire.mqtt.rights.acl_file import AclFile
 from magnetar.wire.pulsar.session.front import PulsarFront
+
+if TYPE_CHECKING:
+    from magnetar.bookie.requests.authentication import BookieAccess
 
 
 class Parts(Struct, frozen=True):

@@ -97,11 +97,13 @@ class Admission:
         self._access = access
         self._host = host
         self._plugin = ""
+        self._certificate_seen = False
         self._conversation: PeerConversation | None = None
 
     def take_certificate(self, tls: ssl.SSLObject) -> None:
-        """The connection is encrypted, and the client has shown what it has."""
-        if self._access.certificate is not None:
+        """The connection is encrypted, and the client has shown what it has: looked at once."""
+        if self._access.certificate is not None and not self._certificate_seen:
+            self._certificate_seen = True
             self.grant = self._access.certificate(tls)
 
     def answer(self, event: Call | Adds) -> BookieMessage | Status | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import jwt
 import pytest
 import trio
@@ -17,8 +18,15 @@ from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.quorum import opened, read_all
 from interop_tests.bookkeeper.zookeeper import ZooKeeper
 from interop_tests.keys import Authority
+from magnetar.bookie.cluster import cluster as clusters
 from magnetar.bookie.cluster.formatting import initialize_cluster
+from magnetar.bookie.cluster.ledgers import ClusterLedgers
+from magnetar.bookie.reading.errors import UnreachableEntry
+from magnetar.bookie.reading.read_handle import open_ledger
+from magnetar.bookie.reading.zookeeper import ZooKeeperLedgers
+from magnetar.bookie.rpc.credentials import TICKET, TOKEN
 from magnetar.bookie.rpc.digest_md5 import secret_of
+from magnetar.bookie.rpc.messages import Authenticate
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
@@ -87,11 +95,13 @@ def uri(zookeeper) -> str:
 @pytest.fixture(scope="module")
 def ours(uri, secrets, tmp_path_factory) -> Iterator[Bookie]:
     """A bookie that asks for tokens, and for names."""
-    bookie = Bookie(tmp_path_factory.mktemp("ours"), "--metadata-uri", uri)
+    more = "--metadata-uri", uri, "--http-port", "0"
+    bookie = Bookie(tmp_path_factory.mktemp("ours"), *more)
     bookie.environment = {
         "MAGNETAR_SECURITY_TOKEN_SECRET_KEY": str(secrets / "key"),
         "MAGNETAR_SECURITY_BOOKIE_DIGEST": str(secrets / "digests"),
         "MAGNETAR_SECURITY_BOOKIE_ROLES": "gateway",
+        "MAGNETAR_SECURITY_SUPERUSERS": "root",
     }
     with bookie:
         yield bookie
@@ -150,6 +160,25 @@ def test_apaches_shell(ours, uri, secrets, tmp_path) -> None:
     said = with_token.shell("simpletest", "-e", "1", "-w", "1", "-a", "1", "-n", "3")
     assert "3 entries written" in said
     assert ours.address in with_token.shell("bookieinfo")
+
+
+def test_its_http_is_for_superusers(ours, secrets) -> None:
+    signed(secrets / "root", "root")
+    asked = {
+        ("/heartbeat", ""): 200,
+        ("/metrics", ""): 401,
+        ("/api/v1/bookie/info", ""): 401,
+        ("/api/v1/bookie/info", "forged"): 401,
+        ("/api/v1/bookie/info", "gateway"): 403,
+        ("/api/v1/bookie/info", "root"): 200,
+    }
+    (secrets / "gateway").write_bytes((secrets / "good").read_bytes())
+    for (path, who), status in asked.items():
+        headers = {"authorization": f"Bearer {(secrets / who).read_text()}"} if who else {}
+        found = httpx.get(f"http://{ours.listeners['http']}{path}", headers=headers)
+        assert found.status_code == status, (path, who, found.text)
+    stopped = httpx.put(f"http://{ours.listeners['http']}/api/v1/bookie/state/readonly", json={})
+    assert stopped.status_code == 401
 
 
 # -- our client, Apache's bookies -------------------------------------------------------------
@@ -215,6 +244,29 @@ async def test_our_client_shows_them_what_is_wrong(theirs, secrets, proof, shown
     security = Security(**{key: str(secrets / name) for key, name in shown.items()})
     with trio.fail_after(60):
         assert isinstance(await write_and_read(theirs[proof], security), BrokerError)
+
+
+async def test_readers_without_a_loop_at_apaches_bookies(theirs, secrets) -> None:
+    """As Spark's workers and `magnetar ledger read` are."""
+    uri, good = theirs["token"], Security(bookie_token=str(secrets / "good"))
+    assert await write_and_read(uri, good) == [b"one", b"two"]
+
+    def read(words: Authenticate | None) -> int:
+        with ZooKeeperLedgers(uri, words=words) as source, open_ledger(ledger_id, source) as ledger:
+            return sum(len(run.payloads) for run in ledger.read())
+
+    async with open_zookeeper(parse(uri)) as metadata:
+        cluster = await clusters.find(metadata, parse(uri).ledgers)
+        ledger_id = max(await ClusterLedgers(metadata, cluster).ids())
+    token = (secrets / "good").read_bytes()
+    assert await trio.to_thread.run_sync(read, Authenticate(TOKEN, token)) == 2
+    for words, why in (
+        (Authenticate(TICKET, token), "Apache's bookies know no tickets: read from the server"),
+        (Authenticate(TOKEN, b"wrong"), "refuses the token of this reader"),
+        (None, "unauthorized"),
+    ):
+        with pytest.raises(UnreachableEntry, match=why):
+            await trio.to_thread.run_sync(read, words)
 
 
 # -- certificates, both ways ------------------------------------------------------------------

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import Gateway
 from interop_tests.bookkeeper.members import wait_until as eventually
-from interop_tests.bookkeeper.recovery import command
+from interop_tests.bookkeeper.recovery import command, members
 from interop_tests.bookkeeper.zookeeper import ZooKeeper
 from interop_tests.security.pulsar_people import SECRET, token
 from magnetar.bookie.cluster.formatting import initialize_cluster
@@ -60,14 +60,19 @@ def bookies(uri: str, secrets: Path, tmp_path_factory) -> Iterator[list[Bookie]]
     with ExitStack() as stack:
         found = []
         for _ in range(3):
-            bookie = Bookie(tmp_path_factory.mktemp("bookie"), "--metadata-uri", uri)
-            bookie.environment = {
-                "MAGNETAR_SECURITY_TOKEN_SECRET_KEY": str(secrets / "key"),
-                "MAGNETAR_SECURITY_BOOKIE_ROLES": "gateway",
-                "MAGNETAR_SECURITY_TICKET_KEY": str(secrets / "tickets"),
-            }
+            bookie = asking(tmp_path_factory.mktemp("bookie"), uri, secrets)
             found.append(stack.enter_context(bookie))
         yield found
+
+
+def asking(folder: Path, uri: str, secrets: Path) -> Bookie:
+    bookie = Bookie(folder, "--metadata-uri", uri, "--zk-timeout", "2")
+    bookie.environment = {
+        "MAGNETAR_SECURITY_TOKEN_SECRET_KEY": str(secrets / "key"),
+        "MAGNETAR_SECURITY_BOOKIE_ROLES": "gateway",
+        "MAGNETAR_SECURITY_TICKET_KEY": str(secrets / "tickets"),
+    }
+    return bookie
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +157,21 @@ def test_tools_show_the_token_of_the_settings(gateway, bookies, uri, secrets, mo
     command(uri, "bookie", "sanity", bookies[0].address)
     monkeypatch.delenv("MAGNETAR_SECURITY_BOOKIE_TOKEN")
     assert "unauthorized" in command(uri, *words, succeeds=False)
+
+
+def test_what_a_lost_bookie_had_is_copied(gateway, bookies, uri, secrets, tmp_path, monkeypatch):
+    """From bookies that ask, to one that asks."""
+    gateway.process.terminate()
+    gateway.process.wait(30)
+    lost = bookies[0]
+    had = [each["ledger"] for each in command(uri, "ledger", "list") if lost.address in str(
+        members(uri, each["ledger"])
+    )]  # fmt: skip
+    assert had
+    lost.kill()
+    with asking(tmp_path, uri, secrets):
+        words = "bookie", "recover", lost.address, "--ledger", str(had[0])
+        command(uri, *words, succeeds=False)
+        monkeypatch.setenv("MAGNETAR_SECURITY_BOOKIE_TOKEN", str(secrets / "token"))
+        command(uri, *words)
+        assert lost.address not in str(members(uri, had[0]))

@@ -113,7 +113,9 @@ def open_bookie_access(
 
         guarded.open("bookie_digest", settings.bookie_digest, take)
         mechanisms[SASL] = lambda: _digest(people, roles)
-    certificate = _certificate(roles) if with_certificates and settings.bookie_roles else None
+    certificate = (
+        _certificate(roles, clock) if with_certificates and settings.bookie_roles else None
+    )
     if not mechanisms and certificate is None and not guarded.access.asks:
         return None
     if office is not None:
@@ -140,12 +142,14 @@ def _digest(people: Mapping[str, bytes], roles: Roles) -> PeerConversation:
     return _Exchange(step)
 
 
-def _certificate(roles: Roles) -> Callable[[ssl.SSLObject], PeerGrant | None]:
+def _certificate(roles: Roles, clock: Clock) -> Callable[[ssl.SSLObject], PeerGrant | None]:
     def prove(tls: ssl.SSLObject) -> PeerGrant | None:
         """None for whoever has to prove something else."""
-        found = roles_in(tls.getpeercert() or {})
+        shown = tls.getpeercert() or {}
+        found, until = roles_in(shown), str(shown.get("notAfter", ""))
+        left = ssl.cert_time_to_seconds(until) - clock.wall_ms() / 1000 if until else None
         try:
-            return roles.grant(found[0], found[:1]) if found else None
+            return roles.grant(found[0], found[:1], left) if found else None
         except Unauthenticated as error:
             log.info("a certificate proves nothing: %s", error)
             return None

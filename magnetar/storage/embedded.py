@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
-from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.bookie.requests.limits import RequestLimits
 from magnetar.bookie_identity import explained_damage
 from magnetar.core.link.front import Door, Front
@@ -21,6 +21,9 @@ from magnetar.shared_settings import bookie_settings, request_limits
 from magnetar.storage.embedded_places import EmbeddedPlaces
 from magnetar.storage.failure import ended_by_failure
 from magnetar.storage.opened import OpenedStorage
+
+if TYPE_CHECKING:
+    from magnetar.bookie.requests.authentication import BookieAccess
 
 
 @asynccontextmanager

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from magnetar.bookie.requests.authentication import BookieAccess
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.core.ports.bookie_administration import ClusterAdministration
@@ -18,6 +17,9 @@ from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.settings import Settings
 from magnetar.wire.http.metrics.exposition import Family
+
+if TYPE_CHECKING:
+    from magnetar.bookie.requests.authentication import BookieAccess
 
 
 class ServerLedgers(LedgerStore, GroupCommit, Protocol):

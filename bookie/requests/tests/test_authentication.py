@@ -5,8 +5,14 @@ import trio
 
 from magnetar.bookie.format import digests
 from magnetar.bookie.requests import session
-from magnetar.bookie.requests.authentication import BookieAccess, PeerGrant
+from magnetar.bookie.requests.authentication import (
+    Admission,
+    BookieAccess,
+    Confined,
+    PeerGrant,
+)
 from magnetar.bookie.requests.tests.peers import CRC32C, KEY, add, serving
+from magnetar.bookie.rpc import version2
 from magnetar.bookie.rpc.messages import (
     Added,
     Authenticate,
@@ -21,8 +27,11 @@ from magnetar.bookie.rpc.messages import (
     Status,
     StatusOnly,
     TlsStarted,
+    Unanswerable,
     WriteLac,
 )
+from magnetar.bookie.rpc.version3 import Header
+from magnetar.bookie.rpc.wire import Call
 from magnetar.core.kernel.errors import Unauthenticated
 
 PLUGIN = "org.example.Passwords"
@@ -266,3 +275,33 @@ async def test_a_megabyte_is_a_step_like_any_other(guarded, version):
             await peer.hear()
     async with guarded.dial(version) as peer:
         await authenticate(peer)
+
+
+EVERY = (
+    add(9, 0), Read(9, 0), Read(9, 0, KEY, fence=True), BatchRead(9, 0, 1, 10, 1000), ReadLac(9),
+    ListEntries(9), WriteLac(9, 0, KEY, bytes(20)), ForceLedger(9), GetBookieInfo(True, True),
+    Unanswerable(Status.BAD_VERSION), StartTls(), Authenticate("unknown", b"x"),
+)  # fmt: skip
+
+
+def test_every_request_is_among_these():
+    assert {type(each) for each in EVERY} == set(session._HANDLERS)
+
+
+@pytest.mark.parametrize("header", [version2.header(version2.READ), Header(1, 0)], ids=["2", "3"])
+@pytest.mark.parametrize("request_", EVERY, ids=lambda each: type(each).__name__)
+def test_nothing_is_carried_out_for_who_may_not(request_, header):
+    """Neither before a proof, nor with a ticket for another ledger."""
+    admission = Admission(BookieAccess({PLUGIN: Password}), "h")
+    for gate in (admission, Confined(frozenset({1}))):
+        try:
+            answer = gate.answer(Call(header, request_))
+        except Unauthenticated:
+            continue
+        if isinstance(request_, StartTls):
+            assert answer is None
+        elif isinstance(request_, Authenticate) and gate is not admission:
+            assert answer is None, "the session looks whether it is another proof"
+        else:
+            assert answer.status is Status.UNAUTHORIZED
+    assert admission.grant is None

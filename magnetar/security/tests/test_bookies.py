@@ -1,6 +1,7 @@
 """What the settings make of authentication at bookies."""
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import jwt
 import pytest
@@ -172,12 +173,19 @@ class Tls:
         self._name = name
 
     def getpeercert(self):
-        return {"subject": ((("commonName", self._name),),)} if self._name else None
+        if not self._name:
+            return None
+        until = datetime.now(UTC) + timedelta(seconds=100)
+        return {
+            "subject": ((("commonName", self._name),),),
+            "notAfter": f"{until:%b %d %H:%M:%S %Y} GMT",
+        }
 
 
 def test_certificates_count_where_roles_are_named():
     access, _ = opened(Security(bookie_roles=("gateway",)), with_certificates=True)
     assert access.certificate(Tls("gateway")).name == "gateway"
+    assert 90 < access.certificate(Tls("gateway")).expires_in < 110, "as long as it is valid"
     assert access.certificate(Tls("another")) is None
     assert access.certificate(Tls("")) is None
     assert opened(Security(), with_certificates=True)[0] is None

@@ -59,9 +59,11 @@ async def test_a_certificate_that_is_not_trusted(tls_contexts):
 class Certificate:
     def __init__(self, grant):
         self._grant = grant
+        self.looked = 0
 
     def __call__(self, tls):
         assert tls.version().startswith("TLSv1.")
+        self.looked += 1
         return self._grant
 
 
@@ -84,13 +86,15 @@ async def test_a_certificate_that_proves_nothing_leaves_other_ways(tls_contexts)
             return b""
 
     server, client = tls_contexts
-    access = BookieAccess({TOKEN: Word}, Certificate(None))
+    certificate = Certificate(None)
+    access = BookieAccess({TOKEN: Word}, certificate)
     async with serving(MemoryDisk(), tls=server, access=access) as served:
         where = "127.0.0.1", served._port
         refused = await ask_once(encrypted(client), *where, QUESTION)
         assert refused.status is Status.UNAUTHORIZED
         both = AuthenticatedNetwork(encrypted(client), TokenCredentials(TOKEN, b"x"))
         assert isinstance(await ask_once(both, *where, QUESTION), BookieInfo)
+        assert certificate.looked == 2, "once for each connection"
 
 
 @pytest.mark.parametrize("large", [False, True])
