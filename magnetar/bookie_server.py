@@ -109,7 +109,7 @@ async def serve(
             front = BookieFront(services, [doors[NAME]])
             async with trio.open_nursery() as nursery:
                 await nursery.start(link.run)
-                for run in (front.run, security.guarded.run, security.shown.run):
+                for run in (front.run, security.run, certificates.run):
                     nursery.start_soon(run)
                 for listener in front.listeners:
                     link.listen(listener)
@@ -129,7 +129,6 @@ async def serve(
                 registrar.set_read_only(not services.ledgers.writable)
                 nursery.start_soon(front.tell_mode, registrar.set_read_only)
                 await _register(nursery, registrar, stop)
-                nursery.start_soon(certificates.run)
                 nursery.start_soon(memory.give_back_what_is_not_needed)
                 if not stop.is_set():
                     ready(ReadyReport({name: address(each.socket) for name, each in doors.items()}))

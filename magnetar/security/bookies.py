@@ -19,6 +19,7 @@ import ssl
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
+import trio
 from msgspec import Struct
 
 from magnetar.bookie.requests.authentication import BookieAccess, PeerConversation, PeerGrant
@@ -209,6 +210,12 @@ class BookieSecurity(Struct, frozen=True):
     def asks(self, *, over_http: bool) -> bool:
         """Whether all that reach it are asked who they are."""
         return self.access is not None and (not over_http or self.guarded.access.asks)
+
+    async def run(self) -> None:
+        """Read again what changes, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.guarded.run)
+            nursery.start_soon(self.shown.run)
 
 
 def open_bookie_security(settings: Security, clock: Clock, *, with_ca: bool) -> BookieSecurity:
