@@ -103,11 +103,12 @@ def per_message(few: Count, many: Count) -> float:
 
 
 def permit(http: str) -> None:
-    """Let the load in."""
+    """Let the load in, and make its topic: a permission to produce makes none for Kafka's clients."""
     headers = {"Authorization": f"Bearer {jwt.encode({'sub': 'root'}, SECRET)}"}
     connection = HTTPConnection(http)
-    for action in ("produce", "consume"):
-        path = f"/admin/v2/namespaces/public/default/access/{GUEST}/{action}"
+    access = f"/admin/v2/namespaces/public/default/access/{GUEST}"
+    topic = "/admin/v2/persistent/public/default/load"
+    for path in (f"{access}/produce", f"{access}/consume", topic):
         connection.request("PUT", path, headers=headers)
         response = connection.getresponse()
         if response.status != 204:
