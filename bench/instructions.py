@@ -103,7 +103,7 @@ def per_message(few: Count, many: Count) -> float:
 
 
 def permit(http: str) -> None:
-    """Let the load in, and make its topic: a permission to produce makes none for Kafka's clients."""
+    """Let the load in, and make its topic: a permission to produce makes none for Kafka."""
     headers = {"Authorization": f"Bearer {jwt.encode({'sub': 'root'}, SECRET)}"}
     connection = HTTPConnection(http)
     access = f"/admin/v2/namespaces/public/default/access/{GUEST}"

@@ -65,6 +65,7 @@ https_client_auth = "requested"
 client_certificates = true
 token_secret_key = "{folder}/token.key"
 superusers = ["{admin}"]
+audit_log = "{folder}/audit.log"
 
 [storage]
 data_dir = "{folder}/data"
