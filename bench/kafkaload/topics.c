@@ -23,7 +23,9 @@ static bool create(struct load *load, rd_kafka_t *handle) {
     if (event) rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(queue);
     rd_kafka_NewTopic_destroy(topic);
-    return error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS;
+    /* Where rights are asked for, another makes the topic. */
+    return error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS ||
+           error == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
 }
 
 static bool has_leaders(const struct load *load, rd_kafka_t *handle, rd_kafka_topic_t *topic) {
