@@ -3,7 +3,8 @@
 A right may be taken from a client that is attached, and a proof may expire while its connection is
 used. Each front registers its sessions here, which are told of both within a second.
 
-Invariant: a session is told of a change after the judge knows it.
+Invariant: a session is told of a change after the judge knows it; of an expired proof again and
+again, until it has another one or is gone.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class LiveSessions:
     """See the module's docstring."""
 
     def __init__(self) -> None:
-        self._sessions: dict[LiveSession, None] = {}
+        self._sessions: dict[LiveSession, Identity | None] = {}
+        """With the identity whose proof is gone, if there is one."""
         self._changed = trio.Event()
 
     def add(self, session: LiveSession) -> None:
@@ -59,7 +61,9 @@ class LiveSessions:
     def gone(self, method: str, names: Collection[str]) -> None:
         """What proved these people is gone: treat their sessions as expired."""
         for session in list(self._sessions):
-            if session.identity.method == method and session.identity.name in names:
+            identity = session.identity
+            if identity.method == method and identity.name in names:
+                self._sessions[session] = identity
                 session.expired()
 
     async def run(self, clock: Clock) -> None:
@@ -76,8 +80,11 @@ class LiveSessions:
         for count, session in enumerate(list(self._sessions), 1):
             if session not in self._sessions:
                 continue  # it ended meanwhile
-            expires_at = session.identity.expires_at
-            if expires_at is not None and expires_at <= now:
+            identity = session.identity
+            expires_at = identity.expires_at
+            if self._sessions[session] is identity or (
+                expires_at is not None and expires_at <= now
+            ):
                 session.expired()
             if changed and session in self._sessions:  # it may have ended by that
                 session.rights_changed()
