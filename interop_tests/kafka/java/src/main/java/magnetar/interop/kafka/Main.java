@@ -14,6 +14,7 @@ public final class Main {
         Tools.register(families);
         Crashing.register(families);
         Counting.register(families);
+        Identity.register(families);
         new Stage<>(Scene::new, families).run();
     }
 
