@@ -11,7 +11,9 @@ import pytest
 
 from magnetar import Standalone, pytest_plugin, standalone
 
+from . import golang, npm
 from .driver import Driver
+from .kafka.java import driver as kafka_jvm
 from .over_gateway import Cluster, three_bookies
 from .pulsar.java.driver import driver
 from .raw import Raw
@@ -139,6 +141,37 @@ def client(server, connect) -> pulsar.Client:
 def java(tmp_path_factory) -> Iterator[Driver]:
     """The Java client, in a process of its own."""
     with driver(tmp_path_factory.mktemp("java")) as playing:
+        yield playing
+
+
+@pytest.fixture(scope="session")
+def pulsar_go(tmp_path_factory) -> Iterator[Driver]:
+    """Apache's client for Go, in a process of its own."""
+    log = tmp_path_factory.mktemp("pulsar-go") / "scenes.log"
+    with Driver([str(golang.build(HERE / "pulsar" / "go"))], log) as playing:
+        yield playing
+
+
+@pytest.fixture(scope="session")
+def kafka_java(tmp_path_factory) -> Iterator[Driver]:
+    """Kafka's Java clients, in a process of their own."""
+    with kafka_jvm.driver(tmp_path_factory.mktemp("kafka-java")) as playing:
+        yield playing
+
+
+@pytest.fixture(scope="session")
+def kafka_go(tmp_path_factory) -> Iterator[Driver]:
+    """Kafka's clients for Go, in a process of their own."""
+    log = tmp_path_factory.mktemp("kafka-go") / "scenes.log"
+    with Driver([str(golang.build(HERE / "kafka" / "go"))], log) as playing:
+        yield playing
+
+
+@pytest.fixture(scope="session")
+def kafka_node(tmp_path_factory) -> Iterator[Driver]:
+    """KafkaJS, in a process of its own."""
+    log = tmp_path_factory.mktemp("kafka-node") / "scenes.log"
+    with npm.driver(HERE / "kafka" / "node", "main.js", log) as playing:
         yield playing
 
 

@@ -3,7 +3,8 @@
 A right may be taken from a client that is attached, and a proof may expire while its connection is
 used. Each front registers its sessions here, which are told of both within a second.
 
-Invariant: a session is told of a change after the judge knows it.
+Invariant: a session is told of a change after the judge knows it; of an expired proof again and
+again, until it has another one or is gone.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class LiveSessions:
     """See the module's docstring."""
 
     def __init__(self) -> None:
-        self._sessions: dict[LiveSession, None] = {}
+        self._sessions: dict[LiveSession, Identity | None] = {}
+        """With the identity whose proof is gone, if there is one."""
         self.is_gone: Callable[[Identity], bool] = _never
         """Whether a proof that stands on authorities has lost them."""
         self._changed = trio.Event()
@@ -66,7 +68,9 @@ class LiveSessions:
     def gone(self, method: str, names: Collection[str]) -> None:
         """What proved these people is gone: treat their sessions as expired."""
         for session in list(self._sessions):
-            if session.identity.method == method and session.identity.name in names:
+            identity = session.identity
+            if identity.method == method and identity.name in names:
+                self._sessions[session] = identity
                 session.expired()
 
     def names(self, methods: Collection[str]) -> set[str]:
@@ -93,7 +97,8 @@ class LiveSessions:
                 continue  # it ended meanwhile
             who = session.identity
             over = who.expires_at is not None and who.expires_at <= now
-            if over or (who.authorities and self.is_gone(who)):
+            lost = self._sessions[session] is who or (who.authorities and self.is_gone(who))
+            if over or lost:
                 session.expired()
             if changed and session in self._sessions:  # it may have ended by that
                 session.rights_changed()

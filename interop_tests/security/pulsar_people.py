@@ -57,8 +57,9 @@ def secured(
 class Administrator:
     """A superuser who changes what others may do."""
 
-    def __init__(self, server: Standalone) -> None:
-        headers = {"authorization": f"Bearer {token('root')}"}
+    def __init__(self, server: Standalone, proof: str | None = None) -> None:
+        """`proof` is a token of the superuser, from elsewhere."""
+        headers = {"authorization": f"Bearer {proof or token('root')}"}
         self.http = httpx.Client(base_url=server.http_url, headers=headers)
 
     def grant(self, role: str, *actions: str, where: str = NAMESPACE) -> None:

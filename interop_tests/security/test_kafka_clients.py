@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
-    NewTopic,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -33,82 +28,13 @@ from confluent_kafka.admin import (
 from interop_tests.kafka.console import TOOLS, Console
 from magnetar import Standalone, standalone
 
+from .kafka_people import ALI, ROOT, SECONDS, allow, config, made, rule, sent, taken
+
 with warnings.catch_warnings():  # it reads its files in a way that is going out of use
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaProducer
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-ROOT, ALI = ("root", "root-secret"), ("ali", "ali-secret")
-SECONDS = 20
-
-
-@pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """A server that knows a superuser by its password, and everybody else by SCRAM."""
-    file = tmp_path_factory.mktemp("secure") / "htpasswd"
-    digest = base64.b64encode(hashlib.sha1(ROOT[1].encode()).digest()).decode()
-    file.write_text(f"{ROOT[0]}:{{SHA}}{digest}\n", encoding="utf-8")
-    file.chmod(0o600)
-    security = {"htpasswd": str(file), "scram": True, "superusers": ["root"]}
-    with standalone(security=security) as server:
-        yield server
-
-
-def config(
-    server: Standalone, user: tuple[str, str], mechanism: str, **more: Any
-) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": server.bootstrap_servers,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.username": user[0],
-        "sasl.password": user[1],
-        "log_level": 0,
-        **more,
-    }
-
-
-@pytest.fixture(scope="module")
-def root(secure: Standalone) -> AdminClient:
-    """An administrator, who has made a user `ali` of SCRAM."""
-    admin = AdminClient(config(secure, ROOT, "PLAIN"))
-    credentials = [
-        UserScramCredentialUpsertion(ALI[0], ScramCredentialInfo(each, 4096), ALI[1].encode())
-        for each in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-    ]
-    for done in admin.alter_user_scram_credentials(credentials).values():
-        done.result(SECONDS)
-    return admin
-
-
-def rule(
-    kind: ResourceType,
-    name: str,
-    operation: AclOperation,
-    pattern: ResourcePatternType = ResourcePatternType.LITERAL,
-) -> AclBinding:
-    return AclBinding(
-        kind, name, pattern, f"User:{ALI[0]}", "*", operation, AclPermissionType.ALLOW
-    )
-
-
-def allow(root: AdminClient, *rules: AclBinding) -> None:
-    for done in root.create_acls(list(rules)).values():
-        done.result(SECONDS)
-
-
-def made(root: AdminClient, topic: str) -> None:
-    for done in root.create_topics([NewTopic(topic, 1, 1)]).values():
-        done.result(SECONDS)
-
-
-def sent(producer: Producer, topic: str) -> KafkaError | None:
-    """Send one record; return its error."""
-    outcome: list[KafkaError | None] = []
-    producer.produce(topic, b"x", on_delivery=lambda error, _: outcome.append(error))
-    assert producer.flush(SECONDS) == 0
-    return outcome[0]
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
@@ -137,22 +63,6 @@ def test_librdkafka_writes_and_reads_what_it_may(
         else:
             assert message.error().code() == KafkaError.GROUP_AUTHORIZATION_FAILED
         consumer.close()
-
-
-def taken(root: AdminClient, topic: str) -> list[str]:
-    """Take all rights to a topic; return whose they were."""
-    everything = AclBindingFilter(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.MATCH,
-        None,
-        None,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    (deleted,) = (done.result(SECONDS) for done in root.delete_acls([everything]).values())
-    assert {rule.name for rule in deleted} == {topic}
-    return [rule.principal for rule in deleted]
 
 
 def test_a_consumer_that_waits_reads_no_further(

@@ -46,6 +46,22 @@ def test_who_is_gone_is_told() -> None:
     assert (ali.told, bob.told) == (["expired"], [])
 
 
+async def test_who_is_gone_is_told_until_it_has_another_proof(autojump_clock: object) -> None:
+    """A client that does not answer when it is asked for one is disconnected by that."""
+    live, ali = LiveSessions(), Guest()
+    ali.identity = Identity("ali", (), "password")
+    live.add(ali)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(live.run, FixedClock())
+        live.gone("password", {"ali"})
+        await trio.sleep(LOOK_SECONDS * 1.5)
+        assert ali.told == ["expired"] * 2
+        ali.identity = Identity("ali", (), "password")
+        await trio.sleep(LOOK_SECONDS * 2)
+        assert ali.told == ["expired"] * 2
+        nursery.cancel_scope.cancel()
+
+
 async def test_sessions_are_told(autojump_clock: object) -> None:
     live, clock = LiveSessions(), FixedClock()
     lasting, gone = Guest(), Guest(clock.wall_ms() / 1000)

@@ -10,6 +10,7 @@ func main() {
 	registerFranzTools(families)
 	registerSarama(families)
 	registerSaramaGroups(families)
+	registerIdentity(families)
 	registerCrashing(families)
 	stage.Play(families)
 }

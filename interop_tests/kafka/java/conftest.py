@@ -1,19 +1,9 @@
-"""What tests with Kafka's Java clients share: one JVM."""
+"""What tests with Kafka's Java clients share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from interop_tests.driver import Driver
-
-from .driver import driver
-
-
-@pytest.fixture(scope="session")
-def kafka_java(tmp_path_factory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("kafka-java")) as playing:
-        yield playing
 
 
 @pytest.fixture

@@ -1,20 +1,9 @@
-"""What tests with Kafka's clients for Node share: one process."""
+"""What tests with Kafka's clients for Node share."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from interop_tests import npm
-from interop_tests.driver import Driver
-
-
-@pytest.fixture(scope="session")
-def kafka_node(tmp_path_factory) -> Iterator[Driver]:
-    log = tmp_path_factory.mktemp("kafka-node") / "scenes.log"
-    with npm.driver(Path(__file__).parent, "main.js", log) as playing:
-        yield playing
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ const TYPES = {
 };
 const SOON = { initialRetryTime: 50, maxRetryTime: 300, retries: 1000 };
 
-const kafka = (scene) =>
-  new Kafka({ clientId: "kafkajs", brokers: [scene.url], logLevel: logLevel.NOTHING, retry: SOON });
+const kafka = (scene, more = {}) =>
+  new Kafka({ clientId: "kafkajs", brokers: [scene.url], logLevel: logLevel.NOTHING, retry: SOON, ...more });
 const text = (value) => (value === null || value === undefined ? null : value.toString());
 
 async function topicOf(scene, partitions = 1) {
@@ -304,6 +304,40 @@ families.crash = async (scene) => {
     events,
     found: found.map((one) => [one.partition, Number(one.offset), Number(text(one.value))]),
   };
+};
+
+// The client says who it is with what the test gives it: one record to oneself; what that ends with.
+families.exchange = async (scene) => {
+  const { mechanism, name, password, token } = scene.args;
+  const proof = token ? { oauthBearerProvider: async () => ({ value: token }) } : { username: name, password };
+  const client = kafka(scene, { sasl: { mechanism, ...proof }, retry: { retries: 2, initialRetryTime: 50 } });
+  const producer = client.producer();
+  const refused = await errorOf(async () => {
+    await scene.open(producer);
+    await producer.send({ topic: scene.topic, messages: [{ value: "x" }] });
+  });
+  if (refused !== "none") return refused;
+  const found = [];
+  const consumer = await scene.open(client.consumer({ groupId: scene.topic, maxWaitTimeInMs: 100 }));
+  await consumer.subscribe({ topic: scene.topic, fromBeginning: true });
+  await consumer.run({ eachMessage: async ({ message }) => found.push(text(message.value)) });
+  await scene.until("the record", () => found.length > 0);
+  return found;
+};
+
+// What records end with before the right is taken, after, and when it is given back.
+families.taken = async (scene) => {
+  const { mechanism, name, password } = scene.args;
+  const sasl = { mechanism, username: name, password };
+  const producer = await scene.open(kafka(scene, { sasl, retry: { retries: 1, initialRetryTime: 50 } }).producer());
+  const sent = (value) => errorOf(() => producer.send({ topic: scene.topic, messages: [{ value }] }));
+  const before = await sent("0");
+  scene.tell("sent", null);
+  await scene.until("taken", () => scene.isTold("taken"));
+  const after = await sent("1");
+  scene.tell("refused", null);
+  await scene.until("given", () => scene.isTold("given"));
+  return [before, after, await sent("2")];
 };
 
 play(families);

@@ -1,19 +1,6 @@
-"""What tests with Apache's client for Go share: one process."""
-
-from collections.abc import Iterator
-from pathlib import Path
+"""What tests with Apache's client for Go share."""
 
 import pytest
-
-from interop_tests import golang
-from interop_tests.driver import Driver
-
-
-@pytest.fixture(scope="session")
-def pulsar_go(tmp_path_factory) -> Iterator[Driver]:
-    log = tmp_path_factory.mktemp("pulsar-go") / "scenes.log"
-    with Driver([str(golang.build(Path(__file__).parent))], log) as playing:
-        yield playing
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ func main() {
 	registerSubscribing(families)
 	registerAcking(families)
 	registerReading(families)
+	registerAccess(families)
 	registerCrashing(families)
 	stage.Play(families)
 }

@@ -50,7 +50,7 @@ def passwd(file: Path, name: str, *, password_stdin: bool) -> None:
 @FILE
 @NAME
 def remove(file: Path, name: str) -> None:
-    """Remove somebody; connections that are open stay open."""
+    """Remove somebody; a server that uses FILE disconnects him."""
     people = _people(file)
     _known(file, people, name)
     del people[name]

@@ -177,7 +177,10 @@ class Publisher:
         return 1
 
     async def open_for(self, packet: Publish) -> None:
-        """Open the log of a packet, or load it; `BrokerError` if that fails."""
+        """Open the log of a packet, or load it; `BrokerError` if that fails. For a client that may
+        not publish to it nothing is loaded or created.
+        """
+        self._services.check_may_publish(self._client.asker, packet.topic)
         log = await self._services.logs.open_for(packet.topic)
         if not self._may_begin(log, packet):
             await self._client.mark(log)

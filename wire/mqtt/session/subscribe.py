@@ -10,13 +10,13 @@ Invariant: a granted subscription gets every matching message that is stored aft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from magnetar.core.kernel.errors import BrokerError, NotReady
+from magnetar.core.kernel.errors import BrokerError, InvalidName, NotReady
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import (
@@ -198,6 +198,7 @@ async def _open_logs(
     and they are those of the present rules.
     """
     filter = subscription.filter
+    _check_before_opening(services, client, filter)
     for _ in range(TRIES_MAX):
         generation = services.logs.generation
         logs = await (
@@ -214,6 +215,18 @@ async def _open_logs(
         if services.logs.generation == generation and are_loaded and are_kept:
             return logs
     raise NotReady(f"the logs of {filter} are being unloaded")
+
+
+def _check_before_opening(services: MqttServices, client: ConnectedClient, filter: str) -> None:
+    """Nothing is loaded or created for a client that may not read it. A filter with wildcards finds
+    what is there, and is looked at when that is known.
+    """
+    shared = topics.shared(filter)
+    name = shared.filter if shared else filter
+    if topics.is_name(name) and not topics.is_sys(name):
+        with suppress(InvalidName):  # there is nothing to open
+            base = services.logs.rules.topic_for(name)
+            services.rights.check_subscription(client.asker, filter, [base])
 
 
 async def _on_unsubscribe(

@@ -1,4 +1,6 @@
-"""Wills need the right that a PUBLISH needs: at CONNECT, and when they are published."""
+"""Wills need the right that a PUBLISH needs: at CONNECT, and when they are published. Nothing is
+created for who has no right.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from magnetar.core.security.judge import Judge
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
 from magnetar.wire.mqtt.session.tests.test_authentication import Plain
-from magnetar.wire.mqtt.tests.peer import V3, V5
+from magnetar.wire.mqtt.tests.peer import V3, V5, publish, subscribe
 
 LOG = "mqtt"
 
@@ -36,6 +38,18 @@ async def test_a_will_that_its_client_may_not_publish(
     await client.is_cut()
     assert not stage.broker.topics, "and nothing is created for it"
     await stage.connected(version=version)
+
+
+@pytest.mark.parametrize("topic", ["w", "persistent://secret/vault/new"])
+async def test_nothing_is_created_for_who_may_not_use_it(stage: Stage, topic: str) -> None:
+    stage.broker.access.judge = Judge()
+    client = await stage.connected(version=V5)
+    (puback,) = await client.says(publish(topic, b"x", qos=1, number=1, version=V5))
+    for filter in (topic, f"$share/group/{topic}"):
+        (suback,) = await client.says(subscribe((filter, 1), number=2, version=V5))
+        assert (puback.reasons, suback.reasons) == ((0x87,), (0x87,))
+    assert not stage.broker.topics
+    assert not await stage.broker.metadata.children("/managed-ledgers")
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -17,7 +17,12 @@ from magnetar.core.security.judge import Judge
 from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.authentication import ANSWER_SECONDS, REFRESH, ROUNDS_MAX
+from magnetar.wire.pulsar.session.authentication import (
+    ANSWER_SECONDS,
+    LATER_SECONDS,
+    REFRESH,
+    ROUNDS_MAX,
+)
 from magnetar.wire.pulsar.session.conftest import Player, Stage
 from magnetar.wire.pulsar.tests import peer
 
@@ -175,6 +180,29 @@ async def test_a_client_refreshes_what_has_expired(guarded_stage: Stage) -> None
     assert client.session.identity is not before
     client.session.expired()
     assert [each.kind for each in await client.receive()] == ["AUTH_CHALLENGE"]
+
+
+async def test_a_client_that_still_believes_in_its_token_is_not_asked_for_another() -> None:
+    """It would say the same again."""
+
+    class Brief:
+        identity: Identity | None = None
+
+        async def respond(self, said: bytes) -> bytes:
+            self.identity = Identity(said.decode(), expires_at=1_700_000_000 + 3)
+            return b""
+
+    async with staged(Access({"brief": lambda _peer: Brief()}, Judge(), None)) as stage:
+        client = stage.stranger()
+        features = pb.FeatureFlags(supports_auth_refresh=True)
+        said = connect("brief", b"alice", feature_flags=features)
+        assert (await client.says_one(said)).kind == "CONNECTED"
+        stage.stores.clock.forward(3)
+        client.session.expired()
+        assert await client.receive() == []
+        stage.stores.clock.forward(LATER_SECONDS)
+        client.session.expired()
+        assert [each.kind for each in await client.receive()] == ["AUTH_CHALLENGE"]
 
 
 async def test_a_refresh_may_take_roles_away() -> None:

@@ -3,6 +3,8 @@ package magnetar.interop;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.MalformedURLException;
+import java.net.URL;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -26,6 +28,7 @@ import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.auth.AuthenticationBasic;
 import org.apache.pulsar.client.impl.auth.AuthenticationTls;
 import org.apache.pulsar.client.impl.auth.AuthenticationToken;
+import org.apache.pulsar.client.impl.auth.oauth2.AuthenticationFactoryOAuth2;
 
 /** What a family plays with: a client of its own, a fresh topic, and words for what all of them do. */
 final class Scene extends Dialogue {
@@ -50,7 +53,8 @@ final class Scene extends Dialogue {
     /** The client of all scenes with this server, or one of this scene's own if options are given. */
     synchronized PulsarClient client() throws PulsarClientException {
         if (client == null) {
-            own = flag("own") || args.has("trust") || args.has("patience") || args.has("token") || args.has("name");
+            own = flag("own") || args.has("trust") || args.has("patience") || args.has("token") || args.has("name")
+                    || args.has("issuer");
             client = own ? connect() : shared(this);
         }
         return client;
@@ -67,6 +71,14 @@ final class Scene extends Dialogue {
     }
 
     private PulsarClient connect() throws PulsarClientException {
+        try {
+            return connected();
+        } catch (MalformedURLException error) {
+            throw new IllegalArgumentException(error);
+        }
+    }
+
+    private PulsarClient connected() throws PulsarClientException, MalformedURLException {
         var builder = PulsarClient.builder()
                 .serviceUrl(url)
                 .operationTimeout(number("patience", DEADLINE_SECONDS), TimeUnit.SECONDS)
@@ -82,6 +94,10 @@ final class Scene extends Dialogue {
             var proof = new AuthenticationBasic();
             proof.configure(Map.of("userId", text("name", ""), "password", text("password", "")));
             builder.authentication(proof);
+        }
+        if (args.has("issuer")) {  // whose tokens the credentials in a file are good for
+            builder.authentication(AuthenticationFactoryOAuth2.clientCredentials(
+                    new URL(text("issuer", "")), new URL(text("credentials", "")), text("audience", "")));
         }
         if (args.has("certificate") && flag("proves")) {
             builder.authentication(new AuthenticationTls(text("certificate", ""), text("key", "")));

@@ -15,6 +15,7 @@ public final class Main {
         Quotas.register(families);
         Crashing.register(families);
         Counting.register(families);
+        Identity.register(families);
         new Stage<>(Scene::new, families).run();
     }
 

@@ -36,6 +36,9 @@ final class Scene extends Dialogue {
                 "retry.backoff.ms", 20,
                 "retry.backoff.max.ms", 200);
         made.putAll(map(pairs));
+        if (args.has("settings")) {  // of the test, for all its clients
+            args.getAsJsonObject("settings").asMap().forEach((name, value) -> made.put(name, value.getAsString()));
+        }
         return made;
     }
 
