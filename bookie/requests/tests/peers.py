@@ -25,6 +25,7 @@ from magnetar.core.testing import FixedClock
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 KEY = digests.master_key(b"")
+RECEIVE_BYTES = 1 << 16
 CRC32C = digests.digest_type(LedgerMetadata.CRC32C, b"")
 
 
@@ -94,7 +95,11 @@ class Served:
 
     @asynccontextmanager
     async def dial(self, version=2):
-        stream = await trio.open_tcp_stream("127.0.0.1", self._port)
+        sock = trio.socket.socket()
+        # systems differ in what they receive for a peer that reads nothing: some, tens of MB
+        sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, RECEIVE_BYTES)
+        await sock.connect(("127.0.0.1", self._port))
+        stream = trio.SocketStream(sock)
         async with stream:
             yield Peer(stream, version)
 
