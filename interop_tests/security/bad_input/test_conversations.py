@@ -293,6 +293,7 @@ class Conversations(RuleBasedStateMachine):
         self._works()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_conversations(server, beside) -> None:
     outcomes: Counter[str] = Counter()
