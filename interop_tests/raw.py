@@ -18,13 +18,16 @@ DEADLINE_SECONDS = 15.0
 class Raw:
     """One connection."""
 
-    def __init__(self, server: Any, receive_bytes: int | None = None) -> None:
-        """`receive_bytes`: how much the system takes for this peer while it does not read."""
+    def __init__(self, server: Any, receive_bytes: int | None = None, source: str = "") -> None:
+        """`receive_bytes`: how much the system takes for this peer while it does not read;
+        `source`: the address that it comes from.
+        """
         host, _, port = server.pulsar_url.removeprefix("pulsar://").rpartition(":")
         self.socket = socket.socket()
         self.socket.settimeout(DEADLINE_SECONDS)
         if receive_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.bind((source, 0))
         self.socket.connect((host, int(port)))
         self._heard = b""
 

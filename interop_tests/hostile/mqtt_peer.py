@@ -27,13 +27,18 @@ def address(url: str) -> tuple[str, int]:
 class MqttPeer:
     """See the module's docstring. It acknowledges nothing by itself."""
 
-    def __init__(self, server: Any, version: int = peer.V5, *, receive_bytes: int = 0) -> None:
-        """`receive_bytes`: how much the system takes for this peer while it does not read."""
+    def __init__(
+        self, server: Any, version: int = peer.V5, *, receive_bytes: int = 0, source: str = ""
+    ) -> None:
+        """`receive_bytes`: how much the system takes for this peer while it does not read;
+        `source`: the address that it comes from.
+        """
         self.version, self.server = version, server
         self.socket = socket.socket()
         self.socket.settimeout(SECONDS)
         if receive_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.bind((source, 0))
         self.socket.connect(address(server.mqtt_url))
         self._held = b""
 

@@ -39,9 +39,10 @@ SECONDS = 15.0
 class Peer:
     """A client of Kafka's protocol on a bare socket."""
 
-    def __init__(self, server):
+    def __init__(self, server, source=""):
+        """`source`: the address that it comes from."""
         host, _, port = server.bootstrap_servers.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), SECONDS)
+        self.socket = socket.create_connection((host, int(port)), SECONDS, (source, 0))
 
     def __enter__(self):
         return self
@@ -64,11 +65,14 @@ class Peer:
         return True
 
     def ask(self, request, version):
-        self.say(framed(request, version))
+        return self.say(framed(request, version)).hear(request.KEY, version)
+
+    def hear(self, key, version):
+        """The next response, which is of that kind."""
         (size,) = unpack(">i", self._take(4))
         data = self._take(size)
-        at = 4 + (1 if apis._has_tags(request.KEY, version) else 0)
-        api = APIS[request.KEY]
+        at = 4 + (1 if apis._has_tags(key, version) else 0)
+        api = APIS[key]
         found, _ = decoder(api.response, version, api.is_flexible(version))(data, at)
         return found
 

@@ -30,7 +30,7 @@ from magnetar.core.security.identity import Identity
 from magnetar.core.security.judge import Judge
 from magnetar.core.security.live import LiveSessions
 from magnetar.security.audit_file import AuditFile
-from magnetar.security.remote import RemoteDocument, is_remote
+from magnetar.security.remote import RemoteDocument, check_way, is_remote
 from magnetar.security.sources import LOOK_SECONDS, SecretSource
 from magnetar.settings.mqtt import Mqtt
 from magnetar.settings.security import CertificateName, Security
@@ -201,6 +201,7 @@ class _Opening:
         ):
             where = getattr(settings, name)
             if where and is_remote(where):
+                check_way(f"security.{name}", where)
                 document = RemoteDocument(f"security.{name}", where, partial(take, name, read))
                 self.remote.append(document)
             elif where:

@@ -3,12 +3,15 @@
 Invariant: what was fetched last stays in force until another document is there.
 """
 
+import ipaddress
 import logging
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 import trio
+
+from magnetar.operator_error import OperatorError
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +64,24 @@ class RemoteDocument:
         if len(found) > DOCUMENT_BYTES_MAX:
             raise ValueError(f"it has more than {DOCUMENT_BYTES_MAX} bytes")
         return found
+
+
+def check_way(setting: str, url: str) -> None:
+    """Keys that come over a network without TLS may be anybody's; raises `OperatorError`."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" or _is_loopback(parts.hostname or ""):
+        return
+    raise OperatorError(
+        f"{setting}: whoever is on the way could put in keys of their own: it has to be https, "
+        f"and not {without_password(url)}"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def without_password(url: str) -> str:

@@ -23,6 +23,7 @@ with warnings.catch_warnings():  # it reads its files in a way that is going out
 
 pytestmark = [
     pytest.mark.node,
+    pytest.mark.slow,
     pytest.mark.timeout(180),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

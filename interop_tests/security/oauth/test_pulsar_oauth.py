@@ -8,7 +8,7 @@ import pytest
 from .conftest import ELSEWHERE, accepted, trusting
 from .issuer import AUDIENCE, RegisteredClient, issuing
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(180)]
 
 RECEIVE_MS = 15_000
 HASTY = {"operation_timeout_seconds": 2, "connection_timeout_ms": 1_000}

@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.conversation import TOKEN
+from magnetar.operator_error import OperatorError
 from magnetar.security import remote
-from magnetar.security.remote import is_remote, without_password
+from magnetar.security.remote import check_way, is_remote, without_password
 from magnetar.security.tests.test_access import opened, prove
 
 
@@ -22,6 +23,17 @@ def test_what_is_fetched() -> None:
     assert not is_remote("/keys")
     assert not is_remote("file:///keys")
     assert not is_remote("data:,x")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "[::1]:1", "localhost"])
+def test_without_tls_only_from_this_machine(host: str) -> None:
+    check_way("security.token_jwks", f"http://{host}/keys")
+    for url in ("http://keys/", "http://user:hunter2@10.0.0.1/", "http://127.0.0.1.evil/", "http:"):
+        with pytest.raises(OperatorError, match="has to be https") as found:
+            check_way("security.token_jwks", url)
+        assert "hunter2" not in str(found.value)
+    with pytest.raises(OperatorError):
+        opened(token_jwks="http://issuer.invalid/keys")
 
 
 def test_a_password_in_a_url_is_not_shown() -> None:
