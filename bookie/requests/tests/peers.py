@@ -25,7 +25,6 @@ from magnetar.core.testing import FixedClock
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 KEY = digests.master_key(b"")
-RECEIVE_BYTES = 1 << 16
 CRC32C = digests.digest_type(LedgerMetadata.CRC32C, b"")
 
 
@@ -84,23 +83,28 @@ class Peer:
 class Served:
     """A bookie that serves."""
 
-    def __init__(self, disk, metadata, store, link, services, port):
+    def __init__(self, disk, metadata, store, link, services, listener):
         self.disk = disk
         self.metadata = metadata
         self.store = store
         self.link = link
         self.services = services
         self.ledgers = services.ledgers
-        self._port = port
+        self._listener = listener
+        self._kernel_bytes = 0
+
+    def let_the_system_hold(self, size):
+        """So much for each later connection, each way: some hold MB of what nobody reads."""
+        self._kernel_bytes = size
+        self._listener.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_SNDBUF, size)
 
     @asynccontextmanager
     async def dial(self, version=2):
         sock = trio.socket.socket()
-        # systems differ in what they receive for a peer that reads nothing: some, tens of MB
-        sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, RECEIVE_BYTES)
-        await sock.connect(("127.0.0.1", self._port))
-        stream = trio.SocketStream(sock)
-        async with stream:
+        if self._kernel_bytes:
+            sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, self._kernel_bytes)
+        await sock.connect(self._listener.getsockname())
+        async with trio.SocketStream(sock) as stream:
             yield Peer(stream, version)
 
     def crashed(self):
@@ -135,6 +139,6 @@ async def serving(disk, metadata=None, limits=None, link_limits=None, tls=None, 
             nursery.start_soon(front.run)
             for one in front.listeners:
                 link.listen(one)
-            yield Served(disk, metadata, store, link, services, listener.getsockname()[1])
+            yield Served(disk, metadata, store, link, services, listener)
             nursery.cancel_scope.cancel()
         front.close()

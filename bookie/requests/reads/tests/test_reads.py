@@ -295,6 +295,7 @@ async def test_large_entries_that_nobody_receives_hold_up_no_other_read(disk, on
         AsyncExitStack() as s,
         served.dial() as other,
     ):
+        served.let_the_system_hold(1 << 16)
         peers = [await s.enter_async_context(served.dial()) for _ in range(20)]
         await other.ask(add(1, 0, b"z" * 1_000_000), *(add(2, i, b"y" * 100) for i in range(9)))
         if on_disk:
