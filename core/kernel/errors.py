@@ -114,6 +114,9 @@ class Unsupported(Refused):
 class Unauthenticated(Refused):
     """The client's identity is not proven."""
 
+    claimed = ""
+    """Who the client says it is, where that is known: for the log."""
+
 
 class Unauthorized(Refused):
     """The client's identity does not permit the action."""

@@ -92,10 +92,9 @@ class Access:
     ) -> None:
         """Raise `Unauthorized` unless the action is allowed. Plain call, for every request."""
         if not self.allows(who, action, kind, name, host):
-            self.denied(who, host, action, f"{kind.words} {name}")
-            raise Unauthorized(
-                f"{who.name or 'an anonymous client'} may not {action.words} {kind.words} {name}"
-            )
+            self.denied(who, host, action, f"{kind.words} {name}".rstrip())
+            what = f"{action.words} {kind.words} {name}".rstrip()
+            raise Unauthorized(f"{who.name or 'an anonymous client'} may not {what}")
 
     def check_somewhere(
         self, who: Identity, action: Action, kind: ResourceType, host: str = ""

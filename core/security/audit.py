@@ -80,11 +80,15 @@ class AuditTrail:
             found["more"] = len(resources) - NAMES_MAX
         self._put("changed", {**found, "outcome": _short(outcome)})
 
-    def login_failed(self, host: str, mechanism: str, why: str, times: int) -> None:
-        """A login failed, so often since the last line of that address. Plain call."""
-        if self._may_write():
-            found = {"host": host, "mechanism": _short(mechanism), "why": _short(why)}
-            self._put("login failed", {**found, "times": times} if times > 1 else found)
+    def login_failed(self, host: str, mechanism: str, claimed: str, why: str, times: int) -> None:
+        """A login failed of who claims that name, the last of so many of that address since its
+        last line. Plain call.
+        """
+        if not self._may_write():
+            return
+        found: dict[str, Any] = {"claimed": _short(claimed)} if claimed else {}
+        found |= {"host": host, "mechanism": _short(mechanism), "why": _short(why)}
+        self._put("login failed", {**found, "times": times} if times > 1 else found)
 
     async def run(self) -> None:
         """Write the counts of what was repeated, until cancelled."""

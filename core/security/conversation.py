@@ -10,11 +10,13 @@ says neither whether the name or the secret was wrong, nor the secret.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 from msgspec import Struct
 
+from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.identity import Identity
 
 PLAIN: Final = "PLAIN"
@@ -65,6 +67,16 @@ class Conversation(Protocol):
     async def respond(self, said: bytes) -> bytes:
         """Process bytes of the client and return the answer; raises `Unauthenticated`."""
         ...
+
+
+@contextmanager
+def claiming(name: str) -> Iterator[None]:
+    """Have a failure say who the client says it is: for the log, not for the client."""
+    try:
+        yield
+    except Unauthenticated as error:
+        error.claimed = name
+        raise
 
 
 Mechanism = Callable[[AuthPeer], Conversation]

@@ -37,6 +37,8 @@ FAILURES_MAX: Final = 50
 TRYING_MAX: Final = 200
 ADDRESSES_MAX: Final = 10_000
 """Addresses with failures that are remembered; the oldest failure is forgotten first."""
+CLAIMED_MAX: Final = 100
+"""Characters of a name in the log."""
 LOGGED_SECONDS: Final = 1.0
 """One line of an address in this time; the others are counted in the next."""
 
@@ -91,8 +93,10 @@ class FailedLogins:
             if not self._trying[host]:
                 del self._trying[host]
 
-    def note(self, host: str, mechanism: str, why: str) -> None:
-        """Count a failure, and log it if that address was not logged just now."""
+    def note(self, host: str, mechanism: str, why: str, claimed: str = "") -> None:
+        """Count a failure, and log it if that address was not logged just now; `claimed` is who the
+        client says it is.
+        """
         now = self._clock.monotonic()
         self.failed[mechanism] = self.failed.get(mechanism, 0) + 1
         found = self._by_host.pop(host, None)
@@ -106,9 +110,10 @@ class FailedLogins:
             found.unlogged += 1
             return
         more = f" ({found.unlogged} more since the last line)" if found.unlogged else ""
-        log.warning("%s: authentication by %s failed: %s%s", host, mechanism, why, more)
+        who = f" of {claimed[:CLAIMED_MAX]!r}" if claimed else ""
+        log.warning("%s: authentication by %s%s failed: %s%s", host, mechanism, who, why, more)
         if self._audit is not None:
-            self._audit.login_failed(host, mechanism, why, found.unlogged + 1)
+            self._audit.login_failed(host, mechanism, claimed, why, found.unlogged + 1)
         found.logged_at, found.unlogged = now, 0
 
 
@@ -142,7 +147,7 @@ class _Watched:
             with failures.trying(self._host):
                 answer = await self._inner.respond(said)
         except Unauthenticated as error:
-            await self._note(str(error))
+            await self._note(str(error), error.claimed)
             raise
         if self._inner.refusal:
             await self._note(self._inner.refusal)
@@ -150,9 +155,9 @@ class _Watched:
             failures.succeeded[self._mechanism] = failures.succeeded.get(self._mechanism, 0) + 1
         return answer
 
-    async def _note(self, why: str) -> None:
+    async def _note(self, why: str, claimed: str = "") -> None:
         """Note the failure, and delay its answer; once, since clients may leave after any."""
         if not self._noted:
             self._noted = True
-            self._failures.note(self._host, self._mechanism, why)
+            self._failures.note(self._host, self._mechanism, why, claimed)
             await trio.sleep(DELAY_SECONDS)

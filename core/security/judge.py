@@ -184,7 +184,11 @@ def _topic(permissions: Permissions, roles: Collection[str], action: Action, nam
         return ""
     if permissions.is_admin(roles, topic.namespace.tenant):
         return f"an administrator of tenant {topic.namespace.tenant}"
-    return _granted(permissions.of_topic(roles, topic), action, f"of topic {topic.base}")
+    namespace = topic.namespace
+    of_all = permissions.of_namespace(roles, namespace)
+    return _granted(of_all, action, f"of namespace {namespace}") or _granted(
+        permissions.of_topic(roles, topic), action, f"of topic {topic.base}"
+    )
 
 
 def _granted(words: frozenset[str], action: Action, where: str) -> str:

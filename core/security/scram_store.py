@@ -29,7 +29,7 @@ from magnetar.core.metadata.config_records import (
     unquoted,
 )
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
-from magnetar.core.security.conversation import AuthPeer, Mechanism
+from magnetar.core.security.conversation import AuthPeer, Mechanism, claiming
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.live import LiveSessions
 from magnetar.core.security.scram import HASHES, Credential, ScramExchange, stand_in
@@ -140,7 +140,8 @@ class ScramConversation:
 
     async def respond(self, said: bytes) -> bytes:
         if self._name is not None:
-            proof = self._exchange.final(said)
+            with claiming(self._name):
+                proof = self._exchange.final(said)
             self.identity = Identity(self._name, (self._name,), self._mechanism)
             return proof
         name = self._exchange.first(said)

@@ -6,6 +6,7 @@ issuer and for us, if these are set. No token is remembered or logged.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -16,9 +17,14 @@ from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.identity import Identity, is_name
 from magnetar.core.security.token_keys import TokenKey
 
+# It is about keys that are shorter than the hash, which are as hard to guess (RFC 7518, 3.2).
+warnings.filterwarnings("ignore", category=jwt.InsecureKeyLengthWarning)
+
 TOKEN_BYTES_MAX: Final = 16 * 1024
 """Larger ones are refused unread; a header of HTTP may be as large."""
 ROLES_MAX: Final = 100
+UNSIGNED: Final = (jwt.DecodeError, jwt.InvalidKeyError, jwt.InvalidAlgorithmError)
+"""What says that a key has not signed a token."""
 
 
 def _nothing() -> None:
@@ -80,19 +86,33 @@ class TokenVerifier:
                     algorithms=[algorithm],
                     audience=(claims.audience or None) if standard else None,
                     issuer=claims.issuer or None,
-                    options={"verify_aud": bool(claims.audience) and standard},
+                    options={
+                        "verify_aud": bool(claims.audience) and standard,
+                        "verify_sub": False,  # it may be a list of roles
+                    },
                 )
             except jwt.ExpiredSignatureError as error:
-                raise Unauthenticated("the token has expired") from error
+                raise self._refused("the token has expired", token) from error
             except jwt.ImmatureSignatureError as error:
-                raise Unauthenticated("the token is not valid yet") from error
+                raise self._refused("the token is not valid yet", token) from error
             except (jwt.InvalidAudienceError, jwt.InvalidIssuerError) as error:
-                raise Unauthenticated("the token is for somebody else, or from another") from error
+                why = "the token is for somebody else, or from another"
+                raise self._refused(why, token) from error
             except jwt.MissingRequiredClaimError as error:
-                raise Unauthenticated(f"the token lacks the claim {error.claim}") from error
-            except (jwt.PyJWTError, ValueError, TypeError):
+                raise self._refused(f"the token lacks the claim {error.claim}", token) from error
+            except (*UNSIGNED, ValueError, TypeError):
                 refusal = "the token's signature is wrong"
+            except jwt.PyJWTError as error:
+                raise self._refused(f"a claim of the token is malformed: {error}", token) from error
         raise Unauthenticated(refusal)
+
+    def _refused(self, why: str, token: bytes) -> Unauthenticated:
+        """The refusal of a token that one of our keys has signed, with whom it names."""
+        refusal = Unauthenticated(why)
+        named = jwt.decode(token, options={"verify_signature": False}).get(self._claims.role)
+        if isinstance(named, str):
+            refusal.claimed = named
+        return refusal
 
     def _identity(self, payload: dict[str, Any]) -> Identity:
         claims = self._claims

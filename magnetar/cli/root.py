@@ -10,6 +10,7 @@ from magnetar.cli.ledger import ledger
 from magnetar.cli.metadata import metadata
 from magnetar.cli.recovery import recovery, switches
 from magnetar.cli.security.access import access
+from magnetar.cli.security.scram import scram
 from magnetar.cli.security.token import token
 from magnetar.cli.security.user import user
 from magnetar.cli.standalone import standalone
@@ -67,6 +68,7 @@ root.add_command(config)
 root.add_command(metadata)
 root.add_command(token)
 root.add_command(access)
+root.add_command(scram)
 root.add_command(user)
 for _command in (
     *bookie_cluster.commands(),

@@ -18,6 +18,8 @@ from magnetar.settings.registry import FLAGS, SECTIONS, SETTINGS, Setting, Setti
 PREFIX: Final = "MAGNETAR_"
 NOT_SETTINGS: Final = (
     "MAGNETAR_CONFIG",
+    "MAGNETAR_TOKEN",
+    "MAGNETAR_URL",
     "MAGNETAR_METADATA_URI",
     "MAGNETAR_APT",
     "MAGNETAR_PURE",

@@ -22,6 +22,7 @@ import trio
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.security.conversation import claiming
 from magnetar.core.security.htpasswd import password_hashes
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.tokens import TokenVerifier
@@ -98,7 +99,8 @@ class PasswordConversation:
         elif not name:
             raise Unauthenticated("a password needs a name")
         elif self._passwords is not None:
-            self.identity = await self._passwords.prove(name, password)
+            with claiming(name):
+                self.identity = await self._passwords.prove(name, password)
         else:
             raise Unauthenticated("the password is no token, and there are no passwords here")
         return b""

@@ -40,7 +40,7 @@ KAFKA_TOOLS = {
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
 }
 PULSAR_ADMIN = "org.apache.pulsar.admin.cli.PulsarAdminTool"
-GRANTED = "allowed: the permission produce of topic persistent://public/default/orders"
+GRANTED = "allowed: the permission produce of namespace public/default"
 SHELL_SECONDS = 120
 
 
@@ -103,10 +103,10 @@ def pulsar_admin(folder: Path) -> None:
     )
 
 
-def test_a_server_for_a_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passwords_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pulsar_admin(tmp_path)
-    (_, made), (_, toml), (_, granted), (_, by_pulsar) = blocks("A server for a team")
+    (_, made), (_, toml), (_, granted), (_, by_pulsar) = blocks("The same with passwords, by hand")
     typed(tmp_path, made)
     with serving(tomllib.loads(toml)) as server:
         url = server.http_url

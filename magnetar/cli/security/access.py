@@ -2,82 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
-import ssl
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import click
 
-from magnetar.cli.printing import json_option, print_json
+from magnetar.cli.printing import print_json
+from magnetar.cli.security.admin_server import AdminServer, server_options
 from magnetar.operator_error import OperatorError
 
-SECONDS: Final = 30
 PERMISSIONS: Final = ("produce", "consume", "functions", "sources", "sinks", "packages")
+IN_KAFKAS_WORDS: Final = {"write": "produce", "read": "consume"}
 REFUSED: Final = 1
 """The exit code of `check` if the answer is no."""
-TOKEN_VARIABLE: Final = "MAGNETAR_TOKEN"
 FURTHER: Final = ("subscription", "host")
-PATH: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class AdminClient:
-    """Asks the admin interface of one server."""
-
-    def __init__(self, url: str, token_file: Path | None, files: dict[str, Path | None]) -> None:
-        self._url = url
-        self._parts = urlsplit(url)
-        if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
-            raise OperatorError(f"--url: {url} is no URL such as http://localhost:8080")
-        self._token = os.environ.get(TOKEN_VARIABLE, "")
-        if token_file is not None:
-            self._token = token_file.read_text().strip()
-        self._files = files
-
-    def ask(self, method: str, path: str) -> Any:
-        """The JSON of an answer; raises `OperatorError` with the server's reason."""
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        connection = self._connection()
-        try:
-            connection.request(method, path, headers=headers)
-            response = connection.getresponse()
-            body = response.read()
-        except (OSError, HTTPException) as error:
-            raise OperatorError(f"{self._url}: {error}") from error
-        finally:
-            connection.close()
-        if response.status == 401:
-            raise OperatorError(
-                f"{self._url} wants to know who you are: {_reason(body)} (--token-file, or "
-                f"{TOKEN_VARIABLE})"
-            )
-        if response.status >= 300:
-            raise OperatorError(f"{self._url} refuses that: {_reason(body)}")
-        return json.loads(body) if body else None
-
-    def _connection(self) -> HTTPConnection:
-        """Not `urllib`, which would ask a proxy of the environment for it."""
-        where = self._parts.hostname or "", self._parts.port
-        if self._parts.scheme == "http":
-            return HTTPConnection(*where, timeout=SECONDS)
-        ca, certificate, key = (self._files[name] for name in ("ca", "certificate", "key"))
-        try:
-            context = ssl.create_default_context(cafile=ca)
-            if certificate is not None:
-                context.load_cert_chain(certificate, key)
-        except (OSError, ssl.SSLError) as error:
-            raise OperatorError(f"--ca, --certificate or --key: {error}") from error
-        return HTTPSConnection(*where, timeout=SECONDS, context=context)
-
-
-def _reason(body: bytes) -> str:
-    try:
-        return str(json.loads(body)["reason"])
-    except (ValueError, KeyError, TypeError):
-        return body.decode(errors="replace")[:200]
+DOMAINS: Final = ("persistent", "non-persistent")
 
 
 def _path(where: str) -> str:
@@ -97,22 +36,38 @@ def _path(where: str) -> str:
     return f"/admin/v2/{domain or DOMAINS[0]}/{local}"
 
 
-DOMAINS: Final = ("persistent", "non-persistent")
-
-
 @click.group()
 def access() -> None:
     """Ask a running server who may do what, and change permissions of topics and namespaces."""
 
 
 def _grant(role: str, action: str, where: str, *, as_json: bool, **server: Any) -> None:
-    _client(server).ask("PUT", f"{_path(where)}/access/{quote(role, safe='')}/{action}")
+    action = IN_KAFKAS_WORDS.get(action, action)
+    AdminServer(server).ask("PUT", _permission(role, action, where))
     _say(f"{role} may {action} {where}", role, action, where, as_json)
 
 
 def _revoke(role: str, action: str, where: str, *, as_json: bool, **server: Any) -> None:
-    _client(server).ask("DELETE", f"{_path(where)}/access/{quote(role, safe='')}/{action}")
-    _say(f"{role} has no permission to {action} {where}", role, action, where, as_json)
+    action, asked = IN_KAFKAS_WORDS.get(action, action), AdminServer(server)
+    asked.ask("DELETE", _permission(role, action, where))
+    sentence = f"the permission to {action} {where} is not {role}'s any more"
+    if not _is_namespace(where):
+        query = urlencode({"role": role, "action": action})
+        found = asked.ask("GET", f"{_path(where)}/access?{query}")
+        if found["allowed"]:
+            sentence += f", who still may, by {found['rule']}"
+    _say(sentence, role, action, where, as_json)
+
+
+def _permission(role: str, action: str, where: str) -> str:
+    """The path of one permission."""
+    if not role or not role.isprintable() or role != role.strip():
+        raise OperatorError(f"{role!r} is no role")
+    return f"{_path(where)}/access/{quote(role, safe='')}/{action}"
+
+
+def _is_namespace(where: str) -> bool:
+    return _path(where).startswith("/admin/v2/namespaces/")
 
 
 def _say(sentence: str, role: str, action: str, where: str, as_json: bool) -> None:
@@ -124,47 +79,19 @@ def _say(sentence: str, role: str, action: str, where: str, as_json: bool) -> No
 
 def _check(name: str, action: str, topic: str, *, as_json: bool, **options: Any) -> None:
     path = _path(topic)
-    if path.startswith("/admin/v2/namespaces/"):
+    if _is_namespace(topic):
         raise OperatorError(f"{topic} is a namespace: rights are those of its topics")
     query = [("role", role) for role in (name, *options.pop("roles"))]
     for key, value in (("action", action), *((key, options.pop(key)) for key in FURTHER)):
         if value:
             query.append((key, value))
-    found = _client(options).ask("GET", f"{path}/access?{urlencode(query)}")
+    found = AdminServer(options).ask("GET", f"{path}/access?{urlencode(query)}")
     if as_json:
         print_json(found)
     else:
         click.echo(f"{'allowed' if found['allowed'] else 'denied'}: {found['rule']}")
     if not found["allowed"]:
         click.get_current_context().exit(REFUSED)
-
-
-def _client(server: dict[str, Any]) -> AdminClient:
-    url, token_file = server.pop("url"), server.pop("token_file")
-    return AdminClient(url, token_file, server)
-
-
-def _server() -> list[click.Parameter]:
-    return [
-        click.Option(
-            ["--url"],
-            default="http://localhost:8080",
-            show_default=True,
-            envvar="MAGNETAR_URL",
-            show_envvar=True,
-            help="The server's HTTP address.",
-        ),
-        click.Option(
-            ["--token-file"],
-            type=PATH,
-            help=f"File with the token of a superuser, or of an administrator of the tenant; also "
-            f"{TOKEN_VARIABLE}, which has the token itself.",
-        ),
-        click.Option(["--ca"], type=PATH, help="PEM file with the CA of an https server."),
-        click.Option(["--certificate"], type=PATH, help="PEM file with a client certificate."),
-        click.Option(["--key"], type=PATH, help="PEM file with the key of the certificate."),
-        json_option(),
-    ]
 
 
 def _argument(name: str) -> click.Argument:
@@ -181,9 +108,9 @@ for _name, _callback, _help in (
             callback=_callback,
             params=[
                 _argument("role"),
-                click.Argument(["action"], type=click.Choice(PERMISSIONS)),
+                click.Argument(["action"], type=click.Choice([*PERMISSIONS, *IN_KAFKAS_WORDS])),
                 _argument("where"),
-                *_server(),
+                *server_options(),
             ],
             help=_help,
         )
@@ -201,7 +128,7 @@ access.add_command(
             ),
             click.Option(["--subscription"], default="", help="The subscription to consume by."),
             click.Option(["--host"], default="", help="The address that NAME connects from."),
-            *_server(),
+            *server_options(),
         ],
         help="Print whether NAME may do ACTION with TOPIC, and the rule that decides: Pulsar's "
         "words (produce, consume) or Kafka's (read, write, describe, alter). The exit code is 1 if "

@@ -104,7 +104,11 @@ def create(
     claims: dict[str, Any] = {"sub": subject, "aud": audience, "iss": issuer}
     if expiry_time is not None:
         claims |= {"iat": now, "exp": now + expiry_time}
-    click.echo(jwt.encode({k: v for k, v in claims.items() if v is not None}, key, algorithm))
+    try:
+        made = jwt.encode({k: v for k, v in claims.items() if v is not None}, key, algorithm)
+    except jwt.InvalidKeyError as error:
+        raise OperatorError(f"that key signs no token: {error}") from error
+    click.echo(made)
 
 
 def _signing_key(secret: str | None, private: str | None) -> tuple[Any, str]:

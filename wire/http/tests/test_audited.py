@@ -35,4 +35,4 @@ async def test_changes_and_denials() -> None:
     ]
     assert (found[0]["operation"], found[0]["outcome"]) == (f"PUT {where}", "status 204")
     assert found[1]["outcome"].startswith("refused: ")
-    assert (found[2]["action"], found[2]["resource"]) == ("alter", "server ")
+    assert (found[2]["action"], found[2]["resource"]) == ("alter", "server")

@@ -16,7 +16,14 @@ from magnetar.core.policy.policies import Effective
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.tests.people import guarded
 from magnetar.wire.http.admin import tables
-from magnetar.wire.http.endpoints import health, landing_page, lookup, metrics_page, sessions
+from magnetar.wire.http.endpoints import (
+    health,
+    landing_page,
+    lookup,
+    metrics_page,
+    scram_users,
+    sessions,
+)
 from magnetar.wire.http.rights import DEMANDS, SOMEWHERE, Needs
 from magnetar.wire.http.routes import Row
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
@@ -39,7 +46,7 @@ MAY = {
 PARTS = {
     "tenant": "public", "namespace": "default", "topic": "t", "subscription": "s", "role": "r",
     "bundle": lookup.BUNDLE, "count": "1", "seconds": "1", "timestamp": "1", "position": "1",
-    "ledger": "1", "entry": "1",
+    "ledger": "1", "entry": "1", "user": "u", "mechanism": "SCRAM-SHA-256",
 }  # fmt: skip
 
 
@@ -48,7 +55,12 @@ def all_rows() -> Iterator[tuple[str, Row]]:
     for table in (landing_page.ROUTES, metrics_page.ROUTES, health.ROUTES):
         for row in table:
             yield "", row
-    mounts = {**lookup.TABLES, **sessions.TABLES, **tables.tables(levels_of(Effective))}
+    mounts = {
+        **lookup.TABLES,
+        **sessions.TABLES,
+        **scram_users.TABLES,
+        **tables.tables(levels_of(Effective)),
+    }
     for mount, table in mounts.items():
         for row in table:
             yield mount, row

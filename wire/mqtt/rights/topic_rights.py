@@ -98,7 +98,8 @@ class TopicRights:
         for name in names:
             refused = self._refused_by_core(judge, asker, action, name, is_granted=is_granted)
             if refused:
-                return Unauthorized(f"{_named(asker)} may not {action.words} {refused}")
+                what = refused if self._file is None else f"{filter}, by no rule of mqtt.acl_file"
+                return Unauthorized(f"{_named(asker)} may not {action.words} {what}")
         if topics.is_sys(filter) and self._file is not None and not is_granted:
             return Unauthorized(f"{_named(asker)} may not {action.words} {filter}")
         return None

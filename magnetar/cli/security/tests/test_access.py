@@ -71,7 +71,12 @@ def test_permissions_come_and_go(shell: Shell) -> None:
     assert shell.says("check", *asked) == allowed
     assert shell.says("check", "ali", "write", FULL) == allowed
     assert shell.says("check", "bob", "write", FULL, "--role", "ali", "--host", "h") == allowed
-    assert shell.says("revoke", *asked) == "ali has no permission to produce orders"
+    taken = "the permission to produce orders is not ali's any more"
+    assert shell.says("revoke", *asked) == taken
+    shell.says("grant", "ali", "write", "public/default")
+    still = ", who still may, by the permission produce of namespace public/default"
+    assert shell.says("revoke", *asked) == taken + still
+    shell.says("revoke", "ali", "produce", "public/default")
     assert shell.says("check", *asked, code=1) == "denied: no rule allows it"
 
 
@@ -82,7 +87,7 @@ def test_of_namespaces(shell: Shell) -> None:
     found = json.loads(shell.says("check", "--json", "--subscription", "s", *words[:2], "x"))
     assert found == {
         "allowed": True,
-        "rule": "the permission consume of topic persistent://public/default/x",
+        "rule": "the permission consume of namespace public/default",
     }
     shell.says("revoke", "team/a b", "consume", "public/default")
 
@@ -99,5 +104,9 @@ def test_mistakes_are_sentences(shell: Shell, folder: Path) -> None:
     assert "x" not in said.partition("who you are: ")[2].split()
     nobody = Shell("http://127.0.0.1:1", folder)
     assert "refused" in nobody.fails("check", "eve", "produce", "orders")
+    assert "(--url says where" in nobody.fails("check", "eve", "produce", "orders")
+    (folder / "bytes").write_bytes(b"\xff\x00")
+    assert "holds no token" in shell.fails("check", "eve", "produce", "orders", who="bytes")
+    assert "is no role" in shell.fails("grant", "", "produce", "orders")
     assert "is no URL" in Shell("localhost:8080", folder).fails("check", "e", "produce", "o")
     assert shell.run("grant", "ali", "fly", "orders").exit_code == 2

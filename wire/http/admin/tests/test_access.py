@@ -50,7 +50,7 @@ async def test_of_namespaces(root: Visitor) -> None:
     assert (await ask(root, "PUT", f"{NAMESPACE}/access/ali/consume")).status_code == 204
     assert await root.get(f"{NAMESPACE}/permissions", headers=ROOT) == {"ali": ["consume"]}
     found = await verdict(root, "role=ali&action=consume&subscription=s")
-    assert found == (True, f"the permission consume of topic {FULL}")
+    assert found == (True, "the permission consume of namespace public/default")
     auth = f"{NAMESPACE}/permissions/subscription/s"
     assert (await root.ask("POST", auth, ["bob"], headers=ROOT)).status_code == 204
     found = await verdict(root, "role=ali&action=consume&subscription=s")

@@ -100,5 +100,5 @@ def test_refusals_tell_the_rule() -> None:
         "ali may not write d/ali/secret: line 3 of mqtt.acl_file: topic deny d/ali/secret"
     )
     assert str(rights.publish_refusal(asker, "d/x", LOG)) == (
-        "ali may not write topic persistent://public/default/mqtt"
+        "ali may not write d/x, by no rule of mqtt.acl_file"
     )
