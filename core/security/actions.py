@@ -46,8 +46,8 @@ class ResourceType(enum.IntEnum):
     TOKEN = 6
     USER = 7
     SUBSCRIPTION = 100
-    """Named `topic|subscription`, since it belongs to its topic (`subscription_of`): its rights
-    include those of the topic."""
+    """Named by `subscription_of`, since it belongs to its topic: its rights include those of the
+    topic."""
     NAMESPACE = 101
     TENANT = 102
     SERVER = 103
@@ -63,5 +63,13 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 def subscription_of(topic: str, subscription: str) -> str:
-    """The name of a subscription as a resource."""
-    return f"{topic}|{subscription}"
+    """The name of a subscription as a resource. Names of topics may have any letters, so the length
+    of the topic's says where that of the subscription begins.
+    """
+    return f"{topic}|{subscription}|{len(topic)}"
+
+
+def parts_of_subscription(name: str) -> tuple[str, str]:
+    """Topic and subscription of `subscription_of`."""
+    rest, _, size = name.rpartition("|")
+    return rest[: int(size)], rest[int(size) + 1 :]

@@ -6,8 +6,8 @@ object on a line of its own, with `time` and `event`; `docs/security.md` has the
     changed         an administrative request, and how it ended
     login failed    as `failures.py` has it: one line an address and second
 
-Changes are always written. Of the others at most `LINES_MAX` a second are, or a flood would fill
-the disk; `omitted` says how many were not.
+Changes are always written. Of the others at most `LINES_MAX` a second are, and of those of one
+address `LINES_OF_ONE_MAX`, or a flood would fill the disk; `omitted` says how many were not.
 
 Invariants: a line is handed over before the request that it is about is answered; memory is
 bounded, whatever clients ask for; no secret is in a line.
@@ -30,6 +30,8 @@ REPEAT_SECONDS: Final = 60.0
 REPEATED_MAX: Final = 4_000
 """Denials that are known in order to count them; they have up to `TEXT_MAX` characters."""
 LINES_MAX: Final = 200
+LINES_OF_ONE_MAX: Final = 50
+"""Of one address, or it would use up those of all others."""
 TEXT_MAX: Final = 500
 """The longest name of a client in a line."""
 NAMES_MAX: Final = 100
@@ -49,7 +51,9 @@ class AuditTrail:
         self._denials: OrderedDict[Denial, tuple[float, int]] = OrderedDict()
         """When each was written, and how often it came since; the oldest first."""
         self._second = 0
-        self._lines = 0
+        self._lines: dict[str, int] = {}
+        """Lines of this second, by address."""
+        self._written = 0
         self._omitted = 0
 
     def denied(self, who: Identity, host: str, action: str, resource: str) -> None:
@@ -62,7 +66,7 @@ class AuditTrail:
             return
         if known is not None:
             self._forget(denial)
-        if self._may_write():
+        if self._may_write(host):
             self._denials[denial] = now, 0
             self._put("denied", _denial(denial))
         if len(self._denials) > REPEATED_MAX:
@@ -84,7 +88,7 @@ class AuditTrail:
         """A login failed of who claims that name, the last of so many of that address since its
         last line. Plain call.
         """
-        if not self._may_write():
+        if not self._may_write(host):
             return
         found: dict[str, Any] = {"claimed": _short(claimed)} if claimed else {}
         found |= {"host": host, "mechanism": _short(mechanism), "why": _short(why)}
@@ -110,14 +114,16 @@ class AuditTrail:
         if times:
             self._put("denied", {**_denial(denial), "times": times})
 
-    def _may_write(self) -> bool:
+    def _may_write(self, host: str) -> bool:
         second = int(self._clock.monotonic())
         if second != self._second:
-            self._second, self._lines = second, 0
-        self._lines += 1
-        if self._lines > LINES_MAX:
+            self._second, self._lines, self._written = second, {}, 0
+        lines = self._lines.get(host, 0)
+        if lines >= LINES_OF_ONE_MAX or self._written >= LINES_MAX:
             self._omitted += 1
             return False
+        self._lines[host] = lines + 1
+        self._written += 1
         return True
 
     def _put(self, event: str, found: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ class Identity:
     own: a token may name several. Connections may share one.
     """
 
-    __slots__ = ("authorities", "expires_at", "granted", "method", "name", "roles")
+    __slots__ = ("__weakref__", "authorities", "expires_at", "granted", "method", "name", "roles")
 
     def __init__(
         self,

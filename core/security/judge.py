@@ -13,25 +13,31 @@ In this order (`docs/security.md` says why):
 
 Decisions are remembered with each identity until a rule changes: `generation` counts the changes.
 
-Invariant: a remembered right has the generation in which it was found.
+Invariants: a remembered right has the generation in which it was found; memory is bounded, for all
+identities together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from typing import Final
+from weakref import WeakSet
 
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.security.acls import EVERYTHING, Acl, Acls, users_of
-from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.actions import Action, ResourceType, parts_of_subscription
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.permissions import WORDS, Permissions
 
 REMEMBERED_MAX: Final = 10_000
 """Rights that are remembered with one identity."""
+REMEMBERED_OF_ALL_MAX: Final = 200_000
+"""Those of all identities; beyond it all are forgotten, and found again as they are asked for."""
+NAME_MAX: Final = 255
+"""Letters of the longest name that is remembered: those of clients may have 32 KiB."""
 OF_EITHER: Final = frozenset(WORDS.values())
 
 
@@ -52,6 +58,9 @@ class Judge:
         self.permissions = Permissions()
         self.acls = Acls()
         self.generation = 1
+        self._remembering: WeakSet[Identity] = WeakSet()
+        self._remembered = 0
+        """Rights that were added to those of `_remembering`; some of them are gone by now."""
         self._allow_if_unmentioned = allow_if_unmentioned
 
     def changed(self) -> None:
@@ -69,12 +78,22 @@ class Judge:
         if not self.verdict(who, action, kind, name, host).allowed:
             granted.pop(key, None)
             return False
-        if self._depends_on_host(kind, name):
+        if len(name) > NAME_MAX or self._depends_on_host(kind, name):
             return True  # connections from several hosts may share the identity
         if len(granted) >= REMEMBERED_MAX:
             granted.clear()
+        if self._remembered >= REMEMBERED_OF_ALL_MAX:
+            self._forget_all()
+        self._remembered += 1
+        self._remembering.add(who)
         granted[key] = self.generation
         return True
+
+    def _forget_all(self) -> None:
+        for each in self._remembering:
+            each.granted.clear()
+        self._remembering.clear()
+        self._remembered = 0
 
     def denial(
         self, who: Identity, action: Action, kind: ResourceType, name: str, host: str = ""
@@ -108,7 +127,7 @@ class Judge:
     ) -> Ruling:
         """The decision, and why. A subscription needs the right of its topic, and may refuse."""
         if kind is ResourceType.SUBSCRIPTION:
-            topic, _, subscription = name.partition("|")
+            topic, subscription = parts_of_subscription(name)
             found = self.verdict(who, action, ResourceType.TOPIC, topic, host)
             refusal = self._refusal_of(who, topic, subscription) if found.allowed else ""
             return Ruling(False, refusal) if refusal else found
@@ -141,7 +160,7 @@ class Judge:
 
     def _depends_on_host(self, kind: ResourceType, name: str) -> bool:
         if kind is ResourceType.SUBSCRIPTION:
-            kind, name = ResourceType.TOPIC, name.partition("|")[0]
+            kind, name = ResourceType.TOPIC, parts_of_subscription(name)[0]
         covering = self.acls.covering(kind, acl_name(kind, name))
         return any(rule.host != EVERYTHING for rule in covering)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import jwt
@@ -23,7 +24,7 @@ warnings.filterwarnings("ignore", category=jwt.InsecureKeyLengthWarning)
 TOKEN_BYTES_MAX: Final = 16 * 1024
 """Larger ones are refused unread; a header of HTTP may be as large."""
 ROLES_MAX: Final = 100
-UNSIGNED: Final = (jwt.DecodeError, jwt.InvalidKeyError, jwt.InvalidAlgorithmError)
+UNSIGNED: Final = (jwt.InvalidSignatureError, jwt.InvalidKeyError, jwt.InvalidAlgorithmError)
 """What says that a key has not signed a token."""
 
 
@@ -103,15 +104,16 @@ class TokenVerifier:
             except (*UNSIGNED, ValueError, TypeError):
                 refusal = "the token's signature is wrong"
             except jwt.PyJWTError as error:
-                raise self._refused(f"a claim of the token is malformed: {error}", token) from error
+                raise self._refused(f"the token is malformed: {error}", token) from error
         raise Unauthenticated(refusal)
 
     def _refused(self, why: str, token: bytes) -> Unauthenticated:
         """The refusal of a token that one of our keys has signed, with whom it names."""
         refusal = Unauthenticated(why)
-        named = jwt.decode(token, options={"verify_signature": False}).get(self._claims.role)
-        if isinstance(named, str):
-            refusal.claimed = named
+        with suppress(jwt.PyJWTError):
+            claims = jwt.decode(token, options={"verify_signature": False})
+            named = claims.get(self._claims.role)
+            refusal.claimed = named if isinstance(named, str) else ""
         return refusal
 
     def _identity(self, payload: dict[str, Any]) -> Identity:

@@ -52,6 +52,8 @@ class SecretSource:
         self._take = take
         self._path = None if where.startswith("data:") else Path(where.removeprefix("file://"))
         self._seen: tuple[int, int, int] | None = None
+        self._coming: tuple[int, int, int] | None = None
+        """What was found once, and not before: it may be still being written."""
 
     def open(self) -> None:
         """Read for the first time; raises `OperatorError`."""
@@ -71,12 +73,15 @@ class SecretSource:
             raise OperatorError(f"{self.setting}: {named}: {error}") from None
 
     def look(self) -> None:
-        """Read again if the file has changed; what is wrong is logged once for each change."""
+        """Read again if the file has changed, and is the same as at the last look; what is wrong is
+        logged once for each change.
+        """
         if self._path is None:
             return
         try:
             found = file_identity(self._path)
-            if found == self._seen:
+            coming, self._coming = self._coming, found
+            if found == self._seen or found != coming:
                 return
             self._seen = found
             self._take(self._read(self._path))

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from magnetar.wire.http.request import AdminRequest
 
 READING: Final = ("GET", "HEAD")
-UNAUDITED: Final = (Needs.OPEN, Needs.READER, Needs.WRITER)
-"""Rows that change nothing by other methods: lookups and plans, and those that write messages."""
+UNAUDITED: Final = (Needs.OPEN, Needs.IDENTITY, Needs.READER, Needs.WRITER)
+"""Rows that change nothing by other methods: lookups and plans, those that write messages, and what
+anybody may ask for without an end.
+"""
 
 
 class Ending:

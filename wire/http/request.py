@@ -47,13 +47,15 @@ DISCONNECTED: Final = 499
 class AdminRequest:
     """See the module's docstring."""
 
-    __slots__ = ("_body", "_taken", "identity", "original", "request", "services")
+    __slots__ = ("_body", "_taken", "by_session", "identity", "original", "request", "services")
 
     def __init__(self, services: HttpServices, request: Request) -> None:
         self.services = services
         self.request = request
         self.identity: Identity = ANYBODY
         """Who asks, once that is known (`rights.py`)."""
+        self.by_session = False
+        """Whether a session's cookie says who asks, and nothing else."""
         self.original: Identity | None = None
         """Whom a proxy speaks for; both need each right."""
         self._body: bytes | None = None

@@ -133,7 +133,9 @@ async def identified(request: AdminRequest, access: Access) -> Identity:
     header = request.request.headers.get("authorization")
     peer = AuthPeer(request.host, request.tls)
     if header is None and access.asks and (cookie := request.request.cookies.get(COOKIE)):
-        return request.services.sessions.identity(cookie)
+        found = request.services.sessions.identity(cookie)
+        request.by_session = True
+        return found
     if header is None or not access.asks:
         by_certificate = access.by_certificate(peer)
         if by_certificate is None:

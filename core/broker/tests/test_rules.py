@@ -15,7 +15,7 @@ from magnetar.core.policy.values import AuthPolicies
 from magnetar.core.ports.metadata_store import Versioned
 from magnetar.core.security.acl_store import change_acls
 from magnetar.core.security.acls import Acl, Pattern
-from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.identity import Identity
 from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.broker import Stores, running
@@ -95,6 +95,26 @@ async def test_storage_that_does_not_answer_is_asked_again(
         metadata.fails = False
         await trio.sleep(2 * RETRY_SECONDS)
         assert access.judge.allows(*asked)
+
+
+async def test_the_mode_of_subscriptions_is_in_force() -> None:
+    access = guarded()
+    judge = access.judge
+    assert judge is not None
+    async with running(access=access) as broker:
+        catalog = broker.catalog
+        policies = await catalog.policies(DEFAULT)
+        auth = AuthPolicies(namespace_auth={"ali": ["consume"]})
+        for mode, others in (("None", True), ("Prefix", False)):
+            changed = replace(policies, auth_policies=auth, subscription_auth_mode=mode)
+            await catalog.set_policies(DEFAULT, changed)
+            await broker.rules.settled()
+            for name, allowed in (("ali-1", True), ("1", others)):
+                resource = subscription_of(TOPIC, name)
+                found = judge.allows(
+                    Identity("ali"), Action.READ, ResourceType.SUBSCRIPTION, resource
+                )
+                assert found is allowed, (mode, name)
 
 
 async def test_without_a_judge_nothing_is_loaded() -> None:

@@ -33,8 +33,8 @@ def test_what_lines_say() -> None:
     made = Trail()
     made.trail.denied(ALI, "10.0.0.1", "write", "topic persistent://public/default/t")
     made.trail.changed(ALI, "10.0.0.1", "CreateTopics", ["topic t"], "error 36")
-    made.trail.login_failed("10.0.0.2", "PLAIN", "the name or the password is wrong", 3)
-    made.trail.login_failed("10.0.0.2", "PLAIN", "again", 1)
+    made.trail.login_failed("10.0.0.2", "PLAIN", "eve", "the name or the password is wrong", 3)
+    made.trail.login_failed("10.0.0.2", "PLAIN", "", "again", 1)
     lines = made.lines
     for line in lines:
         assert line.pop("time").endswith("Z")
@@ -56,6 +56,7 @@ def test_what_lines_say() -> None:
         },
         {
             "event": "login failed",
+            "claimed": "eve",
             "host": "10.0.0.2",
             "mechanism": "PLAIN",
             "why": "the name or the password is wrong",
@@ -89,10 +90,15 @@ def test_a_flood_is_cut_and_counted() -> None:
     made = Trail()
     for number in range(10 * audit.REPEATED_MAX):
         made.trail.denied(ALI, "h", "read", f"topic {number}")
-        made.trail.login_failed("h", "PLAIN", "no", 1)
-    assert len(made.raw) == audit.LINES_MAX
+        made.trail.login_failed("h", "PLAIN", "", "no", 1)
+    assert len(made.raw) == audit.LINES_OF_ONE_MAX
     made.trail.changed(ALI, "h", "DELETE /x", [], "status 204")
-    assert made.lines[-1]["omitted"] == 20 * audit.REPEATED_MAX - audit.LINES_MAX
+    assert made.lines[-1]["omitted"] == 20 * audit.REPEATED_MAX - audit.LINES_OF_ONE_MAX
+    before = len(made.raw)
+    for number in range(2 * audit.LINES_MAX):
+        made.trail.denied(ALI, f"h{number}", "read", "topic x")
+    assert len(made.raw) == before + audit.LINES_MAX - audit.LINES_OF_ONE_MAX, "others have room"
+    made.trail.changed(ALI, "h", "DELETE /x", [], "status 204")
     made.clock.forward(1)
     made.trail.denied(ALI, "h", "read", "topic x")
     assert "omitted" not in made.lines[-1]
@@ -101,7 +107,7 @@ def test_a_flood_is_cut_and_counted() -> None:
 def test_memory_is_bounded() -> None:
     made = Trail()
     for number in range(2 * audit.REPEATED_MAX):
-        if number % audit.LINES_MAX == 0:
+        if number % audit.LINES_OF_ONE_MAX == 0:
             made.clock.forward(1)
         made.trail.denied(ALI, "h", "read", f"{number} " + 10_000 * "x")
     assert len(made.trail._denials) <= audit.REPEATED_MAX

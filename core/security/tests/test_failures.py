@@ -11,7 +11,8 @@ import trio
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security import failures
-from magnetar.core.security.conversation import BASIC, OAUTHBEARER, AuthPeer
+from magnetar.core.security.audit import AuditTrail
+from magnetar.core.security.conversation import BASIC, OAUTHBEARER, AuthPeer, claiming
 from magnetar.core.security.failures import FAILURES_MAX, FailedLogins
 from magnetar.core.security.tests.people import NameAndSecret
 from magnetar.core.testing.clock import FixedClock
@@ -108,3 +109,25 @@ def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(10):
         made.note(f"10.0.0.{number}", BASIC, "no")
     assert list(made._by_host) == ["10.0.0.7", "10.0.0.8", "10.0.0.9"]
+
+
+class Claiming(NameAndSecret):
+    """Says who it claims to be."""
+
+    async def respond(self, said: bytes) -> bytes:
+        with claiming(said.decode().partition(":")[0]):
+            return await super().respond(said)
+
+
+async def test_who_is_claimed_is_logged(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines: list[bytes] = []
+    made = FailedLogins(FixedClock(), AuditTrail(FixedClock(), lines.append))
+    conversation = made.watched(Claiming(BASIC), BASIC, AuthPeer("h"))
+    with pytest.raises(Unauthenticated):
+        await conversation.respond(("e\nve" + 200 * "x" + ":wrong").encode())
+    name = "e\\nve" + 96 * "x"
+    assert f"h: authentication by basic of '{name}' failed: " in caplog.text
+    (line,) = lines
+    assert b'"claimed":"e\\nve' in line

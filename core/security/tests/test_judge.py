@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.policy.values import AuthPolicies
+from magnetar.core.security import judge as judges
 from magnetar.core.security.acls import Acl, Acls, Pattern
 from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType, subscription_of
 from magnetar.core.security.identity import ANYBODY, Identity
@@ -175,8 +176,36 @@ def test_the_rule_that_decides_is_named() -> None:
         "the ACL User:ali DENY READ on PREFIXED TOPIC ord from host *"
     )
     assert made.verdict(ALI, Action.READ, TOPIC, OTHER).rule == (
+        "the permission consume of namespace shop/eu"
+    )
+    permit(made, namespace="shop/eu", topic_auth={OTHER: {"ali": ["consume"]}})
+    assert made.verdict(ALI, Action.READ, TOPIC, OTHER).rule == (
         f"the permission consume of topic {OTHER}"
     )
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judges, "REMEMBERED_OF_ALL_MAX", 100)
+    made = judge(acl("g", kind=GROUP, pattern=Pattern.PREFIXED, principal="User:*"))
+    people = [Identity(f"i{number}") for number in range(30)]
+    for number in range(1_000):
+        for who in people:
+            assert made.allows(who, Action.READ, GROUP, f"g{number}")
+        assert sum(len(who.granted) for who in people) <= 100
+    assert made.allows(ALI, Action.READ, GROUP, "g" * (judges.NAME_MAX + 1))
+    assert not ALI.granted, "a name of 32 KiB would be kept for each of 10,000"
+
+
+@pytest.mark.parametrize("subscription", ["s", "", "a|b", "|", "3|4"])
+def test_a_topic_may_have_any_letters(subscription: str) -> None:
+    """One topic is not taken for another one's subscription."""
+    made = judge()
+    topic = "persistent://public/default/a"
+    permit(made, topic_auth={topic: {"ali": ["consume"]}})
+    for local, allowed in (("", True), ("|secret", False), ("|secret|9", False)):
+        name = subscription_of(topic + local, subscription)
+        found = made.allows(ALI, Action.READ, ResourceType.SUBSCRIPTION, name)
+        assert found is allowed, local
 
 
 def test_hostile_names_are_nobodys_topics() -> None:

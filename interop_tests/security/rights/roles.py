@@ -34,10 +34,15 @@ MAY: Final[dict[str, tuple[str, ...]]] = {
     "consumer": ("read topic", "describe topic", "read group", "describe group", *PERMITTED),
     "tenant": ("* topic", "* namespace", "* tenant"),
     "allowed": ("* topic", "* group", "* cluster", "* transactional id"),
+    "describer": (
+        *("describe topic", "describe group", "describe cluster", "describe transactional id"),
+        *("describe configs topic", "describe configs group", "describe configs cluster"),
+    ),
     "denied": PERMITTED,
     "root": ("*",),
 }
-"""`tenant` administers it. `allowed` has an ACL for all operations. `denied` has one against them,
+"""`tenant` administers it. `allowed` has an ACL for all operations.
+`describer` sees what it may not touch. `denied` has one against them,
 besides both permissions of the namespace: which count where ACLs say nothing, of namespaces.
 """
 
@@ -81,6 +86,20 @@ def settle(administrator: Administrator, root: AdminClient) -> None:
             (ResourceType.BROKER, "kafka-cluster"),
             (ResourceType.TRANSACTIONAL_ID, "*"),
         )
+    ]
+    rules += [
+        AclBinding(
+            *(kind, name, ResourcePatternType.LITERAL, "User:describer", "*"),
+            *(operation, AclPermissionType.ALLOW),
+        )
+        for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+        for kind, name in (
+            (ResourceType.TOPIC, "*"),
+            (ResourceType.GROUP, "*"),
+            (ResourceType.BROKER, "kafka-cluster"),
+            (ResourceType.TRANSACTIONAL_ID, "*"),
+        )
+        if operation is AclOperation.DESCRIBE or kind is not ResourceType.TRANSACTIONAL_ID
     ]
     for done in root.create_acls(rules).values():
         done.result(20)

@@ -93,6 +93,7 @@ async def test_people_are_read_again(tmp_path: Path) -> None:
     owner_only(people, f"bob:{new_hash('open')}\n".encode())
     for source in guarded.sources:
         source.look()
+        source.look()
     assert guest.ended, "whom the file does not name any more"
     assert await prove(guarded.access, BASIC, b"bob:open") == "bob"
     with pytest.raises(Unauthenticated):
@@ -130,9 +131,11 @@ def test_rules_for_mqtt_topics_are_read_again(
     before = judge.generation
     path.write_text("user bob\ntopic b\n# longer\n")
     source.look()
+    source.look()
     assert set(file.rules.by_user) == {"bob"}
     assert judge.generation > before
     path.write_text("user eve\ntopic b c\n")
+    source.look()
     source.look()
     assert set(file.rules.by_user) == {"bob"}
     assert "line 2: 'b' is none of read, write, readwrite, deny" in caplog.text

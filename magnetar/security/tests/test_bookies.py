@@ -131,6 +131,7 @@ def test_the_key_of_tickets_is_read_again(tmp_path):
     path.write_bytes(b"j" * 32)
     for source in guarded.sources:
         source.look()
+        source.look()
     assert office.key == b"j" * 32
     ((_, ticket),) = office.issue([1], 0)
     assert tickets.read(office.key, ticket, 299_999).expires_ms == 300_000
@@ -151,6 +152,7 @@ def test_names_of_htdigest(tmp_path):
     assert exchange.grant.name == "ali"
     path.write_text("")
     for source in guarded.sources:
+        source.look()
         source.look()
     client = PasswordCredentials(lambda: "n", "ali", "sesame").begin()
     client.respond(b"")

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
+from magnetar.core.kernel.errors import Unauthorized
 from magnetar.wire.http.login_sessions import COOKIE, LIFE_SECONDS
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
@@ -14,7 +15,9 @@ from magnetar.wire.http.routes import JSON, Table
 
 
 async def begin(request: AdminRequest) -> Response:
-    """Begin a session for whoever asks."""
+    """Begin a session for whoever asks, by a proof: a session that began others would never end."""
+    if request.by_session:
+        raise Unauthorized("a session begins no other: prove who you are")
     response = Response(msgspec.json.encode(_described(request)), media_type=JSON)
     cookie = request.services.sessions.begin(request.identity)
     _set(request, response, cookie, LIFE_SECONDS)

@@ -37,6 +37,8 @@ async def test_a_page_logs_in_and_out(secured: Visitor) -> None:
     assert (await secured.ask("GET", TENANTS)).status_code == 200
     other = await secured.ask("GET", TENANTS, headers=by("eve"))
     assert other.status_code == 403, "a header decides over the cookie"
+    again = await secured.ask("POST", SESSION)
+    assert again.status_code == 403, "it would last for ever"
     value = secured.client.cookies[COOKIE]
     assert (await secured.ask("DELETE", SESSION)).status_code == 204
     assert COOKIE not in secured.client.cookies
