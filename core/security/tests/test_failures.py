@@ -102,9 +102,11 @@ async def test_attempts_under_way_count(autojump_clock: object) -> None:
     assert made._trying == {}
 
 
-def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(failures, "ADDRESSES_MAX", 3)
-    logging.getLogger(failures.__name__).setLevel(logging.ERROR)
+    caplog.set_level(logging.ERROR, failures.__name__)
     made = FailedLogins(SystemClock())
     for number in range(10):
         made.note(f"10.0.0.{number}", BASIC, "no")
