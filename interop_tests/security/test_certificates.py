@@ -394,6 +394,33 @@ def test_tls_at_a_plain_door(people: People, door: str) -> None:
         people.trust("root").wrap_socket(plain, server_hostname="localhost")
 
 
+@pytest.mark.parametrize("door", ["pulsar_tls", "kafka_tls", "mqtt_tls", "https"])
+def test_a_client_that_wants_to_renegotiate_is_refused(people: People, door: str) -> None:
+    certificate, key = people.pair("root")
+    shell = subprocess.run(
+        ["openssl", "s_client", "-tls1_2", "-connect", people.server.listeners[door],
+         "-CAfile", people.authority.certificate, "-cert", certificate, "-key", key],
+        input=b"R\n", capture_output=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    said = (shell.stdout + shell.stderr).decode(errors="replace")
+    assert "Verify return code: 0" in said, "it has connected"
+    assert "RENEGOTIATING" in said
+    assert "no renegotiation" in said
+    with people.http("root") as root:
+        assert root.get("/admin/v2/tenants").status_code == 200
+
+
+@pytest.mark.parametrize("door", ["pulsar_tls", "https"])
+def test_old_tls_is_refused(people: People, door: str) -> None:
+    shell = subprocess.run(
+        ["openssl", "s_client", "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0",
+         "-connect", people.server.listeners[door]],
+        input=b"", capture_output=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert b"protocol version" in shell.stderr
+    assert b"Cipher is (NONE)" in shell.stdout
+
+
 def said_to(people: People, door: str, begin: bytes) -> bytes:
     host, port = people.server.listeners[door].split(":")
     heard = b""

@@ -116,6 +116,7 @@ class ServerCertificates:
 def _context(tls: Tls, authorities: str, verify: ssl.VerifyMode) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # OpenSSL 1.1 lets a client ask for it for ever
 
     def no_passphrase() -> str:
         """Called by OpenSSL, which would otherwise prompt at the terminal."""
