@@ -102,7 +102,11 @@ class MqttServices:
             options.sleeping_bytes_max,
         )
         self.groups = SharedGroups(
-            KeyedLog(broker, _named(GROUPS, suffix)), self.logs, self.matcher, broker.spawn
+            KeyedLog(broker, _named(GROUPS, suffix)),
+            self.logs,
+            self.matcher,
+            broker.spawn,
+            self._may_read,
         )
         self.sessions.ended = self.groups.ended
         self.departures = Departures(self.sessions, broker.spawn)
@@ -241,6 +245,15 @@ class MqttServices:
                 self.matcher.remove(subscriber, filter)
         for log in {log for each in feeds.values() for log in each}:
             log.feed.leave(subscriber)
+
+    def _may_read(self, member: Subscriber, filter: str, names: Sequence[TopicName]) -> bool:
+        """Whether a connected member of a shared subscription may read these topics; if not, its
+        connection ends.
+        """
+        if not self.rights.generation:
+            return True
+        client = self.sessions.connected.get(member.client_id.decode())
+        return client is not None and client.may_read(filter, names)
 
     async def source_named(self, name: str) -> MessageSource:
         """The source of messages in flight with that name."""
