@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import BrokerError, Unauthorized
+from magnetar.core.kernel.errors import BrokerError, InvalidName, Unauthorized
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.security.identity import ANYBODY, Identity
@@ -146,6 +146,17 @@ class ConnectedClient:
         if refusal is not None:
             self.end(str(refusal), ReasonCode.NOT_AUTHORIZED)
         return refusal is None
+
+    def may_read_topic(self, topic: str) -> bool:
+        """Whether it may read a retained message. Plain call, for each."""
+        services = self._services
+        if not services.rights.generation:
+            return True
+        try:
+            name = services.logs.rules.topic_for(topic)
+        except InvalidName:
+            return False  # a topic of former rules, which nobody can name now
+        return self.read_refusal(topic, (name,)) is None
 
     def _read_by(self, filter: str) -> Sequence[TopicName]:
         """The names of the logs that a filter reads, for this client or its group."""

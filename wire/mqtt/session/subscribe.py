@@ -134,7 +134,8 @@ def _replay(services: MqttServices, client: ConnectedClient, granted: Sequence[_
             one.is_new and one.handling is RetainHandling.IF_NEW
         )
         if wanted:
-            services.retained.replay(client.subscriber, one.subscription, one.cut)
+            may_read = client.may_read_topic
+            services.retained.replay(client.subscriber, one.subscription, one.cut, may_read)
             services.sys_topics.replay(client.subscriber, one.subscription)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.core.broker import administration
 from magnetar.core.broker.catalog import Tenant
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.kernel.names import NamespaceName, TopicName
@@ -233,3 +234,65 @@ async def test_wildcards_are_about_the_namespace_of_the_listener() -> None:
         assert await eve.receive() == []
         await tells(root, "own", b"2")
         assert payloads(await eve.receive()) == [b"2", b"2"]
+
+
+# -- retained messages ----------------------------------------------------------------------------
+
+
+async def replayed(client: Client, filter: str) -> list[bytes]:
+    """What a granted SUBSCRIBE brings."""
+    got = await client.says(subscribe((filter, 1), version=V5))
+    assert [one.reasons for one in got if one.kind == "SUBACK"] == [(1,)]
+    return payloads(got)
+
+
+async def test_a_retained_message_outlives_its_topic_and_is_not_for_strangers() -> None:
+    """The stored topic is deleted, so a filter with wildcards finds nothing to be checked."""
+    async with guarded() as stage:
+        root = await person(stage, "root")
+        gone = "persistent://public/default/gone/secret"
+        await tells(root, gone, b"1", retain=True)
+        name = TopicName.parse("public/default/gone%2Fsecret")
+        await administration.delete_topic(stage.broker, name, force=True)
+        for people, expected in (("eve", []), ("ann", [b"1"]), ("root", [b"1"])):
+            for filter in ("persistent://public/default/gone/+", "persistent://public/default/#"):
+                assert await replayed(await person(stage, people), filter) == expected
+
+
+async def test_a_retained_message_of_former_rules_is_judged_by_those_of_now() -> None:
+    async with guarded() as stage:
+        root, ann = await person(stage, "root"), await person(stage, "ann")
+        await tells(root, "old/secret", b"1", retain=True)
+        await stage.services.rule_changes.change(OLD, None)
+        assert await replayed(await person(stage, "eve"), "old/+") == []
+        assert await replayed(ann, "old/+") == [b"1"]
+
+
+async def test_rules_for_mqtt_topics_hold_for_retained_messages() -> None:
+    """What a filter is granted by, its messages are."""
+    async with guarded(acl=AclFile("user eve\ntopic read a/+")) as stage:
+        root, eve = await person(stage, "root"), await person(stage, "eve")
+        await tells(root, "a/b", b"1", retain=True)
+        assert await replayed(eve, "a/+") == [b"1"]
+
+
+async def test_rights_that_go_during_a_replay() -> None:
+    """Each message is judged when it is sent."""
+    async with guarded() as stage:
+        root = await person(stage, "root")
+        prefix = "persistent://public/default/gone"
+        for number in range(3):
+            await tells(root, f"{prefix}/{number}", b"%d" % number, retain=True)
+            name = TopicName.parse(f"public/default/gone%2F{number}")
+            await administration.delete_topic(stage.broker, name, force=True)
+        ann, (connack,) = await stage.connects(
+            "ann", version=V5, username="ann", password=b"sesame", properties=b"\x21\0\x01"
+        )
+        assert connack.reasons == (0,)  # it receives one at a time
+        got = await ann.says(subscribe((f"{prefix}/+", 1), version=V5))
+        (first,) = [one for one in got if one.kind == "PUBLISH"]
+        judge = stage.broker.access.judge
+        assert judge is not None
+        judge.permissions.namespaces.clear()
+        judge.changed()
+        assert await ann.acknowledges(first) == []
