@@ -271,7 +271,8 @@ class MqttServices:
 
     async def publish_will(self, client_id: str, will: StoredWill) -> None:
         """Publish a will; stored when this returns. Rights may have changed since CONNECT."""
-        asker = Asker(Identity(will.principal, will.roles), client_id, will.host)
+        method = "CONNECT" if will.host else ""  # a host is noted of who has authenticated
+        asker = Asker(Identity(will.principal, will.roles, method), client_id, will.host)
         self.check_may_publish(asker, will.topic)
         log = await self.logs.open_for(will.topic)
         topic = log.topic
