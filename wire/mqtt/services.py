@@ -102,7 +102,11 @@ class MqttServices:
             options.sleeping_bytes_max,
         )
         self.groups = SharedGroups(
-            KeyedLog(broker, _named(GROUPS, suffix)), self.logs, self.matcher, broker.spawn
+            KeyedLog(broker, _named(GROUPS, suffix)),
+            self.logs,
+            self.matcher,
+            broker.spawn,
+            self._may_read,
         )
         self.sessions.ended = self.groups.ended
         self.departures = Departures(self.sessions, broker.spawn)
@@ -242,6 +246,15 @@ class MqttServices:
         for log in {log for each in feeds.values() for log in each}:
             log.feed.leave(subscriber)
 
+    def _may_read(self, member: Subscriber, filter: str, names: Sequence[TopicName]) -> bool:
+        """Whether a connected member of a shared subscription may read these topics; if not, its
+        connection ends.
+        """
+        if not self.rights.generation:
+            return True
+        client = self.sessions.connected.get(member.client_id.decode())
+        return client is not None and client.may_read(filter, names)
+
     async def source_named(self, name: str) -> MessageSource:
         """The source of messages in flight with that name."""
         if name == self.retained.full_name:
@@ -258,7 +271,8 @@ class MqttServices:
 
     async def publish_will(self, client_id: str, will: StoredWill) -> None:
         """Publish a will; stored when this returns. Rights may have changed since CONNECT."""
-        asker = Asker(Identity(will.principal, will.roles), client_id, will.host)
+        method = "CONNECT" if will.host else ""  # a host is noted of who has authenticated
+        asker = Asker(Identity(will.principal, will.roles, method), client_id, will.host)
         self.check_may_publish(asker, will.topic)
         log = await self.logs.open_for(will.topic)
         topic = log.topic

@@ -139,7 +139,9 @@ class NewLogs:
         for match in self._matcher.targets(topic.encode()):
             reader = match.subscriber
             if isinstance(reader, SharedGroup):
-                reader.read({log.name.full: log.feed}, whole=(log.name.full,))
+                if not self._logs.may_serve(log, reader.filter):
+                    continue
+                self._groups.read(reader, (log,), whole=(log.name.full,))
                 await self._hold.keep(log, whole=True)
                 continue
             client = self._sessions.connected.get(reader.client_id.decode())

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
@@ -74,6 +74,10 @@ class ConnectedSession(Protocol):
 
     def release(self) -> None:
         """Nobody uses it any more."""
+        ...
+
+    def may_read(self, filter: str, names: Sequence[TopicName]) -> bool:
+        """Whether it may read what a filter matches in these topics; if not, it ends."""
         ...
 
     def changed(self) -> None:

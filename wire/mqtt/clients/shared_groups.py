@@ -5,13 +5,17 @@ Its record, in a compacted topic of its own, has its places and the messages tha
 not acknowledged. It is stored before SUBACK if a session lasts, and a moment after changes; so
 after a crash, messages of the last 0.2 s may be delivered again, also of QoS 2.
 
-Invariant: a group has a place in the matcher exactly while it has members.
+A group reads for all its members. So before it reads another log, members that may not read that
+leave it, and their connections end.
+
+Invariants: a group has a place in the matcher exactly while it has members; each of them may read
+all logs that the group reads, by the rights that it had when the group began to, or when it came.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from magnetar.core.kernel.errors import BrokerError, Corrupted
@@ -39,6 +43,8 @@ SESSION_BYTES: Final = 150
 """What a session with a shared subscription costs here, besides its client id."""
 
 Logs = Sequence[MqttLog]
+MayRead = Callable[[Subscriber, str, Sequence[TopicName]], bool]
+"""Whether a member may read what a filter matches in these topics; if not, its connection ends."""
 
 
 class SharedGroups:
@@ -50,11 +56,13 @@ class SharedGroups:
         logs: MqttLogs,
         matcher: Matcher[FeedReader],
         spawn: Callable[..., None],
+        may_read: MayRead,
     ) -> None:
         self._stored = stored
         self._logs = logs
         self._matcher = matcher
         self._spawn = spawn
+        self._may_read = may_read
         self._groups: dict[str, SharedGroup] = {}
         self._sessions: dict[str, set[str]] = {}
         """The client ids of the sessions that have each subscription."""
@@ -165,13 +173,38 @@ class SharedGroups:
     def enter(
         self, client_id: str, member: Subscriber, subscription: TopicSubscription, logs: Logs
     ) -> None:
-        """Make a client a member of the group that its filter names, which reads these logs."""
+        """Make a client a member of the group that its filter names, which reads these logs; if it
+        may not read all that the group does, its connection ends.
+        """
         name = subscription.filter
         group = self._group(name)
         self._add(client_id, name)
+        if not self._may_read(member, name, self.read_by(name, logs)):
+            return
+        self._dismiss(group, logs)
         if not group.members:
             self._matcher.add(group, TopicSubscription(group.filter, QOS_MAX))
         group.attach(member, subscription, {each.name.full: each.feed for each in logs})
+
+    def read_by(self, name: str, logs: Logs = ()) -> list[TopicName]:
+        """What a group reads once it reads these logs, too."""
+        group, names = self._groups.get(name), {each.name.full: each.name for each in logs}
+        feeds = () if group is None else group.feeds
+        return [*names.values(), *(TopicName.parse(full) for full in feeds if full not in names)]
+
+    def read(self, group: SharedGroup, logs: Logs, *, whole: Container[str] = ()) -> bool:
+        """Have a group read these logs; see `SharedGroup.read`."""
+        self._dismiss(group, logs)
+        return group.read({each.name.full: each.feed for each in logs}, whole=whole)
+
+    def _dismiss(self, group: SharedGroup, logs: Logs) -> None:
+        """Have members leave that may not read a log which the group does not read yet."""
+        new = [each.name for each in logs if each.name.full not in group.feeds]
+        if not new:
+            return
+        for member in list(group.members):
+            if not self._may_read(member, group.name, new):
+                self.leave(member, group.name, lasts=True)
 
     async def keep(self, client_id: str, name: str, logs: Logs) -> None:
         """A session that lasts is about to enter a group: store that, if it is not. If this fails,
@@ -182,7 +215,7 @@ class SharedGroups:
         is_new = client_id not in self._sessions.get(name, ())
         self._add(client_id, name)
         group = self._group(name)
-        group.read({each.name.full: each.feed for each in logs})
+        self.read(group, logs)
         try:
             await self._stored.store(name.encode(), _encoded(group))
         except BaseException:
@@ -270,7 +303,7 @@ class SharedGroups:
         for group in list(self._groups.values()):
             logs = await self.logs_of(group.name, is_granted=True)
             begins = {each.name.full for each in logs if whole or self._logs.is_single(each)}
-            if not group.read({each.name.full: each.feed for each in logs}, whole=begins):
+            if not self.read(group, logs, whole=begins):
                 continue
             if group.name in self._records:
                 kept |= dict.fromkeys(logs)

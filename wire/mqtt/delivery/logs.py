@@ -265,6 +265,12 @@ class MqttLogs:
         """Whether a log is one of those. A subscription that does not read it is older."""
         return self._read_by[0].is_single(log.name.base)
 
+    def may_serve(self, log: MqttLog, filter: str) -> bool:
+        """Whether a filter is about the namespace of a log that stores one MQTT topic: without the
+        name of a namespace, it is about that of the listener.
+        """
+        return names.namespace_of(filter, self.rules.namespace) == log.name.namespace
+
     async def _single_topics(self, filter: str) -> list[TopicName]:
         """The topics with names of their own that a filter matches."""
         namespace = names.namespace_of(filter, self.rules.namespace)

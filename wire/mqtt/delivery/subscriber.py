@@ -151,7 +151,7 @@ class Subscriber(LaggingReader):
         """The number of packets with messages, and of PUBREL that were sent again."""
         self.groups: list[SharingGroup] = []
         """The groups of its shared subscriptions."""
-        self.replays: dict[str, tuple[TopicSubscription, Cut]] = {}
+        self.replays: dict[str, tuple[TopicSubscription, Cut, Callable[[str], bool]]] = {}
         """Subscriptions whose retained messages are due, the first of which is being served."""
         self.gone = False
         """Its connection is closed: nothing more is sent."""

@@ -1,7 +1,8 @@
 """Rules for MQTT topics, in the form of Mosquitto's `acl_file` (mosquitto.conf(5) of 2.0). Pure.
 
     topic [read|write|readwrite|deny] FILTER      for the user named above; before the first one,
-                                                  for clients that do not authenticate
+                                                  for clients that do not authenticate, besides the
+                                                  rules of the user whose name they are given
     user NAME                                     the `topic` lines that follow are for this user
     pattern [read|write|readwrite|deny] FILTER    for everybody: %c stands for the client id, %u for
                                                   the user
@@ -20,7 +21,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -63,6 +64,28 @@ class TopicRule(Struct, frozen=True):
         return f"line {self.line} of mqtt.acl_file: {kind} {word} {self.filter}"
 
 
+class RuledClient(NamedTuple):
+    """A client as rules know it."""
+
+    users: Collection[str]
+    """The first is its name; none if it has no name."""
+    client_id: str
+    is_anonymous: bool
+    """It has not authenticated, so the name, if it has one, is that of all who have not."""
+
+
+class RuledFilter(NamedTuple):
+    """A filter in both spellings, which are the same if it is of another namespace."""
+
+    short: str
+    full: str
+    """With its namespace."""
+
+    def beside(self, within: str) -> str:
+        """The filter, spelled as the filter of a rule."""
+        return self.full if is_explicit(within) else self.short
+
+
 class TopicRules(Struct, frozen=True):
     """The rules of one file."""
 
@@ -70,14 +93,13 @@ class TopicRules(Struct, frozen=True):
     by_user: Mapping[str, tuple[TopicRule, ...]] = {}
     patterns: tuple[TopicRule, ...] = ()
 
-    def ruling(
-        self, users: Collection[str], client_id: str, wanted: TopicAccess, filter: str
-    ) -> Ruling | None:
+    def ruling(self, client: RuledClient, wanted: TopicAccess, asked: RuledFilter) -> Ruling | None:
         """What the rules say of a client that wants to use all that a filter matches; None if
-        nothing. Nobody is no user; the first of several is the client's name.
+        nothing.
         """
         allowing = None
-        for rule, kind, within in self._rules_for(users, client_id):
+        for rule, kind, within in self._rules_for(client):
+            filter = asked.beside(within)
             if rule.access is TopicAccess.DENY:
                 if overlap(within, filter):
                     return Ruling(False, rule.described(kind))
@@ -85,19 +107,17 @@ class TopicRules(Struct, frozen=True):
                 allowing = Ruling(True, rule.described(kind))
         return allowing
 
-    def _rules_for(
-        self, users: Collection[str], client_id: str
-    ) -> Iterator[tuple[TopicRule, str, str]]:
+    def _rules_for(self, client: RuledClient) -> Iterator[tuple[TopicRule, str, str]]:
         """The rules, their kinds, and their filters for this client."""
-        for user in users:
+        for user in client.users:
             for rule in self.by_user.get(user, ()):
                 yield rule, "topic", rule.filter
-        if not users:
+        if client.is_anonymous:
             for rule in self.of_nobody:
                 yield rule, "topic", rule.filter
-        name = next(iter(users), "")
+        name = next(iter(client.users), "")
         for rule in self.patterns:
-            within = _substituted(rule.filter, {"%c": client_id, "%u": name})
+            within = _substituted(rule.filter, {"%c": client.client_id, "%u": name})
             if within:
                 yield rule, "pattern", within
 

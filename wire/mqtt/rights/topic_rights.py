@@ -27,7 +27,7 @@ from magnetar.core.security.identity import Identity
 from magnetar.core.security.judge import Judge
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.mapping.names import is_explicit
-from magnetar.wire.mqtt.rights.acl_file import AclFile, TopicAccess
+from magnetar.wire.mqtt.rights.acl_file import AclFile, RuledClient, RuledFilter, TopicAccess
 
 TOPIC: Final = ResourceType.TOPIC
 ACCESS: Final = {Action.READ: TopicAccess.READ, Action.WRITE: TopicAccess.WRITE}
@@ -88,8 +88,8 @@ class TopicRights:
         is_granted = False
         if self._file is not None:
             users = who.roles if who.name else ()
-            wanted = ACCESS[action]
-            ruling = self._file.rules.ruling(users, asker.client_id, wanted, self._short(filter))
+            client = RuledClient(users, asker.client_id, is_anonymous=not who.method)
+            ruling = self._file.rules.ruling(client, ACCESS[action], self._spelled(filter))
             if ruling is not None and not ruling.allowed:
                 return Unauthorized(
                     f"{_named(asker)} may not {action.words} {filter}: {ruling.rule}"
@@ -115,11 +115,13 @@ class TopicRights:
             return ""
         return f"topic {full}"
 
-    def _short(self, filter: str) -> str:
-        """A filter without the name of the listener's own namespace."""
-        if not is_explicit(filter):
-            return filter
-        return filter.removeprefix(self._own)
+    def _spelled(self, filter: str) -> RuledFilter:
+        """A filter without and with the name of its namespace, if that is the listener's own."""
+        if filter.startswith(self._own):
+            return RuledFilter(filter.removeprefix(self._own), filter)
+        if is_explicit(filter) or topics.is_sys(filter):
+            return RuledFilter(filter, filter)
+        return RuledFilter(filter, self._own + filter)
 
 
 def _named(asker: Asker) -> str:

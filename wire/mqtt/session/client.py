@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import BrokerError, Unauthorized
+from magnetar.core.kernel.errors import BrokerError, InvalidName, Unauthorized
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.security.identity import ANYBODY, Identity
@@ -135,16 +135,33 @@ class ConnectedClient:
         at when it comes.
         """
         for filter in self.subscriber.subscriptions.by_filter:
-            refusal = self.read_refusal(filter, self._read_by(filter))
-            if refusal is not None:
-                self.end(str(refusal), ReasonCode.NOT_AUTHORIZED)
+            if not self.may_read(filter, self._read_by(filter)):
                 return
 
-    def _read_by(self, filter: str) -> Iterable[TopicName]:
+    def may_read(self, filter: str, names: Sequence[TopicName]) -> bool:
+        """Whether it may read what a filter matches in these stored topics; if not, the connection
+        ends.
+        """
+        refusal = self.read_refusal(filter, names)
+        if refusal is not None:
+            self.end(str(refusal), ReasonCode.NOT_AUTHORIZED)
+        return refusal is None
+
+    def may_read_topic(self, topic: str) -> bool:
+        """Whether it may read a retained message. Plain call, for each."""
+        services = self._services
+        if not services.rights.generation:
+            return True
+        try:
+            name = services.logs.rules.topic_for(topic)
+        except InvalidName:
+            return False  # a topic of former rules, which nobody can name now
+        return self.read_refusal(topic, (name,)) is None
+
+    def _read_by(self, filter: str) -> Sequence[TopicName]:
         """The names of the logs that a filter reads, for this client or its group."""
-        group = self._services.groups.find(filter) if filter.startswith(SHARE) else None
-        if group is not None:
-            return [TopicName.parse(full) for full in group.feeds]
+        if filter.startswith(SHARE):
+            return self._services.groups.read_by(filter)
         return [log.name for log in self.feeds.get(filter, ())]
 
     @property
@@ -427,6 +444,8 @@ class ConnectedClient:
         for filter in list(self.feeds):
             subscription = self.subscriber.subscriptions.by_filter.get(filter)
             if subscription is None or not matches(filter, topic):
+                continue
+            if not self._services.logs.may_serve(log, filter):
                 continue
             if subscription.qos:
                 await self._services.hold.keep(log, whole=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from magnetar.core.kernel.errors import BrokerError, InvalidName, NotReady
+from magnetar.core.kernel.errors import BrokerError, InvalidName, NotReady, Unauthorized
 from magnetar.wire.mqtt import topics
 from magnetar.wire.mqtt.codec import encode
 from magnetar.wire.mqtt.codec.packets import (
@@ -134,7 +134,8 @@ def _replay(services: MqttServices, client: ConnectedClient, granted: Sequence[_
             one.is_new and one.handling is RetainHandling.IF_NEW
         )
         if wanted:
-            services.retained.replay(client.subscriber, one.subscription, one.cut)
+            may_read = client.may_read_topic
+            services.retained.replay(client.subscriber, one.subscription, one.cut, may_read)
             services.sys_topics.replay(client.subscriber, one.subscription)
 
 
@@ -177,9 +178,15 @@ async def _subscribe(
     logs = await _open_logs(services, client, subscription)
     if shared and client.lasts and not client.gone:
         await services.groups.keep(client.client_id, filter, logs)
+    try:
+        if shared:  # meanwhile the group may read more, and the client less
+            read = services.groups.read_by(filter, logs)
+            services.rights.check_subscription(client.asker, filter, read)
+    except Unauthorized:
+        _give_up(services, client, filter)
+        raise
     if client.gone:
-        if shared and client.lasts and filter not in client.subscriber.subscriptions.by_filter:
-            services.groups.give_up(client.client_id, filter)
+        _give_up(services, client, filter)
         return None
     cut = services.retained.cut(client.subscriber, () if shared else logs)
     is_new = client.subscriber.subscriptions.add(subscription)
@@ -189,6 +196,13 @@ async def _subscribe(
         services.matcher.add(client.subscriber, subscription)
         client.join(filter, logs)
     return _Granted(subscription, is_new, options.retain_handling, cut)
+
+
+def _give_up(services: MqttServices, client: ConnectedClient, filter: str) -> None:
+    """The client does not subscribe after all."""
+    is_kept = filter.startswith(topics.SHARE) and client.lasts
+    if is_kept and filter not in client.subscriber.subscriptions.by_filter:
+        services.groups.give_up(client.client_id, filter)
 
 
 async def _open_logs(

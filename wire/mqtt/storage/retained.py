@@ -26,12 +26,15 @@ it walks through, and no messages; a client has one at a time. A SUBSCRIBE divid
                                      log, since it had subscribed before
     stored in their log after it     sent as they come, and not replayed
 
+Rights are those of the topic as it is mapped now, whether its log is there or not: a message
+outlives the log of its topic, and the rules that mapped it.
+
 The two writes of a message end in any order. So each is noted until its message is in the log, and
 the last `NOTED_MAX` after that: in a replay that takes longer, one may come twice.
 
 Invariants: the tree has the last stored message of each topic, in the order of their storage; bytes
 in memory do not exceed the budget by more than one message; after a newer message of its topic none
-is replayed.
+is replayed; nor is one to a client that may not read its topic.
 """
 
 from __future__ import annotations
@@ -300,12 +303,20 @@ class RetainedMessages:
         read = [(log.feed, log.feed.last) for log in logs if log.feed.is_read_by(subscriber)]
         return Cut(self._begun, self._logged, read)
 
-    def replay(self, subscriber: Subscriber, subscription: TopicSubscription, cut: Cut) -> None:
-        """Send the retained messages that a subscription matches, and that came before the cut."""
+    def replay(
+        self,
+        subscriber: Subscriber,
+        subscription: TopicSubscription,
+        cut: Cut,
+        may_read: Callable[[str], bool],
+    ) -> None:
+        """Send the retained messages that a subscription matches, and that came before the cut, if
+        the client may read their topics when it gets them.
+        """
         if not self._tree.count and self._ended == self._begun:
             return
         is_idle = not subscriber.replays
-        subscriber.replays[subscription.filter] = subscription, cut
+        subscriber.replays[subscription.filter] = subscription, cut, may_read
         if is_idle:
             self._broker.spawn(self._replay_all, subscriber)
 
@@ -320,7 +331,11 @@ class RetainedMessages:
         replays.clear()
 
     async def _replay(
-        self, subscriber: Subscriber, subscription: TopicSubscription, cut: Cut
+        self,
+        subscriber: Subscriber,
+        subscription: TopicSubscription,
+        cut: Cut,
+        may_read: Callable[[str], bool],
     ) -> None:
         while self._ended < cut.begun:
             await self._waiting.park()
@@ -332,13 +347,13 @@ class RetainedMessages:
             if found is None:
                 await trio.lowlevel.checkpoint()
                 continue
-            message = await self._due_message(*found)
+            message = await self._due_message(*found) if may_read(found[0]) else None
             if message is None:
                 continue
             if subscription.no_local and message.client_id == subscriber.client_id:
                 continue
             await subscriber.has_room_for_retained(message, subscription)
-            if self._is_last_before(cut, *found):
+            if self._is_last_before(cut, *found) and may_read(found[0]):
                 subscriber.send_retained(self, message, subscription)
             if count % MESSAGES_PER_TURN == 0:
                 subscriber.flush()

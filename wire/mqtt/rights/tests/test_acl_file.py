@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.wire.mqtt.rights.acl_file import UNSAFE, AclFile, TopicAccess, parse
+from magnetar.wire.mqtt.rights.acl_file import (
+    UNSAFE,
+    AclFile,
+    RuledClient,
+    RuledFilter,
+    TopicAccess,
+    parse,
+)
 
 READ, WRITE = TopicAccess.READ, TopicAccess.WRITE
 
@@ -15,7 +22,8 @@ def says(
     text: str, wanted: TopicAccess, filter: str, user: str = "ali", client_id: str = "c1"
 ) -> bool | None:
     """Whether the rules allow; None if they say nothing."""
-    ruling = parse(text).ruling((user,) if user else (), client_id, wanted, filter)
+    client = RuledClient((user,) if user else (), client_id, is_anonymous=not user)
+    ruling = parse(text).ruling(client, wanted, RuledFilter(filter, filter))
     return None if ruling is None else ruling.allowed
 
 
@@ -42,9 +50,38 @@ def test_users_are_apart() -> None:
 
 def test_all_roles_count_and_patterns_take_the_name() -> None:
     rules = parse("user staff\ntopic read s\npattern read of/%u")
-    assert rules.ruling(("ali", "staff"), "c", READ, "s") is not None
-    assert rules.ruling(("ali", "staff"), "c", READ, "of/ali") is not None
-    assert rules.ruling(("ali", "staff"), "c", READ, "of/staff") is None
+    client = RuledClient(("ali", "staff"), "c", is_anonymous=False)
+    assert rules.ruling(client, READ, RuledFilter("s", "s")) is not None
+    assert rules.ruling(client, READ, RuledFilter("of/ali", "of/ali")) is not None
+    assert rules.ruling(client, READ, RuledFilter("of/staff", "of/staff")) is None
+
+
+def test_clients_without_authentication_have_two_kinds_of_rules() -> None:
+    """They may all be given one name, as which they have rules besides."""
+    rules = parse("topic read open\ntopic deny shut\nuser guest\ntopic read g\ntopic read shut")
+    for name, is_anonymous, expected in (
+        ("guest", True, (True, True, False)),
+        ("", True, (True, None, False)),
+        ("guest", False, (None, True, True)),
+        ("ali", False, (None, None, None)),
+    ):
+        client = RuledClient((name,) if name else (), "c", is_anonymous)
+        found = [rules.ruling(client, READ, RuledFilter(one, one)) for one in ("open", "g", "shut")]
+        assert tuple(one and one.allowed for one in found) == expected
+
+
+def test_a_rule_is_compared_in_its_own_spelling() -> None:
+    client = RuledClient(("ali",), "c", is_anonymous=False)
+    asked = RuledFilter("a/b", "persistent://public/default/a/b")
+    for filter, matches in (
+        ("a/b", True),
+        ("persistent://public/default/a/+", True),
+        ("persistent://acme/x/#", False),
+        ("+/+/+/+/+/b", False),
+    ):
+        for word, allowed in (("read", True), ("deny", False)):
+            ruling = parse(f"user ali\ntopic {word} {filter}").ruling(client, READ, asked)
+            assert (ruling and ruling.allowed) is (allowed if matches else None)
 
 
 def test_a_denial_decides_wherever_it_stands() -> None:
@@ -52,7 +89,8 @@ def test_a_denial_decides_wherever_it_stands() -> None:
     assert says(text, READ, "a/secret") is False
     assert says(text, READ, "a/#") is False, "it would read the denied topic, too"
     assert says(text, READ, "a/b/#") is True
-    ruling = parse(text).ruling(("ali",), "c1", READ, "a/#")
+    client = RuledClient(("ali",), "c1", is_anonymous=False)
+    ruling = parse(text).ruling(client, READ, RuledFilter("a/#", "a/#"))
     assert ruling is not None
     assert ruling.rule == "line 3 of mqtt.acl_file: topic deny a/secret"
 

@@ -72,6 +72,35 @@ def test_a_denial_holds_for_those_who_have_the_stored_topic() -> None:
     assert may("root", "d/x", "user root\ntopic deny d/#")
 
 
+@pytest.mark.parametrize("own", ["", "persistent://public/default/"])
+@pytest.mark.parametrize("asked", ["", "persistent://public/default/"])
+def test_a_topic_has_two_spellings_and_one_right(own: str, asked: str) -> None:
+    """Both in rules and in what is asked for."""
+    for filter, denied in (("d/x", True), ("d/+", True), ("d/#", True), ("d/y", False)):
+        assert may("bob", asked + filter, f"user bob\ntopic deny {own}d/x") is not denied
+        assert may("ali", asked + filter, f"user ali\ntopic {own}d/y") is (filter == "d/y")
+    assert may("ali", asked + "#", f"user ali\ntopic {own}#")
+    other = f"user bob\ntopic deny persistent://acme/devices/#\nuser ali\ntopic {own}#"
+    assert may("bob", asked + "d/x", other)
+    assert not may("ali", "persistent://acme/devices/x", other)
+
+
+def test_topics_of_the_server_have_no_namespace() -> None:
+    file = AclFile("user ali\ntopic persistent://public/default/#")
+    rights = TopicRights(Access(judge=judge()), NAMESPACE, file)
+    assert rights.read_refusal(Asker(Identity("ali"), "c", ""), "$SYS/#", []) is not None
+
+
+def test_rules_before_the_first_user_are_for_those_who_have_not_authenticated() -> None:
+    rights = TopicRights(Access(judge=judge()), NAMESPACE, AclFile("topic read open\nuser ali"))
+    for who, allowed in (
+        (Identity(""), True),
+        (Identity("guest"), True),
+        (Identity("guest", method="token"), False),
+    ):
+        assert (rights.read_refusal(Asker(who, "c", ""), "open", [LOG]) is None) is allowed
+
+
 def test_topics_of_the_server_are_named_in_a_file() -> None:
     """Without one they are for everybody who has authenticated."""
     for file, allowed in ((None, True), (RULES, False), ("user ali\ntopic read $SYS/#", True)):

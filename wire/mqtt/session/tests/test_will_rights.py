@@ -11,7 +11,9 @@ from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.security.judge import Judge
 from magnetar.core.testing.broker import Stores
 from magnetar.wire.mqtt.conftest import Stage, serving
+from magnetar.wire.mqtt.rights.acl_file import AclFile
 from magnetar.wire.mqtt.session.tests.test_authentication import Plain
+from magnetar.wire.mqtt.session.tests.test_read_rights import guarded, person
 from magnetar.wire.mqtt.tests.peer import V3, V5, publish, subscribe
 
 LOG = "mqtt"
@@ -86,3 +88,18 @@ async def test_a_will_is_published_in_the_name_of_its_client(stage: Stage) -> No
     assert record is not None
     assert record.will is not None
     assert record.will.principal == "ali"
+
+
+@pytest.mark.parametrize(("name", "published"), [("ann", []), ("", [b"bye"])])
+async def test_a_will_of_who_has_not_authenticated_has_the_rules_of_those(
+    name: str, published: list[bytes]
+) -> None:
+    """Its client is gone when it is published, and the rules may be others."""
+    file = AclFile("topic write w\nuser ann\ntopic write w")
+    async with guarded(acl=file) as stage:
+        who = {"username": name, "password": b"sesame"} if name else {}
+        client = await stage.connected("d", version=V5, will=("w", b"bye", 1, False), **who)
+        root = await person(stage, "root", "w")
+        file.take(b"topic write w")
+        await client.is_cut()
+        assert [one.payload for one in await root.receive()] == published
