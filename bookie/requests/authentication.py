@@ -100,11 +100,14 @@ class Admission:
         self._certificate_seen = False
         self._conversation: PeerConversation | None = None
 
-    def take_certificate(self, tls: ssl.SSLObject) -> None:
-        """The connection is encrypted, and the client has shown what it has: looked at once."""
+    def take_certificate(self, tls: ssl.SSLObject) -> PeerGrant | None:
+        """The connection is encrypted, and the client has shown what it has: looked at once. What
+        is proved by now.
+        """
         if self._access.certificate is not None and not self._certificate_seen:
             self._certificate_seen = True
             self.grant = self._access.certificate(tls)
+        return self.grant
 
     def answer(self, event: Call | Adds) -> BookieMessage | Status | None:
         """What a request is answered: a status for a row of adds; None if it is to be carried out.

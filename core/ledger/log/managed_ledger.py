@@ -456,10 +456,11 @@ class ManagedLedger:
 
     async def roll(self) -> None:
         """End the ledger being written, so that it may be trimmed; the next append creates one."""
-        if self.state is LogState.WRITING and self.chain.segments[-1].entries:
+        rolls = self.state is LogState.WRITING and self.chain.segments[-1].entries > 0
+        if rolls:
             self._begin_roll()
-            while self.state in (LogState.ROLLING,):
-                await self._changed.park()
+        while rolls and self.state is LogState.ROLLING:
+            await self._changed.park()
 
     # -- metadata -----------------------------------------------------------------------------
 
