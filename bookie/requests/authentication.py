@@ -5,6 +5,7 @@ A bookie without mechanisms asks nobody. With some, until an exchange has succee
 
     AUTH by a mechanism's name      one step of its exchange
     START_TLS                       carried out; a certificate that names the client is a proof
+                                    for whatever else it asks: what it says goes before
     an add or a read of version 2   UNAUTHORIZED
     anything else of version 2      the connection is closed
     anything else of version 3      UNAUTHORIZED
@@ -108,6 +109,12 @@ class Admission:
             self._certificate_seen = True
             self.grant = self._access.certificate(tls)
         return self.grant
+
+    def is_step(self, event: Call | Adds) -> bool:
+        """Whether a request is a step of an exchange."""
+        if not isinstance(event, Call) or not isinstance(event.request, Authenticate):
+            return False
+        return event.request.plugin in self._access.mechanisms
 
     def answer(self, event: Call | Adds) -> BookieMessage | Status | None:
         """What a request is answered: a status for a row of adds; None if it is to be carried out.
