@@ -448,8 +448,7 @@ class ManagedLedger:
         if self.state in (LogState.IDLE, LogState.WRITING):
             written = self._writer.ledger_id if self._writer is not None else None
             await self.ledgers.seal_ragged(written, UNKNOWN_TIME)
-        if self.state is LogState.WRITING and self.chain.segments[-1].entries:
-            segment = self.chain.segments[-1]
+        if self.state is LogState.WRITING and (segment := self.chain.segments[-1]).entries:
             age_ms = self._wall_ms() - segment.begun_ms
             if should_roll(self._roll_limits, segment.entries, segment.size, age_ms):
                 await self.roll()
