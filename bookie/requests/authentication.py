@@ -5,6 +5,7 @@ A bookie without mechanisms asks nobody. With some, until an exchange has succee
 
     AUTH by a mechanism's name      one step of its exchange
     START_TLS                       carried out; a certificate that names the client is a proof
+                                    for whatever else it asks: what it says goes before
     an add or a read of version 2   UNAUTHORIZED
     anything else of version 2      the connection is closed
     anything else of version 3      UNAUTHORIZED
@@ -100,11 +101,20 @@ class Admission:
         self._certificate_seen = False
         self._conversation: PeerConversation | None = None
 
-    def take_certificate(self, tls: ssl.SSLObject) -> None:
-        """The connection is encrypted, and the client has shown what it has: looked at once."""
+    def take_certificate(self, tls: ssl.SSLObject) -> PeerGrant | None:
+        """The connection is encrypted, and the client has shown what it has: looked at once. What
+        is proved by now.
+        """
         if self._access.certificate is not None and not self._certificate_seen:
             self._certificate_seen = True
             self.grant = self._access.certificate(tls)
+        return self.grant
+
+    def is_step(self, event: Call | Adds) -> bool:
+        """Whether a request is a step of an exchange."""
+        if not isinstance(event, Call) or not isinstance(event.request, Authenticate):
+            return False
+        return event.request.plugin in self._access.mechanisms
 
     def answer(self, event: Call | Adds) -> BookieMessage | Status | None:
         """What a request is answered: a status for a row of adds; None if it is to be carried out.

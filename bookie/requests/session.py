@@ -97,10 +97,10 @@ class BookieSession:
 
     def _is_held_up(self, event: Call | Adds, gate: Admission | Confined) -> bool:
         """Whether a request is answered here, since its client may not have it carried out."""
-        if isinstance(gate, Admission) and self._tls is not None and gate.grant is None:
-            gate.take_certificate(self._tls.tls)
-            if gate.grant is not None:
-                self._let_in(gate.grant)
+        if isinstance(gate, Admission) and self._tls is not None and not gate.is_step(event):
+            shown = gate.take_certificate(self._tls.tls)
+            if shown is not None:
+                self._let_in(shown)
                 return self._gate is not None and self._is_held_up(event, self._gate)
         try:
             answer = gate.answer(event)

@@ -30,10 +30,11 @@ BURST_SECONDS: Final = (SAMPLES - 1) * SAMPLE_SECONDS
 class RateWindow:
     """See the module's docstring."""
 
-    __slots__ = ("_samples", "_used", "limit")
+    __slots__ = ("_begun", "_samples", "_used", "limit")
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, now: float = 0.0) -> None:
         self.limit = limit
+        self._begun = now
         self._samples: deque[list[float]] = deque(maxlen=SAMPLES)
         """When each began, and what was used in it."""
         self._used = 0.0
@@ -43,6 +44,11 @@ class RateWindow:
     def burst(self) -> float:
         """What an idle client may use at once without a wait."""
         return self.limit * BURST_SECONDS
+
+    @property
+    def used_at(self) -> float:
+        """When it was used last; when it was made, if it was not since."""
+        return self._samples[-1][0] if self._samples else self._begun
 
     def spend(self, amount: float, now: float) -> float:
         """Count a use, and return the seconds to wait; negative to take a use back. Plain call, for
@@ -68,10 +74,6 @@ class RateWindow:
     def used(self, now: float) -> float:
         """What was used within the window."""
         return self._measured(now)[1]
-
-    def is_idle(self, now: float) -> bool:
-        """Whether nothing of it counts any longer."""
-        return not self._samples or now - self._samples[-1][0] >= WINDOW_SECONDS
 
     def _measured(self, now: float) -> tuple[float, float]:
         """The length of the window and the sum of its samples."""

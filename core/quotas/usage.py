@@ -8,32 +8,30 @@
 
 Several connections share a limit (`limits.py`), several servers do not: each has its own windows.
 
-A use is remembered for eleven seconds. What is older is forgotten when windows become many, and
-beyond `WINDOWS_MAX` the oldest tenth, whatever their use: somebody who comes with ever new client
-ids escapes their limits anyway, not that of the user.
+A use is remembered until others need its place (`uses.py`): somebody who comes with ever new client
+ids escapes their limits anyway, not that of the user, and frees nobody else from a wait.
 
-Invariants: at most `WINDOWS_MAX` windows, and as many remembered lookups; after `changed` the next
-use meets the new limits, with what was used before.
+Invariants: at most `ENTRIES_MAX` windows, as many buckets, and as many remembered lookups, under
+names of bounded length (some 50 MB if all are as large as can be); after `changed` the next use
+meets the new limits, with what was used before.
 """
 
 from __future__ import annotations
 
 from ipaddress import ip_address
-from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.throttle import RateLimit, Throttle
-from magnetar.core.quotas.limits import QuotaKey, QuotaLimit, QuotaRules, QuotaScope
-from magnetar.core.quotas.rate_window import BURST_SECONDS, WINDOW_SECONDS, RateWindow
+from magnetar.core.quotas import uses
+from magnetar.core.quotas.limits import QuotaKey, QuotaLimit, QuotaRules
+from magnetar.core.quotas.rate_window import WINDOW_SECONDS, RateWindow
+from magnetar.core.quotas.uses import CountedName, CountedScope, Uses, counted, counted_scope
 
-WINDOWS_MAX: Final = 10_000
 WAIT_SECONDS_MAX: Final = 1.0
 """The longest wait for time and for connections, as `quota.window.size.seconds` in Kafka."""
-EVICTED: Final = 10
-"""The part of the windows that is forgotten when there are too many."""
 
-Named = tuple[QuotaKey, str, str]
+Named = tuple[QuotaKey, CountedName, CountedName]
 """A kind, with user and client id."""
 
 
@@ -48,11 +46,10 @@ class QuotaUsage:
         self.counts_connections = False
         """Whether there is any limit of an address."""
         self._clock = clock
-        self._windows: dict[tuple[QuotaKey, QuotaScope], RateWindow] = {}
-        self._buckets: dict[QuotaScope, Throttle] = {}
+        self._windows = Uses[tuple[QuotaKey, CountedScope], RateWindow](lambda one: one.used_at)
+        self._buckets = Uses[CountedScope, Throttle](lambda _: 0.0)
         self._known: dict[Named, RateWindow | None] = {}
         """The windows of clients that were looked up since the last change."""
-        self._swept_at = clock.monotonic()
 
     def changed(self) -> None:
         """The rules have changed."""
@@ -67,12 +64,12 @@ class QuotaUsage:
 
     def window(self, key: QuotaKey, user: str, client: str) -> RateWindow | None:
         """The use by a client; None without a limit. It is valid as long as `generation`."""
-        named = (key, user, client)
+        named = (key, counted(user), counted(client))
         if named in self._known:
             return self._known[named]
         limit = self.rules.of_client(key, user, client)
         found = None if limit is None else self._window(key, limit)
-        if len(self._known) >= WINDOWS_MAX:
+        if len(self._known) >= uses.ENTRIES_MAX:
             self._known.clear()
         self._known[named] = found
         return found
@@ -86,11 +83,14 @@ class QuotaUsage:
         if limit is None:
             return None
         wanted = RateLimit(messages=limit.value * WINDOW_SECONDS, period_seconds=WINDOW_SECONDS)
-        bucket = self._buckets.get(limit.scope)
-        if bucket is None or bucket.limit != wanted:
-            if len(self._buckets) >= WINDOWS_MAX:
-                _forget(self._buckets, len(self._buckets) // EVICTED)
-            bucket = self._buckets[limit.scope] = Throttle(wanted, self._clock.monotonic())
+        place = counted_scope(limit.scope)
+        bucket = self._buckets.get(place)
+        if bucket is not None and bucket.limit == wanted:
+            self._buckets.touch(place)
+            return bucket
+        now = self._clock.monotonic()
+        bucket = Throttle(wanted, now)
+        self._buckets.put(place, bucket, now)
         return bucket
 
     def arrived(self, address: str) -> float:
@@ -105,26 +105,16 @@ class QuotaUsage:
         return min(wait, WAIT_SECONDS_MAX)
 
     def _window(self, key: QuotaKey, limit: QuotaLimit) -> RateWindow:
-        place = (key, limit.scope)
+        place = (key, counted_scope(limit.scope))
         window = self._windows.get(place)
         if window is None:
-            if len(self._windows) >= WINDOWS_MAX:
-                self._make_room()
-            window = self._windows[place] = RateWindow(limit.value)
+            now = self._clock.monotonic()
+            window = RateWindow(limit.value, now)
+            if self._windows.put(place, window, now):
+                self.generation += 1
+                self._known.clear()  # it refers to windows that are gone
         window.limit = limit.value
         return window
-
-    def _make_room(self) -> None:
-        """Forget windows that are idle, not more often than they can become so; or the oldest."""
-        now = self._clock.monotonic()
-        if now - self._swept_at >= BURST_SECONDS:
-            self._swept_at = now
-            busy = {key: one for key, one in self._windows.items() if not one.is_idle(now)}
-            self._windows = busy
-        if len(self._windows) >= WINDOWS_MAX:
-            _forget(self._windows, len(self._windows) // EVICTED)
-        self.generation += 1
-        self._known.clear()  # it refers to windows that are gone
 
 
 def _plain(address: str) -> str:
@@ -134,9 +124,3 @@ def _plain(address: str) -> str:
     except ValueError:
         return address
     return str((found.version == 6 and found.ipv4_mapped) or found)
-
-
-def _forget(remembered: dict[Any, Any], count: int) -> None:
-    """Forget the oldest."""
-    for key in list(islice(remembered, max(count, 1))):
-        del remembered[key]

@@ -89,7 +89,9 @@ class AuditFile:
         return (found.st_ino, found.st_dev) == (mine.st_ino, mine.st_dev)
 
     def _open(self) -> None:
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        flags |= os.O_NONBLOCK  # a FIFO that nobody reads is an error, and no wait
+        self._descriptor = os.open(self._path, flags, 0o600)
         self._size = os.fstat(self._descriptor).st_size
 
     def _rotate(self) -> None:

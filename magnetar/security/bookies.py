@@ -8,7 +8,8 @@
 Roles that may do everything at a bookie are `superusers` and `bookie_roles` (`authorizedRoles` of
 Apache's `BookieAuthZFactory.java`, 4.18).
 
-Invariant: with any of these ways, nobody is let in who has proved nothing.
+Invariants: with any of these ways, nobody is let in who has proved nothing, and whoever fails is
+noted (`core/security/failures.py`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.ledger.read import tickets
 from magnetar.core.ledger.read.tickets import TicketOffice
+from magnetar.core.security.failures import FailedLogins
 from magnetar.operator_error import OperatorError
 from magnetar.security.access import GuardedAccess, open_access
 from magnetar.security.certificate_roles import roles_in
@@ -128,8 +130,8 @@ def open_bookie_access(
 
         mechanisms[TICKET] = lambda: _Exchange(ticket_step)
     failures = guarded.access.failures
-    if failures is None:
-        return BookieAccess(mechanisms, certificate)
+    if failures is None:  # nobody is asked but here
+        failures = FailedLogins(clock, guarded.access.audit)
     return BookieAccess(mechanisms, certificate, failures.is_barred, failures.note)
 
 

@@ -1,5 +1,7 @@
 """Clients that have to prove who they are, by a mechanism of two steps that these tests have."""
 
+from contextlib import asynccontextmanager
+
 import pytest
 import trio
 
@@ -33,6 +35,7 @@ from magnetar.bookie.rpc.messages import (
 from magnetar.bookie.rpc.version3 import Header
 from magnetar.bookie.rpc.wire import Call
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.core.testing.memory_disk import MemoryDisk
 
 PLUGIN = "org.example.Passwords"
 
@@ -305,3 +308,38 @@ def test_nothing_is_carried_out_for_who_may_not(request_, header):
         else:
             assert answer.status is Status.UNAUTHORIZED
     assert admission.grant is None
+
+
+@asynccontextmanager
+async def encrypted(disk, contexts, certificate, version):
+    """A connection to a bookie for which the client's certificate proves what the test says."""
+    server, client = contexts
+    access = BookieAccess({PLUGIN: Password, TICKET: Ticket}, certificate)
+    async with serving(disk, tls=server, access=access) as served, served.dial(3) as peer:
+        assert await peer.ask(StartTls()) == TlsStarted(Status.OK)
+        peer.stream = trio.SSLStream(peer.stream, client, server_hostname="localhost")
+        peer.version = version
+        yield peer
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_a_certificate_is_a_proof(tls_contexts, version):
+    async with encrypted(
+        MemoryDisk(), tls_contexts, lambda _: PeerGrant("gateway"), version
+    ) as peer:
+        assert await peer.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+    async with encrypted(MemoryDisk(), tls_contexts, lambda _: None, version) as peer:
+        assert (await peer.ask(add(1, 1))).status is Status.UNAUTHORIZED
+        await authenticate(peer)
+        assert await peer.ask(add(1, 1)) == Added(Status.OK, 1, 1)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_what_a_client_says_goes_before_its_certificate(disk, tls_contexts, version):
+    """A client that has both says something first, and waits for the answer to it."""
+    with trio.fail_after(20):
+        async with encrypted(disk, tls_contexts, lambda _: PeerGrant("gateway"), version) as peer:
+            await authenticate(peer)
+            assert await peer.ask(add(1, 0)) == Added(Status.OK, 1, 0)
+            await peer.ask(Authenticate(TICKET, b"100"))
+            assert (await peer.ask(add(1, 1))).status is Status.UNAUTHORIZED

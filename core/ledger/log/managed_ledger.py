@@ -448,18 +448,18 @@ class ManagedLedger:
         if self.state in (LogState.IDLE, LogState.WRITING):
             written = self._writer.ledger_id if self._writer is not None else None
             await self.ledgers.seal_ragged(written, UNKNOWN_TIME)
-        if self.state is LogState.WRITING and self.chain.segments[-1].entries:
-            segment = self.chain.segments[-1]
+        if self.state is LogState.WRITING and (segment := self.chain.segments[-1]).entries:
             age_ms = self._wall_ms() - segment.begun_ms
             if should_roll(self._roll_limits, segment.entries, segment.size, age_ms):
                 await self.roll()
 
     async def roll(self) -> None:
         """End the ledger being written, so that it may be trimmed; the next append creates one."""
-        if self.state is LogState.WRITING and self.chain.segments[-1].entries:
+        rolls = self.state is LogState.WRITING and self.chain.segments[-1].entries > 0
+        if rolls:
             self._begin_roll()
-            while self.state in (LogState.ROLLING,):
-                await self._changed.park()
+        while rolls and self.state is LogState.ROLLING:
+            await self._changed.park()
 
     # -- metadata -----------------------------------------------------------------------------
 

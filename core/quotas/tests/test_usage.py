@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
-from magnetar.core.quotas import usage
+from magnetar.core.quotas import uses
 from magnetar.core.quotas.limits import DEFAULT, QuotaEntity, QuotaKey
 from magnetar.core.quotas.rate_window import WINDOW_SECONDS
 from magnetar.core.quotas.usage import QuotaUsage
@@ -85,21 +87,82 @@ def test_connections_of_an_address() -> None:
 
 
 def test_windows_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "WINDOWS_MAX", 20)
+    monkeypatch.setattr(uses, "ENTRIES_MAX", 20)
+    clock = FixedClock()
+    quotas = made(clock, (QuotaEntity(client=DEFAULT), BYTES, 100.0))
+    for number in range(100):
+        clock.forward(0.001)
+        window = quotas.window(BYTES, "ali", f"c{number}")
+        assert window is not None
+        window.spend(1, clock.monotonic())
+        assert len(quotas._windows) <= 20
+        assert len(quotas._known) <= 20
+    last, first = quotas.window(BYTES, "ali", "c99"), quotas.window(BYTES, "ali", "c0")
+    assert last is not None
+    assert first is not None
+    assert last.used(clock.monotonic()) == 1, "the newest are remembered"
+    assert not first.used(clock.monotonic()), "and the oldest are not"
+
+
+def test_nobody_is_freed_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uses, "ENTRIES_MAX", 20)
     clock = FixedClock()
     quotas = made(clock, (QuotaEntity(client=DEFAULT), BYTES, 1.0))
+    held = quotas.window(BYTES, "ali", "held")
+    assert held is not None
+    assert held.spend(1000, clock.monotonic())
     for number in range(100):
-        window = quotas.window(BYTES, "ali", f"c{number}")
+        window = quotas.window(BYTES, "eve", f"c{number}")
+        assert window is not None
+        window.spend(1, clock.monotonic())
+    assert quotas.window(BYTES, "ali", "held") is held
+    for number in range(100):
+        clock.forward(0.01)
+        window = quotas.window(BYTES, "eve", f"d{number}")
         assert window is not None
         window.spend(1000, clock.monotonic())
         assert len(quotas._windows) <= 20
-        assert len(quotas._known) <= 20
-    last = quotas.window(BYTES, "ali", "c99")
-    assert last is not None
-    assert last.used(clock.monotonic()) == 1000, "the newest are remembered"
-    clock.forward(WINDOW_SECONDS)
-    for number in range(100, 120):
-        quotas.window(BYTES, "ali", f"c{number}")
-    assert all(key[1].client >= "c1" for key in quotas._windows)
-    idle = [one for one in quotas._windows.values() if one.used(clock.monotonic())]
-    assert not idle
+    assert quotas.window(BYTES, "ali", "held") is held
+
+
+def test_long_names_take_no_room() -> None:
+    """Each request names its client, without any right, in up to 32 KB."""
+    clock = FixedClock()
+    kinds = (BYTES, QuotaKey.MUTATIONS)
+    entities = (QuotaEntity(client=DEFAULT), QuotaEntity("ali", DEFAULT))
+    quotas = QuotaUsage(clock)
+    for entity in entities:
+        quotas.rules.put(entity, dict.fromkeys(kinds, 1.0))
+    quotas.changed()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(500):
+            for user in ("ali", f"{number}" + "\U0001f600" * 200):
+                name = f"{number}" + "\U0001f600" * 8_000
+                quotas.window(BYTES, user, name)
+                quotas.bucket(user, name)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(quotas._windows) == 1_000
+    assert (after - before) / 1_000 < 5_000, "bytes a name"
+
+
+def test_a_long_name_counts_as_itself() -> None:
+    clock = FixedClock()
+    long = "a" * 300
+    quotas = made(
+        clock,
+        (QuotaEntity(client=DEFAULT), BYTES, 1.0),
+        (QuotaEntity(client=long), BYTES, 7.0),
+        (QuotaEntity(long), QuotaKey.MUTATIONS, 7.0),
+    )
+    one, other = quotas.window(BYTES, "ali", long), quotas.window(BYTES, "ali", long + "b")
+    assert one is not None
+    assert other is not None
+    assert (one.limit, other.limit) == (7.0, 1.0)
+    assert quotas.window(BYTES, "eve", long) is one
+    assert quotas.window(BYTES, "eve", long + "b") is other
+    assert quotas.bucket(long, "c") is quotas.bucket(long, "d") is not None
+    assert quotas.bucket(long + "b", "c") is None

@@ -10,7 +10,8 @@ handshake. After a resumed one it does not, and then the proof stands on every a
 trusted in the context: only that context resumes its sessions (`core/link/front.py`).
 
 Invariants: no identity comes from a certificate that was not verified, nor after its time; names
-are printable and not empty, else the login fails.
+are printable and not empty, else the login fails. No text of more than `SUBJECT_MAX` characters
+meets the patterns of rules: Python's take seconds on the loop, or for ever, for texts made for it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from magnetar.core.security.identity import Identity, is_name
 
 NameOf = Callable[[x509.Certificate], str | None]
 """The name in a certificate; raises ValueError."""
+SUBJECT_MAX: Final = 1_000
+"""Characters of a subject that rules are asked about. X.520 has 64 for each of its parts."""
 DER: Final = 2
 """`_ssl.ENCODING_DER`."""
 
@@ -125,7 +128,14 @@ def common_name(certificate: x509.Certificate) -> str | None:
 
 def subject_by(rules: MappingRules) -> NameOf:
     """As Kafka's `DefaultKafkaPrincipalBuilder`."""
-    return lambda found: rules.name(distinguished_name.rfc2253(_subject(found)))
+
+    def name_of(certificate: x509.Certificate) -> str | None:
+        subject = distinguished_name.rfc2253(_subject(certificate))
+        if len(subject) > SUBJECT_MAX:
+            raise ValueError(f"its subject has more than {SUBJECT_MAX} characters")
+        return rules.name(subject)
+
+    return name_of
 
 
 def alternative_name(kind: type[x509.GeneralName]) -> NameOf:

@@ -89,3 +89,11 @@ def test_it_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match=r"security\.audit_log: cannot write .*: No such"):
         opened(tmp_path / "none" / "audit")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_fifo_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "audit")
+    with pytest.raises(
+        OperatorError, match=r"security\.audit_log: cannot write .*: No such device"
+    ):
+        opened(tmp_path / "audit")

@@ -1,10 +1,12 @@
 """What the settings make of authentication at bookies."""
 
+import json
 import time
 from datetime import UTC, datetime, timedelta
 
 import jwt
 import pytest
+from msgspec import structs
 
 from magnetar.bookie.rpc.credentials import SASL, TICKET, TOKEN, PasswordCredentials
 from magnetar.bookie.rpc.digest_md5 import secret_of
@@ -200,6 +202,25 @@ def test_failures_count_for_the_address(secret):
         access.failed("10.0.0.1", TOKEN, "wrong")
     assert access.is_barred("10.0.0.1")
     assert guarded.access.failures.failed == {TOKEN: 50}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [Security(bookie_digest="data:,"), Security(bookie_roles=("gateway",))],
+    ids=["digest", "certificate"],
+)
+def test_failures_count_where_others_are_asked_nothing(settings, tmp_path, caplog):
+    trail = tmp_path / "audit"
+    settings = structs.replace(settings, audit_log=str(trail))
+    access, guarded = opened(settings, with_certificates=True)
+    for _ in range(50):
+        assert not access.is_barred("10.0.0.1")
+        access.failed("10.0.0.1", SASL, "wrong")
+    assert access.is_barred("10.0.0.1")
+    assert not access.is_barred("10.0.0.2")
+    assert "10.0.0.1: authentication by sasl failed: wrong" in caplog.text
+    assert json.loads(trail.read_text().splitlines()[0])["host"] == "10.0.0.1"
+    assert guarded.access.failures is None, "there are no metrics of it"
 
 
 # -- a bookie's process -----------------------------------------------------------------------

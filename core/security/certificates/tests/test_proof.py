@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.core.security.certificates import proof
 from magnetar.core.security.certificates.mapping_rules import MappingRules
-from magnetar.core.security.certificates.proof import ClientCertificates
+from magnetar.core.security.certificates.proof import SUBJECT_MAX, ClientCertificates
 from magnetar.core.security.certificates.tests.authority import (
     EXPIRES,
     TestAuthority,
@@ -155,3 +155,24 @@ def test_other_names(ours: TestAuthority) -> None:
     by_rule = proof.subject_by(MappingRules("RULE:CN=(.*),O=Acme/$1/U"))
     assert by_rule(certificate) == "ALI"
     assert by_rule(ours.signed(SERVER)) is None
+
+
+def test_rules_are_not_asked_about_long_subjects(ours: TestAuthority) -> None:
+    """A pattern may take for ever over one that is made for it."""
+    units, rest = [(NameOID.ORGANIZATIONAL_UNIT_NAME, "u" * 60)] * 15, (CN, "a" * 37)
+    longest = name_of(*units, rest)
+    server = asking(ours.pair(SERVER), ours)
+
+    def prove(subject: x509.Name, rules: str) -> str:
+        made = ClientCertificates(proof.subject_by(MappingRules(rules)), FixedClock())
+        made.trust([ours.der])
+        tls = shaken(server, client_context(ours.pair(subject)))[0]
+        return made.prove(AuthPeer("", tls)).name
+
+    assert len(prove(longest, "DEFAULT")) == SUBJECT_MAX
+    assert prove(longest, "RULE:CN=(a*),.*/$1/U") == "A" * 37
+    with pytest.raises(Unauthenticated, match="its subject has more than 1000 characters"):
+        prove(name_of(*units, (CN, "a" * 38)), "DEFAULT")
+    evil = name_of(*[(NameOID.ORGANIZATIONAL_UNIT_NAME, "a")] * 300, (CN, "b"))
+    with pytest.raises(Unauthenticated, match="its subject has more"):
+        prove(evil, r"RULE:CN=b,((OU=a,?)+)+X/$1/")
