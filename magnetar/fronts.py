@@ -108,7 +108,7 @@ def _mqtt(parts: Parts, doors: Sequence[Door]) -> Front:
     plain = [door for door in doors if door not in over_websocket]
     mount_points = [
         MountPoint(
-            part_settings.mounted_options(settings, namespace, parts.mqtt_acl),
+            part_settings.mounted_options(settings, namespace),
             _mounted(parts, namespace, ("mqtt", "mqtt_tls")),
             _mounted(parts, namespace, (MQTT_WS, MQTT_WSS)),
         )

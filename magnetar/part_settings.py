@@ -123,9 +123,11 @@ def mqtt_options(settings: Settings, acl: AclFile | None = None) -> MqttOptions:
     )
 
 
-def mounted_options(settings: Settings, namespace: str, acl: AclFile | None = None) -> MqttOptions:
-    """Those of the listeners of a mount point. Rules that name other namespaces do not count."""
-    options = mqtt_options(settings, acl)
+def mounted_options(settings: Settings, namespace: str) -> MqttOptions:
+    """Those of the listeners of a mount point. Rules that name other namespaces do not count, nor
+    does the file of topics: its rules are about those of `mqtt.namespace`.
+    """
+    options = mqtt_options(settings)
     rules = tuple(rule for rule in options.rules if "/" not in rule.topic)
     return msgspec.structs.replace(options, namespace=namespace, rules=rules, confined=True)
 

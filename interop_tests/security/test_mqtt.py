@@ -15,9 +15,9 @@ from .pulsar_people import Administrator, secured, token
 WAIT_SECONDS = 15
 
 
-def at(server):
-    """Host and port of MQTT's door."""
-    host, port = server.listeners["mqtt"].split(":")
+def at(server, listener="mqtt"):
+    """Host and port of one of MQTT's doors."""
+    host, port = server.listeners[listener].split(":")
     return host, int(port)
 
 
@@ -25,7 +25,14 @@ class Device:
     """A client of paho's, and what it hears."""
 
     def __init__(
-        self, server, name=None, password=None, version=mqtt.MQTTv5, client_id="", will=None
+        self,
+        server,
+        name=None,
+        password=None,
+        version=mqtt.MQTTv5,
+        client_id="",
+        will=None,
+        listener="mqtt",
     ):
         self.heard = queue.Queue()
         self.client = client = mqtt.Client(
@@ -40,7 +47,7 @@ class Device:
         client.on_message = lambda _c, _u, message: self.heard.put(("message", message.payload))
         client.on_publish = lambda *a: self.heard.put(("published", str(a[3])))
         client.on_subscribe = lambda *a: self.heard.put(("subscribed", str(a[3][0])))
-        client.connect(*at(server))
+        client.connect(*at(server, listener))
         client.loop_start()
 
     def hears(self, kind):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .pulsar_people import secured, token
+from .pulsar_people import Administrator, secured, token
 from .test_mqtt import WAIT_SECONDS, Device
 
 RULES = """\
@@ -36,8 +36,8 @@ def server(tmp_path: Path, rules: Path):
         yield server
 
 
-def of(server, name, client_id="", will=None):
-    return Device(server, "x", token(name), client_id=client_id, will=will)
+def of(server, name, client_id="", will=None, listener="mqtt"):
+    return Device(server, "x", token(name), client_id=client_id, will=will, listener=listener)
 
 
 def subscribed(device, *filters):
@@ -131,3 +131,64 @@ def test_rules_that_change(server, rules):
     with of(server, "d1", "c1") as device:
         assert device.hears("connect") == "Success"
         assert subscribed(device, "things/d1/state", "devices/d1/state") == [GRANTED, REFUSED]
+
+
+def test_mount_points_have_the_rights_to_stored_topics_alone(tmp_path, rules):
+    """The file is about the topics of the listener that everybody uses."""
+    mqtt = {"acl_file": str(rules), "mount_points": {"acme/devices": "0"}}
+    with secured(tmp_path, {"mqtt": mqtt}) as server:
+        with Administrator(server).http as http:
+            http.put("/admin/v2/tenants/acme", json={"allowedClusters": ["standalone"]})
+            http.put("/admin/v2/namespaces/acme/devices").raise_for_status()
+        with of(server, "d1", listener="mqtt@acme/devices") as device:
+            assert device.hears("connect") == "Success"
+            assert subscribed(device, "devices/d1/state", "news/x") == [REFUSED, REFUSED]
+        with of(server, "d1") as device:
+            assert device.hears("connect") == "Success"
+            assert subscribed(device, "devices/d1/state") == [GRANTED]
+
+
+def test_groups_and_retained_messages_of_topics_that_come_and_go(tmp_path):
+    """Nothing is there to be checked when a stranger subscribes."""
+    with secured(tmp_path, {"mqtt": {"rules": {"old/#": "{each}"}}}) as server:
+        administrator = Administrator(server)
+        group, gone = "$share/g/old/#", "persistent://public/default/gone/"
+        with (
+            administrator.http,
+            of(server, "eve") as eve,
+            of(server, "ann") as ann,
+            of(server, "root") as root,
+        ):
+            administrator.grant("ann", "consume")
+            for each in (eve, ann, root):
+                assert each.hears("connect") == "Success"
+            assert subscribed(eve, group) == subscribed(ann, group) == [GRANTED]
+            for payload in (b"1", b"2"):
+                root.client.publish("old/secret", payload, qos=1)
+                assert root.hears("published") == "Success"
+                assert ann.hears("message") == payload
+            assert eve.hears("disconnect") == "Not authorized"
+            root.client.publish(gone + "secret", b"3", qos=1, retain=True)
+            assert root.hears("published") == "Success"
+            path = "/admin/v2/persistent/public/default/gone%252Fsecret"
+            administrator.http.delete(path, params={"force": "true"}).raise_for_status()
+            assert subscribed(ann, gone + "+") == [GRANTED]
+            assert ann.hears("message") == b"3"
+        with of(server, "eve") as eve:
+            assert eve.hears("connect") == "Success"
+            assert subscribed(eve, gone + "+") == [GRANTED]
+            with pytest.raises(queue.Empty):
+                eve.heard.get(timeout=0.5)
+
+
+def test_lines_for_nobody_hold_for_those_with_the_anonymous_role(tmp_path, rules):
+    rules.write_text("topic read open\nuser guest\ntopic read named\n")
+    with secured(tmp_path, {"mqtt": {"acl_file": str(rules)}}, anonymous_role="guest") as server:
+        for device, expected in (
+            (Device(server), [GRANTED, GRANTED, REFUSED]),
+            (of(server, "guest"), [REFUSED, GRANTED, REFUSED]),
+            (of(server, "d1"), [REFUSED, REFUSED, REFUSED]),
+        ):
+            with device:
+                assert device.hears("connect") == "Success"
+                assert subscribed(device, "open", "named", "other") == expected

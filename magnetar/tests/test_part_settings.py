@@ -115,4 +115,4 @@ def test_namespaces_of_mqtt_divide_its_memory() -> None:
     for name in budgets:
         assert getattr(divided, name) <= getattr(alone, name) // 3 + 1024, name
     mounted = part_settings.mounted_options(Settings(), "acme/devices")
-    assert (mounted.namespace, mounted.confined) == ("acme/devices", True)
+    assert (mounted.namespace, mounted.confined, mounted.acl) == ("acme/devices", True, None)
