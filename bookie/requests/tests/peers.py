@@ -91,6 +91,7 @@ class Served:
         self.services = services
         self.ledgers = services.ledgers
         self._listener = listener
+        self._port = listener.getsockname()[1]
         self._kernel_bytes = 0
 
     def let_the_system_hold(self, size):
@@ -103,7 +104,7 @@ class Served:
         sock = trio.socket.socket()
         if self._kernel_bytes:
             sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, self._kernel_bytes)
-        await sock.connect(self._listener.getsockname())
+        await sock.connect(("127.0.0.1", self._port))
         async with trio.SocketStream(sock) as stream:
             yield Peer(stream, version)
 
