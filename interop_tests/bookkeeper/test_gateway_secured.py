@@ -163,10 +163,11 @@ def test_what_a_lost_bookie_had_is_copied(gateway, bookies, uri, secrets, tmp_pa
     """From bookies that ask, to one that asks."""
     gateway.process.terminate()
     gateway.process.wait(30)
-    lost = bookies[0]
-    had = [each["ledger"] for each in command(uri, "ledger", "list") if lost.address in str(
-        members(uri, each["ledger"])
-    )]  # fmt: skip
+    ledgers = [each["ledger"] for each in command(uri, "ledger", "list")]
+    kept = {number: str(members(uri, number)) for number in ledgers}
+    holds = {one: [number for number in ledgers if one.address in kept[number]] for one in bookies}
+    lost = max(bookies, key=lambda one: len(holds[one]))
+    had = holds[lost]
     assert had
     lost.kill()
     with asking(tmp_path, uri, secrets):

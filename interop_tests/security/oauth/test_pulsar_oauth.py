@@ -116,7 +116,12 @@ def test_they_go_on_with_other_tokens(
     administrator.grant("brief", "produce")
     driver = request.getfixturevalue(process)
     scene = driver.start(
-        "access.expiring", server.pulsar_url, topic, milliseconds=5_000, **arguments("brief")
+        # a token of three seconds, for which the client is asked two seconds later
+        "access.expiring",
+        server.pulsar_url,
+        topic,
+        milliseconds=8_000,
+        **arguments("brief"),
     )
     scene.wait_for("attached")
     before, asked = administrator.attached(topic)[0][0], issuer.asked()
