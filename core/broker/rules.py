@@ -9,23 +9,18 @@ Invariant: after `settled` the judge knows every rule that was stored before the
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
-import trio
-
 from magnetar.core.broker.catalog import TENANTS, Catalog
-from magnetar.core.kernel.errors import BrokerError, NotFound
+from magnetar.core.kernel.errors import NotFound
 from magnetar.core.kernel.names import NamespaceName
+from magnetar.core.metadata.changed_paths import ChangedPaths
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.security.access import Access
 from magnetar.core.security.acl_store import ROOTS, load_acls
 from magnetar.core.security.judge import Judge
 from magnetar.core.security.permissions import NamespaceRights
 
-log = logging.getLogger(__name__)
-
-RETRY_SECONDS: Final = 1.0
 PREFIX_MODE: Final = "Prefix"
 NOTHING: Final = NamespaceRights()
 
@@ -37,62 +32,32 @@ class SecurityRules:
         self._access = access
         self._catalog = catalog
         self._metadata = metadata
-        self._stale: dict[str, None] = {TENANTS: None, ROOTS[0]: None}
-        """Paths that have changed."""
-        self._changed = trio.Event()
-        self._lock = trio.Lock()
+        roots = (TENANTS, ROOTS[0])  # all ACLs are loaded with the first
+        self._paths = ChangedPaths("rights", self._load, access.rights_changed, roots)
+        self.run = self._paths.run
 
     async def open(self) -> None:
         """Load all rules, and watch them; nothing without a judge."""
-        if self._access.judge is None:
-            self._stale = {}
-            return
-        for root in (TENANTS, *ROOTS):
-            self._metadata.watch(root, self._note)
-        await self.settled()
-
-    async def run(self) -> None:
-        """Load what has changed until cancelled."""
-        while True:
-            await self._changed.wait()
-            self._changed = trio.Event()
-            try:
-                await self.settled()
-            except BrokerError as error:
-                log.warning("changed rights are not in force, storage is asked again: %s", error)
-                await trio.sleep(RETRY_SECONDS)
-                self._changed.set()
-
-    def _note(self, path: str) -> None:
-        self._stale[path] = None
-        self._changed.set()
+        if self._access.judge is not None:
+            self._paths.follow(self._metadata, (TENANTS, *ROOTS))
+            await self.settled()
 
     async def settled(self) -> None:
         """Return when the judge knows what is stored."""
-        judge = self._access.judge
-        if judge is None:
-            return
-        async with self._lock:
-            changed = False
-            while self._stale:
-                path = next(iter(self._stale))
-                del self._stale[path]
-                try:
-                    await self._load(judge, path)
-                except BaseException:
-                    self._stale[path] = None  # it is still to be loaded
-                    raise
-                changed = True
-            if changed:
-                self._access.rights_changed()
+        if self._access.judge is not None:
+            await self._paths.settled()
 
-    async def _load(self, judge: Judge, path: str) -> None:
-        if not path.startswith(TENANTS):
-            for root in ROOTS:
-                for stale in [each for each in self._stale if each.startswith(root)]:
-                    del self._stale[stale]
+    async def _load(self, path: str) -> bool:
+        judge = self._access.judge
+        assert judge is not None, "nothing is watched without one"
+        if path.startswith(TENANTS):
+            await self._load_permissions(judge, path)
+        else:
+            self._paths.forget(ROOTS)
             judge.acls = await load_acls(self._metadata)
-            return
+        return True
+
+    async def _load_permissions(self, judge: Judge, path: str) -> None:
         parts = path.removeprefix(TENANTS).strip("/").split("/")
         if parts == [""]:
             for tenant in await self._catalog.tenants():

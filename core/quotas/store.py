@@ -18,8 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-import trio
-
+from magnetar.core.metadata.changed_paths import ChangedPaths
 from magnetar.core.metadata.config_records import (
     Configs,
     change_configs,
@@ -109,48 +108,19 @@ class StoredQuotas:
     def __init__(self, metadata: MetadataStore, usage: QuotaUsage) -> None:
         self._metadata = metadata
         self._usage = usage
-        self._stale: dict[str, None] = dict.fromkeys(ROOTS)
-        """Paths that have changed."""
-        self._changed = trio.Event()
-        self._lock = trio.Lock()
+        self._paths = ChangedPaths("quotas", self._load, usage.changed, ROOTS)
+        self.run, self.settled = self._paths.run, self._paths.settled
 
     async def open(self) -> None:
         """Load all limits, and watch them."""
-        for root in ROOTS:
-            self._metadata.watch(root, self._note)
+        self._paths.follow(self._metadata, ROOTS)
         await self.settled()
-
-    async def run(self) -> None:
-        """Load what has changed until cancelled."""
-        while True:
-            await self._changed.wait()
-            self._changed = trio.Event()
-            await self.settled()
 
     async def change(self, entity: QuotaEntity, changes: Mapping[QuotaKey, float | None]) -> None:
         """Store limits, and put them in force."""
         await change_limits(self._metadata, entity, changes)
-        self._note(path_of(entity))
+        self._paths.note(path_of(entity))
         await self.settled()
-
-    def _note(self, path: str) -> None:
-        self._stale[path] = None
-        self._changed.set()
-
-    async def settled(self) -> None:
-        """Return when the limits that are stored are in force."""
-        async with self._lock:
-            changed = False
-            while self._stale:
-                path = next(iter(self._stale))
-                del self._stale[path]
-                try:
-                    changed |= await self._load(path)
-                except BaseException:
-                    self._stale[path] = None  # it is still to be loaded
-                    raise
-            if changed:
-                self._usage.changed()
 
     async def _load(self, path: str) -> bool:
         """Load what is stored at a path, and below it for one of the roots; whether it changed."""

@@ -18,9 +18,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-import trio
-
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion
+from magnetar.core.metadata.changed_paths import ChangedPaths
 from magnetar.core.metadata.config_records import (
     Configs,
     change_configs,
@@ -97,27 +96,16 @@ class ScramWatch:
     def __init__(self, metadata: MetadataStore, live: LiveSessions) -> None:
         self._metadata = metadata
         self._live = live
-        self._changed: dict[str, None] = {}
-        """Users whose records have changed; empty for the one of which none is known."""
-        self._noted = trio.Event()
-        metadata.watch(USERS, self._note)
+        self._paths = ChangedPaths("users of SCRAM", self._load)
+        self._paths.follow(metadata, [USERS])
+        self.run = self._paths.run
 
-    def _note(self, path: str) -> None:
+    async def _load(self, path: str) -> bool:
         name = path.removeprefix(USERS).strip("/")
         if "/" not in name:  # what is below a user are limits of its clients
-            self._changed[name] = None
-            self._noted.set()
-
-    async def run(self) -> None:
-        """Look at what has changed until cancelled."""
-        while True:
-            await self._noted.wait()
-            self._noted = trio.Event()
-            while self._changed:
-                name = next(iter(self._changed))
-                del self._changed[name]
-                for each in [unquoted(name)] if name else sorted(self._live.names(HASHES)):
-                    await self._look(each)
+            for each in [unquoted(name)] if name else sorted(self._live.names(HASHES)):
+                await self._look(each)
+        return False
 
     async def _look(self, name: str) -> None:
         found = await credentials_of(self._metadata, name)

@@ -7,9 +7,10 @@ import trio
 from msgspec.structs import replace
 
 from magnetar.core.broker.catalog import Tenant
-from magnetar.core.broker.rules import RETRY_SECONDS, SecurityRules
+from magnetar.core.broker.rules import SecurityRules
 from magnetar.core.kernel.errors import NotReady
 from magnetar.core.kernel.names import NamespaceName
+from magnetar.core.metadata.changed_paths import RETRY_SECONDS
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.values import AuthPolicies
 from magnetar.core.ports.metadata_store import Versioned

@@ -123,7 +123,7 @@ async def test_a_report_of_everything_looks_at_all_sessions() -> None:
     watch = ScramWatch(metadata, live)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch.run)
-        watch._note("/config/users")
+        watch._paths.note("/config/users")
         await settled()
         assert ali.told == ["expired"]
         nursery.cancel_scope.cancel()
