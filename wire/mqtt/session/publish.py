@@ -142,11 +142,15 @@ class Publisher:
                 following = packets[stop].topic
                 if following != topic and logs.for_topic(following) is not log:
                     break
-                if self._refusal(packets[stop], log) is not None:
+                refusal = self._refusal(packets[stop], log)
+                if refusal is not None:
                     break
                 stop += 1
             self._store(log, data, packets[at:stop])
             at = stop
+            if refusal is not None:
+                self.refuse(packets[at], refusal)
+                at += 1
         return at
 
     def _publish_plain(self, data: bytes, packet: Publish) -> int:

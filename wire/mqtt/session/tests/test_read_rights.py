@@ -296,3 +296,23 @@ async def test_rights_that_go_during_a_replay() -> None:
         judge.permissions.namespaces.clear()
         judge.changed()
         assert await ann.acknowledges(first) == []
+
+
+async def test_a_denial_behind_what_is_allowed_is_one_denial() -> None:
+    """Packets of one log that come together are looked at once each."""
+    file = AclFile("user eve\ntopic write mine/#")
+    async with guarded(acl=file) as stage:
+        eve = await person(stage, "eve")
+        await tells(eve, "mine/a", b"0")
+        before = stage.broker.access.denials
+        topics = ["mine/a", "mine/b", "other", "mine/c", "other", "other"]
+        answers = await eve.says(
+            *(
+                publish(topic, b"x", qos=1, number=number, version=V5)
+                for number, topic in enumerate(topics, 2)
+            )
+        )
+        denied = [one.number for one in answers if one.reasons == (REFUSED,)]
+        assert sorted(one.number for one in answers) == list(range(2, 8))
+        assert denied == [4, 6, 7]
+        assert stage.broker.access.denials == before + 2, "6 and 7, of one topic, are one run"
