@@ -10,6 +10,7 @@ deleted.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -18,6 +19,10 @@ from msgspec import Struct
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
+USERS: Final = "/config/users"
+"""Where users have records of their own."""
+EVERYBODY: Final = "<default>"
+"""In place of a name, for all that have no record."""
 Configs = dict[str, str]
 
 

@@ -20,6 +20,8 @@ from typing import Final
 
 from magnetar.core.metadata.changed_paths import ChangedPaths
 from magnetar.core.metadata.config_records import (
+    EVERYBODY,
+    USERS,
     Configs,
     change_configs,
     configs_at,
@@ -30,12 +32,10 @@ from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.quotas.limits import DEFAULT, QuotaEntity, QuotaKey
 from magnetar.core.quotas.usage import QuotaUsage
 
-USERS: Final = "/config/users"
 CLIENTS: Final = "/config/clients"
 ADDRESSES: Final = "/config/ips"
 ROOTS: Final = (USERS, CLIENTS, ADDRESSES)
 BELOW_USER: Final = "clients"
-EVERYBODY: Final = "<default>"
 
 
 def _part(name: str) -> str:

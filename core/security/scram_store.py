@@ -21,6 +21,8 @@ from typing import Final
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion
 from magnetar.core.metadata.changed_paths import ChangedPaths
 from magnetar.core.metadata.config_records import (
+    EVERYBODY,
+    USERS,
     Configs,
     change_configs,
     configs_at,
@@ -33,9 +35,6 @@ from magnetar.core.security.identity import Identity
 from magnetar.core.security.live import LiveSessions
 from magnetar.core.security.scram import HASHES, Credential, ScramExchange, stand_in
 
-USERS: Final = "/config/users"
-EVERYBODY: Final = "<default>"
-"""The record of limits for all users, which is no user's."""
 SECRET: Final = "/scram-secret"
 NONCE_BYTES: Final = 24
 

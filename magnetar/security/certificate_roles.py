@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from magnetar.core.security.identity import is_name
+
 ROLES: Final = "0"
 """`OU_ROLE_NAME_CODE`."""
 _coded = re.compile(r"([0-9]+):(.*)", re.DOTALL)
@@ -23,10 +25,6 @@ def roles_in(certificate: Mapping[str, Any]) -> tuple[str, ...]:
         coded = _coded.match(part)
         if coded is not None and coded[1] == ROLES:
             named = tuple(role.strip() for role in coded[2].split(","))
-            return named if all(map(_is_name, named)) else ()
+            return named if all(map(is_name, named)) else ()
     common = [value for key, value in subject if key == "commonName"]
-    return (common[-1],) if len(common) == 1 and _is_name(common[-1]) else ()
-
-
-def _is_name(text: str) -> bool:
-    return bool(text) and text.isprintable() and text == text.strip()
+    return (common[-1],) if len(common) == 1 and is_name(common[-1]) else ()

@@ -9,6 +9,7 @@ import click
 
 from magnetar.cli.printing import print_json
 from magnetar.cli.security.admin_server import AdminServer, server_options
+from magnetar.core.security.identity import is_name
 from magnetar.operator_error import OperatorError
 
 PERMISSIONS: Final = ("produce", "consume", "functions", "sources", "sinks", "packages")
@@ -61,7 +62,7 @@ def _revoke(role: str, action: str, where: str, *, as_json: bool, **server: Any)
 
 def _permission(role: str, action: str, where: str) -> str:
     """The path of one permission."""
-    if not role or not role.isprintable() or role != role.strip():
+    if not is_name(role):
         raise OperatorError(f"{role!r} is no role")
     return f"{_path(where)}/access/{quote(role, safe='')}/{action}"
 
