@@ -176,7 +176,7 @@ def _counts(spark: SparkSession, path: Path) -> list[tuple[str, int]]:
 
 def _report(version: TableVersion, read: int, counts: list[tuple[str, int]]) -> JobReport:
     facts = {"messages read": read, "keys": version.rows, "version": version.number}
-    table = ReportTable("Keys", ("topic", "keys"), counts)
+    table = ReportTable("Topics", ("topic", "keys"), counts)
     bars = [(topic, keys) for topic, keys in counts]
     return JobReport("snapshot", facts, (), (table,), (BarChart("Keys", bars),))
 

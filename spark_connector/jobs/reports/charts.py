@@ -69,14 +69,18 @@ def _lines(chart: LineChart) -> str:
     ]
     for row, (label, line) in enumerate(lines.items()):
         colour = COLOURS[row]
-        at = " ".join(
-            f"{_across(time, first, last):.1f},{floor - (floor - 20) * value / most:.1f}"
+        places = [
+            (f"{_across(time, first, last):.1f}", f"{floor - (floor - 20) * value / most:.1f}")
             for time, value in line
-        )
+        ]
+        at = " ".join(f"{x},{y}" for x, y in places)
         parts.append(f'<polyline points="{at}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        y = _HEIGHT + row * _BAR
-        parts.append(f'<rect x="{_EDGE}" y="{y + 5}" width="12" height="12" fill="{colour}"/>')
-        parts.append(_text(_EDGE + 20, y + 15, _short(label)))
+        if len(places) == 1:  # a line of one point is not seen
+            x, y = places[0]
+            parts.append(f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>')
+        below = _HEIGHT + row * _BAR
+        parts.append(f'<rect x="{_EDGE}" y="{below + 5}" width="12" height="12" fill="{colour}"/>')
+        parts.append(_text(_EDGE + 20, below + 15, _short(label)))
     return _svg(chart.title, _HEIGHT + len(lines) * _BAR, parts)
 
 

@@ -34,6 +34,13 @@ def test_lines_stay_in_the_frame() -> None:
     assert "2.0 at most" in texts(svg)
 
 
+def test_a_first_moment_is_seen() -> None:
+    chart = LineChart("lag", {"a": [(BEGIN, 4)], "b": [(BEGIN, 2), (BEGIN, 2)]})
+    (dot,) = parsed(chart).iter("circle")
+    assert float(dot.attrib["cy"]) == 20
+    assert list(parsed(full_report().charts[1]).iter("circle")) == []
+
+
 @pytest.mark.parametrize(
     "chart",
     [
