@@ -153,6 +153,14 @@ def pulsar_go(tmp_path_factory) -> Iterator[Driver]:
 
 
 @pytest.fixture(scope="session")
+def mqtt_go(tmp_path_factory) -> Iterator[Driver]:
+    """Eclipse's client of MQTT 5.0 for Go, in a process of its own."""
+    log = tmp_path_factory.mktemp("mqtt-go") / "scenes.log"
+    with Driver([str(golang.build(HERE / "mqtt" / "go"))], log) as playing:
+        yield playing
+
+
+@pytest.fixture(scope="session")
 def kafka_java(tmp_path_factory) -> Iterator[Driver]:
     """Kafka's Java clients, in a process of their own."""
     with kafka_jvm.driver(tmp_path_factory.mktemp("kafka-java")) as playing:

@@ -32,10 +32,11 @@ from magnetar.core.ports.bookie_administration import (
     CompactionDetails,
     GarbageDetails,
 )
-from magnetar.core.security.access import Access
 from magnetar.doors.sockets import address, host_names
 from magnetar.measures import bookie as measures
+from magnetar.measures import security
 from magnetar.measures.recovery import and_of_recovery
+from magnetar.security.access import GuardedAccess
 from magnetar.settings import Settings
 from magnetar.shared_settings import HTTP_PART, MEBIBYTE
 from magnetar.wire.http.app import BOOKIE, serve_http
@@ -63,8 +64,8 @@ class BookieParts(Struct, frozen=True):
     identity: BookieIdentity
     link: Link
     stop: trio.Event
-    access: Access
-    """Who may use its HTTP paths."""
+    guarded: GuardedAccess
+    """Who may use its HTTP paths; with the logins of both protocols."""
     recovery: Callable[[], AutoRecovery | None] | None = None
     """What repairs the cluster in this process, if anything may; None while it does not run."""
 
@@ -178,7 +179,9 @@ def http_services(parts: BookieParts, door: socket.socket) -> HttpServices:
         metrics = and_of_recovery(metrics, parts.recovery)
     options = http_options(parts.settings, door)
     options = replace(options, configuration=_configuration(parts))
-    return HttpServices(None, options, metrics, bookie=BookieControl(parts), access=parts.access)
+    return HttpServices(
+        None, options, metrics, bookie=BookieControl(parts), access=parts.guarded.access
+    )
 
 
 def http_options(settings: Settings, door: socket.socket) -> HttpOptions:
@@ -223,9 +226,12 @@ def _configuration(parts: BookieParts) -> Mapping[str, str]:
 def _metrics(parts: BookieParts) -> Callable[[], list[Family]]:
     def families() -> list[Family]:
         registered = parts.identity.registrar.is_held or parts.identity.cluster is None
-        return measures.families(
-            parts.link.statistics(), parts.running, parts.services, registered=registered
-        )
+        return [
+            *measures.families(
+                parts.link.statistics(), parts.running, parts.services, registered=registered
+            ),
+            *security.families(parts.guarded),
+        ]
 
     return families
 

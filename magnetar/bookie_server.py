@@ -122,7 +122,7 @@ async def serve(
 
                     parts = bookie_http.BookieParts(
                         settings, options, bookie.bookie_id, reached, running,
-                        services, identity, link, stop, security.guarded.access,
+                        services, identity, link, stop, security.guarded,
                         recovery.running if recovery else None,
                     )  # fmt: skip
                     nursery.start_soon(bookie_http.serve, parts, doors[HTTP])

@@ -26,7 +26,7 @@ from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.core.transactions.sinks import Sinks
 from magnetar.doors.origins import Origins
 from magnetar.doors.sockets import DoorPlan, address, host_names
-from magnetar.measures import mqtt
+from magnetar.measures import mqtt, quotas
 from magnetar.measures import parts as measures
 from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
@@ -97,6 +97,7 @@ def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
     options = part_settings.kafka_options(parts.settings, partial(_room, parts.settings))
     front = KafkaFront(parts.broker, options, doors, parts.lend)
     parts.sinks.append(front.services.sinks)
+    parts.measured.append(partial(quotas.families, front.services.quotas))
     return front
 
 

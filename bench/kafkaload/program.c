@@ -8,7 +8,7 @@ const char PROGRAM_USAGE[] =
     "            --messages N | --seconds S, --warmup S, --rate N (messages a second, open loop), --lead N\n"
     "  batches:  --linger MS --batch-bytes N (at most)\n"
     "  reading:  --passes N (the same messages that often, from the first one)\n"
-    "  running:  --remove (the topic, in the end) --host HOST --wait S --stall S --run N --watch-pid PID --histogram";
+    "  running:  --remove (the topic, in the end) --host HOST --token JWT --wait S --stall S --run N --watch-pid PID --histogram";
 
 const struct setting PROGRAM_SETTINGS[] = {
     NUMBER("partitions", COUNT32, partitions, 1, 1e5),
@@ -16,6 +16,7 @@ const struct setting PROGRAM_SETTINGS[] = {
     NUMBER("batch-bytes", COUNT32, batch_bytes, 100, 1 << 30),
     NUMBER("passes", COUNT32, passes, 1, 1e6),
     SETTING("remove", FLAG, remove),
+    SETTING("token", TEXT, token),
     {.name = NULL},
 };
 

@@ -16,7 +16,7 @@ static void quiet(const rd_kafka_t *handle, int level, const char *facility, con
 }
 
 void set(rd_kafka_conf_t *conf, const char *name, const char *format, ...) {
-    char value[256], text[512];
+    char value[2048], text[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(value, sizeof value, format, arguments);
@@ -32,6 +32,12 @@ rd_kafka_conf_t *configuration(const struct load *load) {
     set(conf, "client.id", "%s", PROGRAM);
     set(conf, "reconnect.backoff.ms", "%u", 10);
     set(conf, "socket.nagle.disable", "true");
+    if (load->options.token) {
+        set(conf, "security.protocol", "sasl_plaintext");
+        set(conf, "sasl.mechanism", "PLAIN");
+        set(conf, "sasl.username", "load"); /* the token names the client */
+        set(conf, "sasl.password", "token:%s", load->options.token);
+    }
     rd_kafka_conf_set_log_cb(conf, quiet);
     return conf;
 }

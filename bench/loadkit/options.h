@@ -32,6 +32,7 @@ struct options {
     int watch_pid;            /* measure this process's CPU over exactly the measured window */
     bool histogram;           /* print the buckets too */
     uint32_t copies;          /* how often each message is read */
+    const char *token;        /* what clients prove themselves by; NULL if nobody asks */
     bool unconfirmed;         /* what is sent counts as received: the protocol has no receipts for it */
     /* Pulsar's */
     const char *subscription;

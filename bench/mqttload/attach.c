@@ -6,6 +6,7 @@
 #define LENGTH_BYTES_MAX 4
 #define NO_KEEP_ALIVE 0
 #define CLEAN 0x02
+#define WITH_USER_AND_PASSWORD 0xc0
 #define NEVER_EXPIRES 0xffffffffu
 #define SESSION_EXPIRY_INTERVAL 0x11
 
@@ -41,10 +42,10 @@ static void put_packet(struct connection *connection, enum packet packet, const 
 static bool speaks_5(const struct load *load) { return load->options.protocol_level == 5; }
 
 void protocol_greet(struct load *load, struct connection *connection) {
-    uint8_t body[64], *at = put_text(body, "MQTT", 4);
+    uint8_t body[64 + TOKEN_SIZE_MAX], *at = put_text(body, "MQTT", 4);
     char name[32];
     *at++ = (uint8_t)load->options.protocol_level;
-    *at++ = load->options.keep ? 0 : CLEAN;
+    *at++ = (load->options.keep ? 0 : CLEAN) | (load->options.token ? WITH_USER_AND_PASSWORD : 0);
     at = put_u16(at, NO_KEEP_ALIVE);
     if (speaks_5(load) && load->options.keep) {
         *at++ = 5; /* bytes of properties */
@@ -54,6 +55,10 @@ void protocol_greet(struct load *load, struct connection *connection) {
     } else if (speaks_5(load)) *at++ = 0; /* no properties */
     int size = snprintf(name, sizeof name, "load-%u-%u", load->options.run, connection->number);
     at = put_text(at, name, (size_t)size);
+    if (load->options.token) {
+        at = put_text(at, "load", 4); /* the token names the client */
+        at = put_text(at, load->options.token, strlen(load->options.token));
+    }
     put_packet(connection, CONNECT, body, (size_t)(at - body));
 }
 

@@ -10,6 +10,7 @@
 
 #define SUBSCRIPTIONS_MAX 100 /* of a client */
 #define TOPIC_SIZE_MAX 100    /* of --topic */
+#define TOKEN_SIZE_MAX 1000   /* of --token */
 #define RETAINED 0x01
 
 enum packet {

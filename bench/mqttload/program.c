@@ -8,7 +8,7 @@ const char PROGRAM_USAGE[] =
     "            --messages N | --seconds S, --warmup S, --rate N (messages a second, open loop), --lead N\n"
     "  sessions: --retain (publish; each message to a topic of its own) --keep (clean session 0, without expiry)\n"
     "            --subscriptions N (idle, subscribe; each client to filters of its own) --wildcards (in them)\n"
-    "  running:  --host HOST --wait S --stall S --run N --watch-pid PID --histogram\n"
+    "  running:  --host HOST --token JWT --wait S --stall S --run N --watch-pid PID --histogram\n"
     "QoS 0 is neither acknowledged nor held back, so publishing is at most --lead messages (500) ahead of reading.\n"
     "`consume` subscribes and counts --messages retained ones. `subscribe` ends when every client (--consumers) has\n"
     "subscribed and disconnected. `idle` prints {\"event\": \"idle\"} when all are attached and stays until --seconds have passed or SIGTERM.";
@@ -22,6 +22,7 @@ const struct setting PROGRAM_SETTINGS[] = {
     SETTING("retain", FLAG, retain),
     SETTING("keep", FLAG, keep),
     SETTING("wildcards", FLAG, wildcards),
+    SETTING("token", TEXT, token),
     NUMBER("producers", COUNT32, producers, 0, 1),
     {.name = NULL},
 };
@@ -33,6 +34,7 @@ const char *program_completes(struct options *options) {
     options->unconfirmed = options->qos == 0;
     if (options->unconfirmed && options->mode == MODE_BOTH && options->lead == 0) options->lead = 500;
     if (strlen(options->topic) > TOPIC_SIZE_MAX) return "--topic is too long";
+    if (options->token && strlen(options->token) > TOKEN_SIZE_MAX) return "--token is too long";
     if (options->retain && (options->mode != MODE_PUBLISH || options->warmup_seconds > 0))
         return "--retain is for publishing, without warm-up";
     if (options->subscriptions && options->mode != MODE_IDLE && options->mode != MODE_SUBSCRIBE)

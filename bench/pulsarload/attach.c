@@ -12,10 +12,13 @@ const size_t OWN_BYTES = sizeof(struct own);
 size_t protocol_frame(const uint8_t *bytes, size_t size, size_t *head) { return frame_behind_u32(bytes, size, head); }
 
 void protocol_greet(struct load *load, struct connection *connection) {
-    (void)load;
     static struct message message;
     message.size = 0;
     message_text(&message, 1, "Pulsarload-1", 12);
+    if (load->options.token) {
+        message_text(&message, 3, load->options.token, strlen(load->options.token));
+        message_text(&message, 5, "token", 5);
+    }
     message_number(&message, 4, PROTOCOL_VERSION);
     buffer_command(&connection->out, CONNECT, &message);
 }

@@ -8,7 +8,7 @@ const char PROGRAM_USAGE[] =
     "            --messages N | --seconds S, --warmup S, --rate N (messages a second, open loop), --lead N\n"
     "  reading:  --subscription NAME --type exclusive|shared|failover|key_shared --position latest|earliest\n"
     "            --ack grouped|single|cumulative|none --permits N\n"
-    "  running:  --host HOST --wait S --stall S --run N --watch-pid PID --histogram\n"
+    "  running:  --host HOST --token JWT --wait S --stall S --run N --watch-pid PID --histogram\n"
     "`idle` prints {\"event\": \"idle\"} when all are attached and stays until --seconds have passed or SIGTERM.";
 
 static const char *const TYPES[] = {"exclusive", "shared", "failover", "key_shared", NULL};
@@ -24,6 +24,7 @@ const struct setting PROGRAM_SETTINGS[] = {
     ONE_OF("position", initial_position, POSITIONS),
     ONE_OF("ack", ack, ACK_STYLES),
     NUMBER("permits", COUNT32, permits, 1, 1e9),
+    SETTING("token", TEXT, token),
     {.name = NULL},
 };
 

@@ -50,6 +50,8 @@ from magnetar.core.kernel.errors import Unauthenticated
 
 PROOF_SECONDS: Final = 30.0
 """How long a connection may be open without a proof."""
+BY_CERTIFICATE: Final = "tls"
+"""The mechanism of a client that shows a certificate, for who counts proofs."""
 
 
 class PeerGrant(Struct, frozen=True):
@@ -88,6 +90,8 @@ class BookieAccess(Struct, frozen=True):
     """Whether an address has failed so often that it has to wait."""
     failed: Callable[[str, str, str], None] = lambda _host, _mechanism, _why: None
     """Told of each failure: the client's address, the mechanism, and why."""
+    succeeded: Callable[[str], None] = lambda _mechanism: None
+    """Told of each proof, by its mechanism."""
 
 
 class Admission:
@@ -108,6 +112,8 @@ class Admission:
         if self._access.certificate is not None and not self._certificate_seen:
             self._certificate_seen = True
             self.grant = self._access.certificate(tls)
+            if self.grant is not None:
+                self._access.succeeded(BY_CERTIFICATE)
         return self.grant
 
     def is_step(self, event: Call | Adds) -> bool:
@@ -143,6 +149,8 @@ class Admission:
             self._access.failed(self._host, plugin, str(error))
             raise
         self.grant = self._conversation.grant
+        if self.grant is not None:
+            self._access.succeeded(plugin)
         return said
 
 

@@ -87,11 +87,16 @@ class ConnectionThrottle:
                 self._exceeded += (throttle,)
                 self._pause()
 
-    def hold(self, seconds: float) -> None:
-        """Pause for that long; of several times the latest end counts."""
-        self._held_until = max(self._held_until, self._clock.monotonic() + seconds)
+    def hold(self, seconds: float) -> float:
+        """Pause for that long; of several times the latest end counts. Returns how much longer that
+        makes the wait.
+        """
+        now = self._clock.monotonic()
+        before = max(self._held_until, now)
+        self._held_until = max(before, now + seconds)
         self.holds = True
         self._pause()
+        return self._held_until - before
 
     def _pause(self) -> None:
         if not self.waits:

@@ -20,7 +20,7 @@ class MutationQuota:
     __slots__ = ("_bucket", "_clock", "_hold", "_strict")
 
     def __init__(
-        self, bucket: Throttle, clock: Clock, hold: Callable[[float], None], *, strict: bool
+        self, bucket: Throttle, clock: Clock, hold: Callable[[float], object], *, strict: bool
     ) -> None:
         self._bucket = bucket
         self._clock = clock

@@ -5,6 +5,7 @@
     `window`    the use of one kind by one client, None without a limit
     `bucket`    the same for mutations, which are refused beyond the limit rather than delayed
     `arrived`   a new connection from an address
+    `throttled` somebody has to wait: for the metrics
 
 Several connections share a limit (`limits.py`), several servers do not: each has its own windows.
 
@@ -45,6 +46,10 @@ class QuotaUsage:
         """Counts what makes windows that somebody has looked up invalid."""
         self.counts_connections = False
         """Whether there is any limit of an address."""
+        self.throttles = dict.fromkeys(QuotaKey, 0)
+        """How often somebody was beyond a limit, by its kind."""
+        self.throttled_seconds = dict.fromkeys(QuotaKey, 0.0)
+        """The waits that came of it."""
         self._clock = clock
         self._windows = Uses[tuple[QuotaKey, CountedScope], RateWindow](lambda one: one.used_at)
         self._buckets = Uses[CountedScope, Throttle](lambda _: 0.0)
@@ -99,10 +104,16 @@ class QuotaUsage:
         if limit is None:
             return 0.0
         window, now = self._window(QuotaKey.CONNECTIONS, limit), self._clock.monotonic()
-        wait = window.spend(1, now)
+        wait = min(window.spend(1, now), WAIT_SECONDS_MAX)
         if wait:
             window.spend(-1, now)
-        return min(wait, WAIT_SECONDS_MAX)
+            self.throttled(QuotaKey.CONNECTIONS, wait)
+        return wait
+
+    def throttled(self, key: QuotaKey, seconds: float) -> None:
+        """Count a wait, as far as it is longer than one that goes on."""
+        self.throttles[key] += 1
+        self.throttled_seconds[key] += seconds
 
     def _window(self, key: QuotaKey, limit: QuotaLimit) -> RateWindow:
         place = (key, counted_scope(limit.scope))

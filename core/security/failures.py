@@ -93,6 +93,10 @@ class FailedLogins:
             if not self._trying[host]:
                 del self._trying[host]
 
+    def passed(self, mechanism: str) -> None:
+        """Count a login that has succeeded."""
+        self.succeeded[mechanism] = self.succeeded.get(mechanism, 0) + 1
+
     def note(self, host: str, mechanism: str, why: str, claimed: str = "") -> None:
         """Count a failure, and log it if that address was not logged just now; `claimed` is who the
         client says it is.
@@ -152,7 +156,7 @@ class _Watched:
         if self._inner.refusal:
             await self._note(self._inner.refusal)
         elif self._inner.identity is not None:
-            failures.succeeded[self._mechanism] = failures.succeeded.get(self._mechanism, 0) + 1
+            failures.passed(self._mechanism)
         return answer
 
     async def _note(self, why: str, claimed: str = "") -> None:

@@ -5,8 +5,10 @@ writes, and tickets for those who read ledgers themselves.
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+import httpx
 import pulsar
 import pytest
 import trio
@@ -15,7 +17,7 @@ from msgspec.structs import replace
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import Gateway
 from interop_tests.bookkeeper.members import wait_until as eventually
-from interop_tests.bookkeeper.recovery import command, members
+from interop_tests.bookkeeper.recovery import Recovery, command, is_repaired, members, wait_for
 from interop_tests.bookkeeper.zookeeper import ZooKeeper
 from interop_tests.security.pulsar_people import SECRET, token
 from magnetar.bookie.cluster.formatting import initialize_cluster
@@ -66,8 +68,9 @@ def bookies(uri: str, secrets: Path, tmp_path_factory) -> Iterator[list[Bookie]]
 
 
 def asking(folder: Path, uri: str, secrets: Path) -> Bookie:
-    bookie = Bookie(folder, "--metadata-uri", uri, "--zk-timeout", "2")
+    bookie = Bookie(folder, "--metadata-uri", uri, "--zk-timeout", "2", "--http-port", "0")
     bookie.environment = {
+        "MAGNETAR_SECURITY_OPEN_METRICS": "true",
         "MAGNETAR_SECURITY_TOKEN_SECRET_KEY": str(secrets / "key"),
         "MAGNETAR_SECURITY_BOOKIE_ROLES": "gateway",
         "MAGNETAR_SECURITY_TICKET_KEY": str(secrets / "tickets"),
@@ -159,20 +162,46 @@ def test_tools_show_the_token_of_the_settings(gateway, bookies, uri, secrets, mo
     assert "unauthorized" in command(uri, *words, succeeds=False)
 
 
+def logins(bookie: Bookie, outcome: str) -> float:
+    """How many a bookie has had by tokens, as its metrics say."""
+    page = httpx.get(f"http://{bookie.listeners['http']}/metrics").text
+    name = f'pulsar_authentication_{outcome}_total{{auth_method="token"}} '
+    return sum(float(line.removeprefix(name)) for line in page.splitlines() if name in line)
+
+
+def test_logins_are_counted_by_each_bookie(gateway, bookies, uri, secrets, tmp_path, monkeypatch):
+    (tmp_path / "wrong").write_text(token("gateway", secret=b"x" * 32))
+    (tmp_path / "wrong").chmod(0o600)
+    monkeypatch.setenv("MAGNETAR_SECURITY_BOOKIE_TOKEN", str(tmp_path / "wrong"))
+    before = [(logins(one, "success"), logins(one, "failures")) for one in bookies]
+    command(uri, "bookie", "sanity", bookies[0].address, succeeds=False)
+    monkeypatch.setenv("MAGNETAR_SECURITY_BOOKIE_TOKEN", str(secrets / "token"))
+    command(uri, "bookie", "sanity", bookies[1].address)
+    after = [(logins(one, "success"), logins(one, "failures")) for one in bookies]
+    assert after[0][1] > before[0][1]
+    assert after[1][0] > before[1][0]
+    assert (after[1][1], after[2][1]) == (before[1][1], before[2][1])
+
+
 def test_what_a_lost_bookie_had_is_copied(gateway, bookies, uri, secrets, tmp_path, monkeypatch):
-    """From bookies that ask, to one that asks."""
+    """From bookies that ask, to one that asks: a ledger by a command, the others by AutoRecovery,
+    which shows the token of the settings as well.
+    """
     gateway.process.terminate()
     gateway.process.wait(30)
     ledgers = [each["ledger"] for each in command(uri, "ledger", "list")]
     kept = {number: str(members(uri, number)) for number in ledgers}
     holds = {one: [number for number in ledgers if one.address in kept[number]] for one in bookies}
     lost = max(bookies, key=lambda one: len(holds[one]))
-    had = holds[lost]
-    assert had
+    first, *others = holds[lost]
+    assert others
     lost.kill()
     with asking(tmp_path, uri, secrets):
-        words = "bookie", "recover", lost.address, "--ledger", str(had[0])
+        words = "bookie", "recover", lost.address, "--ledger", str(first)
         command(uri, *words, succeeds=False)
         monkeypatch.setenv("MAGNETAR_SECURITY_BOOKIE_TOKEN", str(secrets / "token"))
         command(uri, *words)
-        assert lost.address not in str(members(uri, had[0]))
+        assert lost.address not in str(members(uri, first))
+        with Recovery(uri, tmp_path / "recovery") as recovery:
+            for ledger in others:
+                wait_for(partial(is_repaired, uri, ledger, lost.address), recovery.log)

@@ -131,8 +131,8 @@ def open_bookie_access(
         mechanisms[TICKET] = lambda: _Exchange(ticket_step)
     failures = guarded.access.failures
     if failures is None:  # nobody is asked but here
-        failures = FailedLogins(clock, guarded.access.audit)
-    return BookieAccess(mechanisms, certificate, failures.is_barred, failures.note)
+        failures = guarded.access.failures = FailedLogins(clock, guarded.access.audit)
+    return BookieAccess(mechanisms, certificate, failures.is_barred, failures.note, failures.passed)
 
 
 def _digest(people: Mapping[str, bytes], roles: Roles) -> PeerConversation:

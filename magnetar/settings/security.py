@@ -88,6 +88,14 @@ class Security(Struct, frozen=True):
             "need each right."
         ),
     ] = ()
+    authenticate_original_auth_data: Annotated[
+        bool,
+        Meta(
+            description="Whether the clients of Pulsar's proxies have to prove to this server who "
+            "they are: proxies pass on what they said (`forwardAuthorizationCredentials`). If "
+            "not, proxies are believed."
+        ),
+    ] = False
     anonymous_role: Annotated[
         str,
         Meta(

@@ -72,6 +72,7 @@ class Ticket:
 class Log:
     def __init__(self):
         self.failures = []
+        self.proofs = []
         self.barred = set()
 
     def failed(self, host, mechanism, why):
@@ -86,7 +87,11 @@ def log():
 @pytest.fixture
 async def guarded(disk, log):
     access = BookieAccess(
-        {PLUGIN: Password, TICKET: Ticket}, None, log.barred.__contains__, log.failed
+        {PLUGIN: Password, TICKET: Ticket},
+        None,
+        log.barred.__contains__,
+        log.failed,
+        log.proofs.append,
     )
     async with serving(disk, access=access) as one:
         yield one
@@ -98,9 +103,10 @@ async def authenticate(peer):
 
 
 @pytest.mark.parametrize("version", [2, 3])
-async def test_who_has_proved_it_may_do_everything(guarded, version):
+async def test_who_has_proved_it_may_do_everything(guarded, log, version):
     async with guarded.dial(version) as peer:
         await authenticate(peer)
+        assert log.proofs == [PLUGIN], "one, whatever the number of steps"
         assert await peer.ask(add(1, 0)) == Added(Status.OK, 1, 0)
         assert (await peer.ask(Read(1, 0))).status is Status.OK
         again = await peer.ask(Authenticate("any", b""))

@@ -62,3 +62,16 @@ async def test_somebody_looks_meanwhile_and_may_end_it(autojump_clock: MockClock
         publish.spend((throttle,), 1000, 0)
     assert len(looks) == 3
     assert not line.paused
+
+
+async def test_a_quota_says_how_much_longer_it_takes(autojump_clock: MockClock) -> None:
+    line = Line()
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        throttle = ConnectionThrottle(Now(), nursery.start_soon, line, lambda _: True)
+        assert throttle.hold(2) == 2
+        await trio.sleep(1)
+        assert throttle.hold(0.5) == 0, "it waits longer than that already"
+        assert throttle.hold(3) == 2
+    assert trio.current_time() - began == 4
+    assert not line.paused

@@ -220,7 +220,9 @@ def test_failures_count_where_others_are_asked_nothing(settings, tmp_path, caplo
     assert not access.is_barred("10.0.0.2")
     assert "10.0.0.1: authentication by sasl failed: wrong" in caplog.text
     assert json.loads(trail.read_text().splitlines()[0])["host"] == "10.0.0.1"
-    assert guarded.access.failures is None, "there are no metrics of it"
+    assert guarded.access.failures.failed == {SASL: 50}, "for the metrics"
+    access.succeeded(SASL)
+    assert guarded.access.failures.succeeded == {SASL: 1}
 
 
 # -- a bookie's process -----------------------------------------------------------------------

@@ -110,7 +110,7 @@ class RequestCharges:
         key, window = request.key, self._produced
         if key == PRODUCE:
             if window is not None:
-                self._spend(window, request.size)
+                self._spend(QuotaKey.PRODUCED_BYTES, window, request.size)
         elif key == FETCH and self._fetched is not None:
             asked = request.request  # for no more, or it would never be within its quota
             assert isinstance(asked, FetchRequest)
@@ -142,7 +142,8 @@ class RequestCharges:
         if since is None or bucket is None:
             return None
         strict = request.version >= since
-        return MutationQuota(bucket, self._clock, self._throttle.hold, strict=strict)
+        hold = partial(self._hold, QuotaKey.MUTATIONS)
+        return MutationQuota(bucket, self._clock, hold, strict=strict)
 
     def answered(self, request: KafkaRequest, response: Response) -> Response:
         """What a request is answered: an empty response if its records exceed the quota."""
@@ -162,7 +163,7 @@ class RequestCharges:
         is_first = not window.used(now)
         wait = window.spend(size, now) if size else 0.0
         if wait:
-            self._throttle.hold(wait)
+            self._hold(QuotaKey.FETCHED_BYTES, wait)
             if not is_first:
                 window.spend(-size, now)
         return not wait or is_first
@@ -175,12 +176,17 @@ class RequestCharges:
 
     def _spend_time(self, seconds: float) -> None:
         if self._time is not None:
-            self._spend(self._time, seconds * PERCENT, WAIT_SECONDS_MAX)
+            self._spend(QuotaKey.REQUEST_TIME, self._time, seconds * PERCENT, WAIT_SECONDS_MAX)
 
-    def _spend(self, window: RateWindow, amount: float, wait_max: float = inf) -> None:
+    def _spend(
+        self, key: QuotaKey, window: RateWindow, amount: float, wait_max: float = inf
+    ) -> None:
         wait = window.spend(amount, self._clock.monotonic())
         if wait:
-            self._throttle.hold(min(wait, wait_max))
+            self._hold(key, min(wait, wait_max))
+
+    def _hold(self, key: QuotaKey, seconds: float) -> None:
+        self._usage.throttled(key, self._throttle.hold(seconds))
 
     @property
     def _user(self) -> str:

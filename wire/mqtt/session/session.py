@@ -307,6 +307,10 @@ class MqttSession:
         except AuthenticationFailed as error:
             raise PacketError(error.reason, str(error)) from None  # [MQTT-4.12.1-2]
         if authentication.is_over:
+            if authentication.identity.name != client.identity.name:
+                # The session, its will and its messages are those of who began it; Pulsar and Kafka
+                # refuse the same (`ServerCnx.java` 4.2, KIP-368).
+                raise PacketError(ReasonCode.NOT_AUTHORIZED, "another name than before")
             client.identity = authentication.identity
             client.rights_changed()
             self._send_auth(authentication, ReasonCode.SUCCESS)

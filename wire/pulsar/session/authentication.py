@@ -11,6 +11,9 @@
                                                     client cannot answer that, or has a certificate,
                                                     which stays the same
 
+A proxy's client may have to prove itself, too (`original_principal.py`): then it is the client who
+is asked when its proof expires, and who may not have another name.
+
 What Apache's broker does was read in `ServerCnx.java` of 4.2: a client whose method is unknown is
 anonymous if that is allowed, whatever certificate it shows; the name does not change by a later
 proof; a client that does not answer within `ANSWER_SECONDS` is disconnected. Until then it may do
@@ -30,6 +33,7 @@ from magnetar.core.security.conversation import CERTIFICATE, AuthPeer, Conversat
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
+from magnetar.wire.pulsar.session.original_principal import OriginalPrincipal
 
 if TYPE_CHECKING:
     from magnetar.core.kernel.clock import Clock
@@ -92,15 +96,21 @@ class PulsarAuthentication:
         """Whether an AUTH_RESPONSE is expected."""
         self._deadline: float | None = None
         """When a client that was asked for a new proof is disconnected."""
-        self._original: str | None = None
-        """The name of a proxy's client, as the proxy tells it."""
+        self._original = OriginalPrincipal(client.access, options, client.connection.host)
+
+    @property
+    def subject(self) -> Identity:
+        """Whose proof must not expire: the client's, or that of the client of a proxy."""
+        client = self._client
+        if self._original.method and client.original is not None:
+            return client.original
+        return client.identity
 
     def begin(self, event: events.Connect) -> None:
         """Begin with CONNECT."""
         access = self._client.access
         self._method = event.auth_method
-        if event.original_user is not None:
-            self._original = event.original_user.principal
+        self._original.connects(event)
         try:
             if self._method not in access.mechanisms:
                 self._known(access.anonymous())
@@ -117,7 +127,7 @@ class PulsarAuthentication:
             return
         self._asked = False
         try:
-            if event.auth_method != self._method:
+            if event.auth_method != (self._original.method or self._method):
                 raise Unauthenticated("the method may not change")
             if self._conversation is None:
                 self._begin()
@@ -128,13 +138,13 @@ class PulsarAuthentication:
 
     def expired(self) -> None:
         """Ask for a new proof, or end the connection. Called again and again until there is one."""
-        client = self._client
-        if client.identity.method == CERTIFICATE:
+        client, subject = self._client, self.subject
+        if subject.method == CERTIFICATE:
             client.end("its certificate has expired, or its authority is trusted no longer")
         elif not client.features.auth_refresh:
             client.end("its credentials have expired, and it cannot refresh them")
         elif self._deadline is None:
-            expires_at = client.identity.expires_at
+            expires_at = subject.expires_at
             if expires_at is None or self._clock.wall_ms() / 1000 >= expires_at + LATER_SECONDS:
                 self._deadline = self._clock.monotonic() + ANSWER_SECONDS
                 self._ask(REFRESH)
@@ -144,6 +154,9 @@ class PulsarAuthentication:
     def _begin(self) -> None:
         client = self._client
         self._rounds = 0
+        if self._original.method:
+            self._conversation = self._original.begin(self._original.method)
+            return
         peer = AuthPeer(client.connection.host, client.connection.tls)
         self._conversation = client.access.begin(self._method, peer)
 
@@ -156,6 +169,8 @@ class PulsarAuthentication:
             if self._rounds > ROUNDS_MAX:
                 raise Unauthenticated(f"more than {ROUNDS_MAX} rounds")
             answer = await conversation.respond(event.auth_data)
+            if conversation.identity is not None and not client.known:
+                await self._original.prove()
         except Unauthenticated as error:
             if not client.gone:
                 self._refuse(error)
@@ -167,14 +182,24 @@ class PulsarAuthentication:
             self._ask(answer)
             return
         self._conversation = self._deadline = None
-        if not client.known:
-            self._known(identity)
-        elif identity.name == client.identity.name:
-            roles, client.identity = client.identity.roles, identity
-            if roles != identity.roles:
-                self._changed()
+        if client.known:
+            self._refreshed(identity)
         else:
+            self._known(identity)
+
+    def _refreshed(self, identity: Identity) -> None:
+        """The proof is new, the name may not be."""
+        client, before = self._client, self.subject
+        if identity.name != before.name:
             self._refuse(Unauthenticated("another name than before"))
+            return
+        if self._original.method:
+            self._original.refreshed(identity)
+            client.original = identity
+        else:
+            client.identity = identity
+        if before.roles != identity.roles:
+            self._changed()
 
     def _ask(self, data: bytes) -> None:
         client = self._client
@@ -185,28 +210,13 @@ class PulsarAuthentication:
     def _known(self, identity: Identity) -> None:
         client = self._client
         try:
-            client.original = self._original_of(identity)
+            client.original = self._original.speaking(identity)
         except Unauthorized as error:
             self._refuse(error)
             return
         client.identity, client.known = identity, True
         client.wire.known()
         self._welcome()
-
-    def _original_of(self, identity: Identity) -> Identity | None:
-        """Whom a proxy speaks for; both need each right. Nobody else may speak for others
-        (`isValidOriginalPrincipal` in `AuthenticationService.java` of 4.2).
-        """
-        if self._client.access.judge is None:
-            return None
-        proxies, original = self._options.proxy_roles, self._original
-        if proxies.isdisjoint(identity.roles):
-            if original:
-                raise Unauthorized("Invalid roles: only a proxy may name an original principal")
-            return None
-        if not original or original in proxies:
-            raise Unauthorized("Invalid roles: a proxy has to name an original principal")
-        return Identity(original, method=identity.method)
 
     def _refuse(self, error: BrokerError) -> None:
         client = self._client

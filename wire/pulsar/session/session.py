@@ -133,7 +133,8 @@ class PulsarSession:
 
     @property
     def identity(self) -> Identity:
-        return self.client.identity
+        """Whose proof must not expire."""
+        return self.connecting.authentication.subject
 
     def rights_changed(self) -> None:
         """Close whatever has lost its right, soon."""

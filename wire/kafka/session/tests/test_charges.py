@@ -90,6 +90,32 @@ async def test_a_producer_is_told_and_not_read(
     assert not is_held(client)
 
 
+async def test_waits_are_counted_by_their_kind(timed_stage: Stage, mock_clock: MockClock) -> None:
+    """As long as they are, however many requests come meanwhile."""
+    client, usage = await timed_stage.client("t"), timed_stage.front.services.quotas
+    await client.produce("t", batch(b"a"))
+    limit(timed_stage, producer_byte_rate=100, controller_mutation_rate=0.1)
+    for _ in range(2):
+        client.ask(produce_request("t", LARGE), 9)
+    await settled()
+    wait = usage.throttled_seconds[PRODUCED]
+    assert usage.throttles[PRODUCED] == 1, "the second request waits, too"
+    assert 0 < wait < 2
+    mock_clock.jump(wait + 0.001)
+    await settled()
+    assert usage.throttles[PRODUCED] == 2
+    assert usage.throttled_seconds[PRODUCED] > 2 * wait
+    mock_clock.jump(100)
+    await settled()
+    client.receive()
+    for name in ("a", "b"):
+        await client.exchange(topic(name, 2), 6)
+    assert usage.throttles[QuotaKey.MUTATIONS] == 1
+    assert usage.throttled_seconds[QuotaKey.MUTATIONS] > 5
+    others = set(QuotaKey) - {PRODUCED, QuotaKey.MUTATIONS}
+    assert {usage.throttles[key] for key in others} == {0}
+
+
 async def test_within_the_quota_nobody_waits(timed_stage: Stage, mock_clock: MockClock) -> None:
     client = await timed_stage.client("t")
     limit(timed_stage, producer_byte_rate=2000)

@@ -146,6 +146,27 @@ async def test_authentication_again(stage: Stage) -> None:
     assert client.line.ending is not None
 
 
+async def test_authentication_again_makes_nobody_of_another_name(stage: Stage) -> None:
+    """Its session, will and messages would be somebody else's."""
+
+    class Named(Word):
+        async def respond(self, said: bytes) -> bytes:
+            self.identity = Identity(said.decode())
+            return b""
+
+    stage.broker.access.mechanisms["NAMED"] = Named
+    client = stage.stranger(V5)
+    properties = method("NAMED", b"ali")
+    (connack,) = await client.says(peer.connect("c", version=V5, properties=properties))
+    assert connack.reasons == (0,)
+    (done,) = await client.says(auth(AGAIN, b"ali", "NAMED"))
+    assert (done.kind, done.reasons) == ("AUTH", (0,))
+    (refused,) = await client.says(auth(AGAIN, b"eve", "NAMED"))
+    assert (refused.kind, refused.reasons) == ("DISCONNECT", (0x87,))
+    assert client.session.client is not None
+    assert client.session.client.identity.name == "ali"
+
+
 async def test_auth_out_of_turn(stage: Stage) -> None:
     """[MQTT-4.12.1-1]: with the method of CONNECT, and only for an exchange that goes on."""
     for packet in (auth(AGAIN, name="OTHER"), auth(CONTINUE, b"sesame")):
