@@ -57,12 +57,16 @@ Place = tuple[int, int, int]
 """A partition's number, a ledger and an entry."""
 
 
+Start = tuple[int, int, int]
+"""A ledger, an entry, and the place in its batch (-1 for all of it)."""
+
+
 class Share:
     """The consumer of one partition, or of the topic."""
 
-    __slots__ = ("attempts", "ended", "last", "outstanding", "ready", "returned", "topic")
+    __slots__ = ("attempts", "ended", "outstanding", "ready", "returned", "start", "topic")
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, start: Start | None) -> None:
         self.topic = topic
         self.ready = self.ended = False
         self.outstanding = 0
@@ -70,8 +74,8 @@ class Share:
         self.returned = 0
         """Permits to give to the broker at the next `settle`."""
         self.attempts = 0
-        self.last: tuple[int, int] | None = None
-        """The last entry that a reader got, where it goes on when it attaches again."""
+        self.start = start
+        """Behind which a reader begins, or goes on when it attaches again."""
 
 
 class Consuming:
@@ -121,7 +125,7 @@ class Consuming:
         name = self._endpoint.topic
         names = [name.partition(index).full for index in range(partitions)] or [name.full]
         self._is_partitioned = partitions > 0
-        self._shares = [Share(each) for each in names]
+        self._shares = [Share(each, self._start) for each in names]
         for number in range(len(names)):
             self._attach(number)
 
@@ -129,9 +133,9 @@ class Consuming:
         share, query = self._shares[number], self._endpoint.query
         share.ready, share.outstanding, share.returned = False, 0, 0
         said: dict[str, Any] = {}
-        start = share.last or (None if self._start is None else self._start[:2])
-        if start is not None:
-            said["start_message_id"] = pb.MessageIdData(ledger_id=start[0], entry_id=start[1])
+        if share.start is not None:
+            ledger_id, entry_id, _ = share.start
+            said["start_message_id"] = pb.MessageIdData(ledger_id=ledger_id, entry_id=entry_id)
         if "consumerName" in query:
             said["consumer_name"] = query["consumerName"]
         self._exchange.command(
@@ -233,16 +237,11 @@ class Consuming:
                 mask |= 1 << each.position.batch_index
             self._held[at[:3]] = mask
         for each in found:
-            if self._is_before_start(each.position):
+            if share.start is not None and _is_before(each.position, share.start):
                 share.returned += 1  # the place where a reader begins, which it has seen
             else:
                 self._waiting.append(each)
         self._deliver()
-
-    def _is_before_start(self, at: Position) -> bool:
-        if self._start is None or at[1:3] != self._start[:2]:
-            return False
-        return at.batch_index <= self._start[2] or self._start[2] < 0
 
     def _deliver(self) -> None:
         """Send what waits, as far as the peer has permitted it."""
@@ -255,7 +254,8 @@ class Consuming:
                 if self._is_partitioned:
                     share.returned += 1
             share.outstanding += 1
-            share.last = at[1:3]
+            if self._reads:
+                share.start = at[1:4]
             if self._timeout_ms:
                 self._timeouts[at] = self._exchange.now_ms() + self._timeout_ms
                 self._wake()
@@ -330,7 +330,7 @@ class Consuming:
         if at.batch_index < 0:
             self._acknowledge(number, at)
             return
-        size = max(min(at.batch_size, 1 << 16), at.batch_index + 1)
+        size = max(min(at.batch_size, contents.BATCH_MAX), at.batch_index + 1)
         left = self._held.get(at[:3], (1 << size) - 1) & ~(1 << at.batch_index)
         if left:
             if at[:3] in self._held:
@@ -412,8 +412,13 @@ class Consuming:
         self.settle()
 
 
-def _start_of(text: str) -> tuple[int, int, int]:
-    """Where a reader begins: ledger, entry, and place in the batch."""
+def _is_before(at: Position, start: Start) -> bool:
+    """Whether it is the message at the start, or one before it in its batch."""
+    return at[1:3] == start[:2] and (start[2] < 0 or at.batch_index <= start[2])
+
+
+def _start_of(text: str) -> Start:
+    """Where a reader begins."""
     if text in ("", "latest"):
         return (*LATEST, -1)
     if text == "earliest":

@@ -40,6 +40,8 @@ _COMPRESS: Final[Mapping[int, Callable[[bytes], Any]]] = {
 """By the protocol's number of the codec."""
 NO_CLUSTER: Final = "__local__"
 """As Java's `disableReplication` says it."""
+BATCH_MAX: Final = 1 << 16
+"""Messages of a batch that can be acknowledged one by one."""
 TIMES_MAX: Final = (1 << 63) - 1
 
 
@@ -70,6 +72,8 @@ def position_of(text: str) -> Position:
         data = parse(pb.MessageIdData, base64_decoded(text))
     except WireError as error:
         raise Invalid("that is no message id") from error
+    if data.batch_index >= BATCH_MAX:
+        raise Invalid("that is no message id of a batch")
     return Position(
         data.partition, data.ledger_id, data.entry_id, data.batch_index, data.batch_size
     )
@@ -79,7 +83,7 @@ def base64_decoded(text: str) -> bytes:
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError) as error:
-        raise Invalid(f"no base64: {error}") from error
+        raise Invalid(f"Invalid Base64 error={error}") from error
 
 
 def base64(data: bytes) -> str:
@@ -139,16 +143,11 @@ def tail_of(
 def _encrypted(
     about: pb.MessageMetadata, message: Published, keys: Mapping[str, EncryptionKey]
 ) -> None:
-    try:
-        for name, key in keys.items():
-            one = about.encryption_keys.add(
-                key=name, value=binascii.a2b_base64(key.key_value or "")
-            )
-            for field, value in (key.metadata or {}).items():
-                one.metadata.add(key=field, value=value)
-        about.encryption_param = binascii.a2b_base64(message.encryption_param or "")
-    except (binascii.Error, ValueError) as error:
-        raise Invalid(f"Invalid Base64 encryption-param error={error}") from error
+    for name, key in keys.items():
+        one = about.encryption_keys.add(key=name, value=base64_decoded(key.key_value or ""))
+        for field, value in (key.metadata or {}).items():
+            one.metadata.add(key=field, value=value)
+    about.encryption_param = base64_decoded(message.encryption_param or "")
     codec = CODECS.get(message.compression_type or "NONE")
     if codec is None:
         raise Invalid(f"Invalid compressionType {message.compression_type}")
@@ -258,7 +257,7 @@ def _encryption(about: pb.MessageMetadata) -> Encryption:
         keys,
         base64(about.encryption_param),
         about.encryption_algo or None,
-        _NAMES.get(codec) if codec in READABLE else None,
+        _NAMES.get(about.compression) if codec in READABLE else None,
         about.uncompressed_size if codec else None,
         about.num_messages_in_batch if about.HasField("num_messages_in_batch") else None,
     )

@@ -33,6 +33,7 @@ from wsproto.events import (
     CloseConnection,
     Event,
     Ping,
+    Pong,
     Request,
     TextMessage,
 )
@@ -137,6 +138,7 @@ class PulsarWebSocket(Layer):
         self._text: list[str] = []
         """Pieces of an incomplete message of the peer."""
         self._text_size = self._idle_frames = 0
+        self._pinged = False
         self._outgoing: list[bytes] = []
         self._said: list[bytes] = []
         """Frames for the wire above."""
@@ -175,6 +177,8 @@ class PulsarWebSocket(Layer):
                     self._take_text(event)
                 elif isinstance(event, Ping):
                     self._outgoing.append(self._frames.send(event.response()))
+                elif isinstance(event, Pong):
+                    self._said.append(PONG)
                 elif isinstance(event, BytesMessage):
                     self.close(CloseReason.UNSUPPORTED_DATA, "JSON is text")
                 elif isinstance(event, CloseConnection):
@@ -207,9 +211,12 @@ class PulsarWebSocket(Layer):
         self._dialogue.say(text)
 
     def _check_idle(self, event: Event) -> None:
-        """End a connection whose frames carry nothing: empty ones, Ping and Pong."""
+        """End a connection whose frames carry nothing: empty ones, Ping, and Pong unasked."""
         if isinstance(event, TextMessage) and event.data:
             self._idle_frames = 0
+            return
+        if isinstance(event, Pong) and self._pinged:
+            self._pinged = False
             return
         self._idle_frames += 1
         if self._idle_frames > IDLE_FRAMES_MAX:
@@ -339,12 +346,10 @@ class PulsarWebSocket(Layer):
             self._dialogue.hear(command, tail)
 
     def _ping(self) -> None:
-        """Ask the peer whether it is there. The session, which asks, is answered at once: the link
-        counts what the peer sends.
-        """
-        self._said.append(PONG)
+        """Ask the peer whether it is there; the session, which asks, has its answer."""
         if self._frames is not None and self._state is State.OPEN:
             self._outgoing.append(self._frames.send(Ping()))
+            self._pinged = True
 
     def woken(self) -> None:
         """The time has come that the dialogue waited for."""
