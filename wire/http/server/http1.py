@@ -208,8 +208,7 @@ class Http1Connection(TCPServer):
         stream: Any = self.stream
         parts = None
         if tls:
-            # trio 0.27 to 0.35 have these by the same names, and no way to ask for them
-            parts = TlsParts(stream._ssl_object, stream._incoming, stream._outgoing, self._begin)
+            parts = _tls_of(stream, self._begin)
             stream = stream.transport_stream
         sock = socket.socket(fileno=stream.socket.detach())
         pass_on(sock, parts, self._begin if parts is None else b"")
@@ -279,6 +278,19 @@ class Http1Connection(TCPServer):
         self._fresh = False
         await trio.sleep(REQUEST_SECONDS_MAX)  # cancelled by a request
         await self._initiate_server_close()
+
+
+def _tls_of(stream: Any, plain: bytes) -> TlsParts:
+    """What a stream has of TLS. Trio 0.27 to 0.35 have it by the same names, and no way to ask.
+
+    A session ticket, which OpenSSL makes at the end of the handshake, waits there for the first
+    write: without it, no later record is right.
+    """
+    delayed = stream._delayed_outgoing
+    if delayed:
+        stream._outgoing.write(delayed)
+        stream._delayed_outgoing = None
+    return TlsParts(stream._ssl_object, stream._incoming, stream._outgoing, plain)
 
 
 async def _say_why(stream: trio.SSLStream[trio.SocketStream]) -> None:

@@ -258,7 +258,8 @@ class PulsarWebSocket(Layer):
             raise WireError("WebSocket: no request") from error
         except RefusedRequest as refused:
             self._refuse(refused.status, str(refused))
-            raise WireError(f"WebSocket refused: {refused}") from refused
+            self._around.end(f"WebSocket refused: {refused}")
+            return
         self._head = rest
         self._state = State.ATTACHING
 
