@@ -34,15 +34,21 @@ from magnetar.settings.mount_points import TLS_KINDS, MountListener, mount_liste
 from magnetar.settings.server import ClientAuth, Tls
 from magnetar.storage.opened import OpenedStorage
 from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.guard import HostNames
 from magnetar.wire.http.metrics.exposition import Family
+from magnetar.wire.http.options import PassOn
 from magnetar.wire.kafka.front import KafkaFront
 from magnetar.wire.mqtt.administration import administration_of
 from magnetar.wire.mqtt.front import MountPoint, MqttFront
 from magnetar.wire.mqtt.rights.acl_file import AclFile
 from magnetar.wire.pulsar.session.front import PulsarFront
+from magnetar.wire.pulsar.session.websockets import LAYER, WebSockets
 
 if TYPE_CHECKING:
+    import socket
+
     from magnetar.bookie.requests.authentication import BookieAccess
+    from magnetar.core.link.layers.tls import TlsParts
 
 
 class Parts(Struct, frozen=True):
@@ -66,6 +72,8 @@ class Parts(Struct, frozen=True):
     """What fronts add to the metrics."""
     mqtt_clients: dict[str, ClientAdministration] = {}
     """The administration of MQTT's clients, by namespace."""
+    pulsar: list[PulsarFront] = []
+    """The front that serves WebSockets, if there is one."""
     sinks: list[Sinks] = []
     """The writers in batches, of the front that has them."""
 
@@ -88,9 +96,10 @@ class FrontPlan(NamedTuple):
 
 
 def _pulsar(parts: Parts, doors: Sequence[Door]) -> Front:
-    return PulsarFront(
-        parts.broker, part_settings.pulsar_options(parts.settings, parts.addresses()), doors
-    )
+    options = part_settings.pulsar_options(parts.settings, parts.addresses())
+    front = PulsarFront(parts.broker, options, doors)
+    parts.pulsar.append(front)
+    return front
 
 
 def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
@@ -151,8 +160,29 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
         parts.storage.places(part_settings.advertised(settings, parts.addresses().get(BOOKIE))),
     )
     sinks = next(iter(parts.sinks), None)
-    options = replace(options, bookies=parts.storage.bookies, sinks=sinks, tickets=parts.tickets)
+    options = replace(
+        options,
+        bookies=parts.storage.bookies,
+        sinks=sinks,
+        tickets=parts.tickets,
+        pass_on=_websockets(parts, hosts),
+        late_modules=(LAYER,),
+    )
     return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
+
+
+def _websockets(parts: Parts, hosts: HostNames) -> PassOn | None:
+    """Passes connections on from HTTP to the Pulsar front, over the link."""
+    settings = parts.settings
+    if not parts.pulsar or not settings.broker.web_socket_service_enabled:
+        return None
+    origins = Origins(hosts, settings.listen.http_websocket_origins)
+    websockets = WebSockets(parts.pulsar[0], origins.permit)
+
+    def pass_on(sock: socket.socket, tls: TlsParts | None, begin: bytes) -> None:
+        parts.link.adopt("websocket", sock, partial(websockets.connect, tls), begin)
+
+    return pass_on
 
 
 def _bookie(parts: Parts, doors: Sequence[Door]) -> Front:

@@ -31,6 +31,7 @@ from magnetar.core.broker.rules import SecurityRules
 from magnetar.core.broker.sweep_work import SweepWork
 from magnetar.core.broker.topic_ids import TopicIds
 from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.broker.topic_watches import TopicWatches
 from magnetar.core.cluster.ownership import ALONE, Ownership
 from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.clock import Clock
@@ -110,6 +111,7 @@ class Broker:
         self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
         self.rules = SecurityRules(self.access, self.catalog, metadata)
         self.topic_ids = TopicIds(metadata)
+        self.topic_watches = TopicWatches(self)
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.kept_rows = KeptRows(self.topics)
         self.housekeeping = Housekeeping(self)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.link.connection import Connection
-from magnetar.core.link.front import Listener, Refusal
+from magnetar.core.link.front import Door, Listener, Protocol, Refusal
 from magnetar.core.link.readiness.poller import READ, Poller
 
 if TYPE_CHECKING:
@@ -110,6 +110,17 @@ class Acceptor:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             yield Accepted(listener, sock, f"{host}:{address[1]}", refusal)
+
+    def adopted(self, name: str, sock: socket.socket, protocol: Protocol) -> Accepted:
+        """A connection that somebody else has accepted and passes on; it counts like any other, and
+        one beyond a limit gets its refusal.
+        """
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        address = sock.getpeername()
+        host = str(address[0])
+        listener = Listener(Door(name, sock), protocol, Refusal.EXPLAINED)
+        return Accepted(listener, sock, f"{host}:{address[1]}", self._refusal(host))
 
     def _rest(self, fd: int, error: OSError) -> None:
         self._poller.change(fd, 0)

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import logging
 import math
+import socket
 from collections.abc import Callable
 from typing import Final
 
@@ -48,7 +49,7 @@ from magnetar.core.link.acceptor import Accepted, Acceptor
 from magnetar.core.link.backend import NO_BACKEND, Backend, steps_of
 from magnetar.core.link.connection import Connection, TouchedConnections
 from magnetar.core.link.foreign_protocols import NO_HTTP, HttpAddress
-from magnetar.core.link.front import Listener
+from magnetar.core.link.front import Listener, Protocol
 from magnetar.core.link.keep_alive import Silence
 from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.layers.tls import TlsWire
@@ -175,7 +176,7 @@ class Link:
         self._accepting.stop()
 
     def stop_reading(self) -> None:
-        """Stop to accept and to read; received requests are still answered."""
+        """Stop to accept and to read; requests are still answered."""
         self.stop_listening()
         for connection in self._connections.values():
             connection.pause(PAUSE_STOP)
@@ -302,9 +303,7 @@ class Link:
         return True
 
     def _serve_all(self, ready: list[tuple[int, int]], size: int) -> int:
-        """Serve what is ready until that has taken long; how many that were. `now` is when the
-        sweep began.
-        """
+        """Serve what is ready until that has taken long since `now`; how many that were."""
         unseen = SERVED_UNSEEN
         served = 0
         for fd, readiness in ready:
@@ -328,9 +327,7 @@ class Link:
         return served
 
     def _serve_servers(self) -> None:
-        """Of thousands of ready clients each has its turn after many sweeps; what they wait for
-        does not wait for that.
-        """
+        """Thousands of ready clients wait for many sweeps; what they wait for does not."""
         for call in list(self._servers.values()):
             call()
 
@@ -517,7 +514,12 @@ class Link:
 
     # -- coming and going ---------------------------------------------------------------------
 
-    def _begin(self, accepted: Accepted) -> None:
+    def adopt(self, name: str, sock: socket.socket, protocol: Protocol, begin: bytes) -> None:
+        """Serve a connection that somebody else has accepted, with what it has sent so far."""
+        self.now = self.clock.monotonic()
+        self._feed(self._begin(self._accepting.adopted(name, sock, protocol)), begin)
+
+    def _begin(self, accepted: Accepted) -> Connection:
         connection = Connection(self, accepted.socket, accepted.peer, accepted.refusal)
         for displaced in self._accepting.displaced_by(connection):
             self.drop(displaced, "refused")
@@ -529,6 +531,7 @@ class Link:
         self.poller.watch(connection.fd, READ)
         self._silence.enter(connection, self.now)
         log.debug("%s: connected to %s", accepted.peer, accepted.listener.door.name)
+        return connection
 
     def drop(self, connection: Connection, reason: str) -> None:
         """Close at once and notify the session."""

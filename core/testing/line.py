@@ -25,7 +25,7 @@ class Line:
         self.storing_bytes = 0
         self.paused = 0
         """The present reasons to pause."""
-        self.introduced = True
+        self.introduced = self.open = True
         self.ending: str | None = None
 
     def touch(self) -> None: ...

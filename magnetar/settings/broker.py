@@ -127,6 +127,9 @@ class Broker(Struct, frozen=True):
     acknowledgment_at_batch_index_level_enabled: Annotated[
         bool, Meta(description="Track the acknowledged messages within a batch.")
     ] = True
+    web_socket_service_enabled: Annotated[
+        bool, Meta(description="Serve Pulsar's WebSocket API, `/ws/`, on the HTTP ports.")
+    ] = True
     exposing_broker_entry_metadata_to_client_enabled: Annotated[
         bool,
         Meta(description="Send each message's index and broker time to clients that request them."),

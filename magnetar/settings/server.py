@@ -83,6 +83,13 @@ class Listen(Struct, frozen=True):
         str,
         Meta(description="Host name given to clients; empty: the address they connected to."),
     ] = ""
+    http_websocket_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Web pages that may use Pulsar's WebSocket API, such as "
+            '`["https://app.example.org"]`, besides those of this server\'s own host; `*` for any.'
+        ),
+    ] = ()
     http_allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(

@@ -80,7 +80,7 @@ def _load(services: HttpServices, paths: str) -> Server:
     from magnetar.wire.http.server import stack
 
     # modules that the stack would import only with the first request that needs them
-    for name in LATE:
+    for name in (*LATE, *services.options.late_modules):
         import_module(name)
 
     return partial(stack.serve, services, import_module(paths).application(services))

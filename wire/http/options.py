@@ -6,8 +6,9 @@ the functions of theirs that it calls.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.cursor.cursor import Cursor
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
     from magnetar.core.ledger.read.tickets import TicketOffice
+    from magnetar.core.link.layers.tls import TlsParts
     from magnetar.core.transactions.sinks import Sinks
 
 
@@ -91,6 +93,13 @@ def never_committed(_ledger: ManagedLedger, _cursor: Cursor) -> int | None:
     return None
 
 
+PassOn = Callable[[socket.socket, "TlsParts | None", bytes], None]
+"""Takes over a connection whose first request begins with these bytes. If it is one of TLS, the
+bytes are in its parts."""
+WEBSOCKETS: Final = b"GET /ws/"
+"""The beginning of a request that is passed on."""
+
+
 class HttpOptions(Struct, frozen=True):
     """The operator's settings, and facts that the composition root knows."""
 
@@ -140,6 +149,10 @@ class HttpOptions(Struct, frozen=True):
     """Where ledgers are, for those who read them themselves."""
     sinks: Sinks | None = None
     """Writers in batches, if there is a listener of the protocol that they write in."""
+    pass_on: PassOn | None = None
+    """Serves WebSockets; without it there are none."""
+    late_modules: tuple[str, ...] = ()
+    """What that imports with the first of them, else on the loop."""
     bookies: ClusterAdministration | None = None
     """The cluster of bookies that a gateway stores on."""
 

@@ -169,6 +169,26 @@ def topics_of_namespace(
     return frame(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE, reply)
 
 
+def watch_topic_list_success(
+    request_id: int, watcher_id: int, topics: Iterable[str], topics_hash: str
+) -> bytes:
+    """These topics match; updates follow."""
+    reply = pb.CommandWatchTopicListSuccess(
+        request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash
+    )
+    return frame(Type.WATCH_TOPIC_LIST_SUCCESS, reply)
+
+
+def watch_topic_update(
+    watcher_id: int, new: Iterable[str], gone: Iterable[str], topics_hash: str
+) -> bytes:
+    """These topics match now, and these do no more."""
+    update = pb.CommandWatchTopicUpdate(
+        watcher_id=watcher_id, new_topics=new, deleted_topics=gone, topics_hash=topics_hash
+    )
+    return frame(Type.WATCH_TOPIC_UPDATE, update)
+
+
 # -- Producers -------------------------------------------------------------------------------
 
 

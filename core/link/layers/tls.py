@@ -6,8 +6,11 @@ others, and the wire above is unaware of TLS.
 Invariant: no plain byte leaves before the handshake is done, and none that fails its check is fed.
 """
 
+from __future__ import annotations
+
 import ssl
 from contextlib import suppress
+from typing import NamedTuple
 
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.link.layers.layer import PLAIN_BYTES_MAX, Layer
@@ -16,17 +19,38 @@ from magnetar.core.link.wire import Wire
 RECORD_BYTES_MAX = 16 * 1024
 
 
+class TlsParts(NamedTuple):
+    """The TLS of a connection whose handshake is done, and plain bytes that nobody has read."""
+
+    tls: ssl.SSLObject
+    incoming: ssl.MemoryBIO
+    outgoing: ssl.MemoryBIO
+    plain: bytes
+
+
 class TlsWire(Layer):
     """See the module's docstring."""
 
     def __init__(self, context: ssl.SSLContext, inner: Wire) -> None:
-        super().__init__(inner)
-        self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
-        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        """What the peer has shown; read only."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+        self._begin(TlsParts(tls, incoming, outgoing, b""), inner)
         self._established = False
+
+    def _begin(self, parts: TlsParts, inner: Wire) -> None:
+        super().__init__(inner)
+        self.tls, self._incoming, self._outgoing, plain = parts
+        """What the peer has shown; read only."""
+        self._plain += plain
+        self._established = True
         self._ended = False
+
+    @classmethod
+    def resumed(cls, parts: TlsParts, inner: Wire) -> TlsWire:
+        """Go on with a connection that somebody else has begun to read."""
+        wire = cls.__new__(cls)
+        wire._begin(parts, inner)
+        return wire
 
     def feed(self, data: bytes) -> int:
         self._incoming.write(data)
@@ -49,6 +73,7 @@ class TlsWire(Layer):
     def _decrypt(self) -> None:
         """Decrypt, and feed the wire above."""
         plain = self._plain
+        self._feed_inner()  # what was left, or read before
         more = True
         while more:
             before, requested = len(plain), self.inner.frame_bytes_wanted

@@ -4,8 +4,9 @@ Differences from Hypercorn's own connection:
 
 - No HTTP/2, neither in the clear (`Upgrade: h2c`, or a client that starts with it)
   nor over TLS. No client of this server needs it, and it would be a second parser of headers
-  under the same access rules. Such an `Upgrade` is ignored, as RFC 9110 7.8 allows, and so is one
-  to a WebSocket, since no path here is one.
+  under the same access rules. Such an `Upgrade` is ignored, as RFC 9110 7.8 allows.
+- A connection that begins with a request for a WebSocket is passed on before it is read
+  (`HttpOptions.pass_on`). On one that has had another request, such an `Upgrade` is ignored.
 - A malformed request gets a reason: `{"reason": ...}`, as from every path.
 - A target in absolute form is accepted, as RFC 9112 3.2.2 demands; its host counts, not `Host`.
 - `Connection: close` takes effect also after an answer that is sent in pieces.
@@ -18,6 +19,7 @@ Differences from Hypercorn's own connection:
 
 from __future__ import annotations
 
+import socket
 from contextlib import suppress
 from typing import Any, Final
 
@@ -34,6 +36,8 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+from magnetar.core.link.layers.tls import TlsParts
+from magnetar.wire.http.options import WEBSOCKETS, PassOn
 from magnetar.wire.http.request import TLS_STATE
 
 REQUEST_SECONDS_MAX: Final = 10.0
@@ -161,6 +165,10 @@ class Http1Connection(TCPServer):
 
     _gone = False
     _fresh = True
+    _begin = b""
+    """The first bytes, which were read to find out what they begin."""
+    pass_on: PassOn | None = None
+    """Takes over a connection whose first request is for a WebSocket."""
 
     async def run(self) -> None:
         """Serve until either side closes the connection."""
@@ -175,6 +183,9 @@ class Http1Connection(TCPServer):
                 with trio.move_on_after(ALERT_SECONDS_MAX):
                     await _say_why(self.stream)
                 return
+        if self.pass_on is not None and await self._asks_for_websocket():
+            self._leave(self.pass_on, tls=tls)
+            return
         try:
             await self._serve(tls)
         except OSError:
@@ -182,11 +193,31 @@ class Http1Connection(TCPServer):
         finally:
             await self._close()
 
+    async def _asks_for_websocket(self) -> bool:
+        """Read as many bytes as it takes to know."""
+        with trio.move_on_after(REQUEST_SECONDS_MAX), suppress(trio.BrokenResourceError):
+            while WEBSOCKETS.startswith(self._begin):
+                more = await self.stream.receive_some(PIECE_BYTES)
+                if not more:
+                    break
+                self._begin += more
+        return self._begin.startswith(WEBSOCKETS)
+
+    def _leave(self, pass_on: PassOn, *, tls: bool) -> None:
+        """Pass the connection on, with its TLS."""
+        stream: Any = self.stream
+        parts = None
+        if tls:
+            parts = _tls_of(stream, self._begin)
+            stream = stream.transport_stream
+        sock = socket.socket(fileno=stream.socket.detach())
+        pass_on(sock, parts, self._begin if parts is None else b"")
+
     async def _serve(self, tls: bool) -> None:
         stream: Any = self.stream.transport_stream if tls else self.stream
-        socket = stream.socket
-        client = parse_socket_addr(socket.family, socket.getpeername())
-        server = parse_socket_addr(socket.family, socket.getsockname())
+        sock = stream.socket
+        client = parse_socket_addr(sock.family, sock.getpeername())
+        server = parse_socket_addr(sock.family, sock.getsockname())
         async with TaskGroup() as group:
             self._task_group = group
             protocol: Any = Http1(
@@ -202,6 +233,9 @@ class Http1Connection(TCPServer):
             )
             self.protocol = protocol
             await self.idle_task.restart(group, self._idle_timeout)
+            begin, self._begin = self._begin, b""
+            if begin:
+                await protocol.handle(RawData(begin))
             await self._read_data()
 
     async def protocol_send(self, event: Event) -> None:
@@ -244,6 +278,19 @@ class Http1Connection(TCPServer):
         self._fresh = False
         await trio.sleep(REQUEST_SECONDS_MAX)  # cancelled by a request
         await self._initiate_server_close()
+
+
+def _tls_of(stream: Any, plain: bytes) -> TlsParts:
+    """What a stream has of TLS. Trio 0.27 to 0.35 have it by the same names, and no way to ask.
+
+    A session ticket, which OpenSSL makes at the end of the handshake, waits there for the first
+    write: without it, no later record is right.
+    """
+    delayed = stream._delayed_outgoing
+    if delayed:
+        stream._outgoing.write(delayed)
+        stream._delayed_outgoing = None
+    return TlsParts(stream._ssl_object, stream._incoming, stream._outgoing, plain)
 
 
 async def _say_why(stream: trio.SSLStream[trio.SocketStream]) -> None:

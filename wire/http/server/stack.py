@@ -146,7 +146,9 @@ async def serve(services: HttpServices, application: ASGIApp, doors: Sequence[Do
 
     async def handle(stream: Any) -> None:
         try:
-            await Http1Connection(wrapped, config, context, ConnectionState({}), stream).run()
+            connection = Http1Connection(wrapped, config, context, ConnectionState({}), stream)
+            connection.pass_on = options.pass_on
+            await connection.run()
         except Exception:
             log.exception("an HTTP connection failed")
 

@@ -68,7 +68,7 @@ class ConnectHandlers:
                 self._options.server_version,
                 self._client.protocol_version,
                 self._options.wire.message_bytes_max,
-                events.Features(partitioned_metadata_without_creation=True),
+                events.Features(topic_watchers=True, partitioned_metadata_without_creation=True),
             )
         )
 

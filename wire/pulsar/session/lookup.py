@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.broker.topic_watches import names_hash
 from magnetar.core.cluster.ownership import Peer
-from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.cooperation import ListLock
 from magnetar.core.kernel.errors import (
     InvalidName,
@@ -147,10 +147,8 @@ def _address_of(name: TopicName, peer: Peer) -> replies.Address:
 
 
 def topics_hash(names: list[str]) -> str:
-    """The hash by which clients see whether a list has changed: CRC32C in little-endian order
-    (`topics/TopicList.java` of pulsar-common).
-    """
-    return crc32c(",".join(sorted(names)).encode()).to_bytes(4, "little").hex()
+    """The hash by which clients see whether a list has changed."""
+    return names_hash(sorted(names))
 
 
 HANDLERS: Final[Mapping[type, Any]] = {

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.dates import iso_date
-from magnetar.core.kernel.errors import NotAllowed, TopicNotFound
+from magnetar.core.kernel.errors import TopicNotFound
 from magnetar.wire.pulsar import events, refusals, replies
 
 if TYPE_CHECKING:
@@ -69,13 +69,6 @@ class QueryHandlers:
         """Refuse with the message of a broker without transactions, which clients look for."""
         self._client.reply(refusals.transactions_are_off(event.request_id))
 
-    def on_watch(self, _event: events.WatchTopics) -> None:
-        """Refuse to watch a list of topics; the client polls the list instead."""
-        raise NotAllowed("watching topics is not enabled here")
-
-    def on_close_watch(self, event: events.CloseWatch) -> None:
-        self._client.reply(replies.success(event.request_id))
-
 
 HANDLERS: Final[Mapping[type, Any]] = {
     events.ConsumerStats: QueryHandlers.on_consumer_stats,
@@ -88,6 +81,4 @@ HANDLERS: Final[Mapping[type, Any]] = {
     events.EndTxn: QueryHandlers.on_transaction,
     events.EndTxnOnPartition: QueryHandlers.on_transaction,
     events.EndTxnOnSubscription: QueryHandlers.on_transaction,
-    events.WatchTopics: QueryHandlers.on_watch,
-    events.CloseWatch: QueryHandlers.on_close_watch,
 }

@@ -23,7 +23,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.connection import Connection
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.session import connect, lookup, query, rights
+from magnetar.wire.pulsar.session import connect, lookup, query, rights, watches
 from magnetar.wire.pulsar.session.client import PulsarClient
 from magnetar.wire.pulsar.session.connect import ConnectHandlers
 from magnetar.wire.pulsar.session.consumers import consume, seek, subscribe
@@ -35,6 +35,7 @@ from magnetar.wire.pulsar.session.producers import produce
 from magnetar.wire.pulsar.session.producers.produce import ConnectionProducers
 from magnetar.wire.pulsar.session.query import QueryHandlers
 from magnetar.wire.pulsar.session.requests import RequestQueue
+from magnetar.wire.pulsar.session.watches import ConnectionWatches
 from magnetar.wire.pulsar.wire import PulsarWire
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ HANDLERS: Final[Mapping[type, tuple[str, Any]]] = {
         ("looking_up", lookup.HANDLERS),
         ("seeking", seek.HANDLERS),
         ("querying", query.HANDLERS),
+        ("watches", watches.HANDLERS),
     )
     for event, handler in handlers.items()
 }
@@ -81,6 +83,7 @@ class PulsarSession:
         "requests",
         "seeking",
         "subscribing",
+        "watches",
     )
 
     def __init__(self, services: PulsarServices, connection: Connection, wire: PulsarWire) -> None:
@@ -100,6 +103,7 @@ class PulsarSession:
         self.looking_up = LookupHandlers(client, broker, requests, services.lookups, options)
         self.seeking = SeekHandlers(client, consumers)
         self.querying = QueryHandlers(client, consumers)
+        self.watches = ConnectionWatches(client, broker, requests, services.lookups)
 
     # -- events -------------------------------------------------------------------------------
 
@@ -138,6 +142,7 @@ class PulsarSession:
 
     def rights_changed(self) -> None:
         """Close whatever has lost its right, soon."""
+        self.watches.lose_rights()
         if self.producers or self.consumers.attached:
             self._spawn(self._lose_rights)
 
@@ -162,11 +167,13 @@ class PulsarSession:
         self.client.wake()
         self.requests.relieved()
         self.consumers.schedule()
+        self.watches.relieved()
 
     def closed(self, reason: str) -> None:
         """Detach everything and drop the waiting requests of a closed connection."""
         self.client.close()
         self.client.access.live.remove(self)
         self.requests.drop()
+        self.watches.detach_all()
         self.producers.detach_all()
         self.consumers.detach_all()

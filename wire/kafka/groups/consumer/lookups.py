@@ -16,8 +16,8 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.patterns.patterns import compiled
 from magnetar.wire.kafka.groups.consumer.heartbeat import Topics
-from magnetar.wire.kafka.groups.consumer.patterns import compiled
 from magnetar.wire.kafka.names import called, topic_of
 
 LISTED_SECONDS: Final = 2.0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.patterns.patterns import BadPattern, compiled
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
@@ -37,7 +38,6 @@ from magnetar.wire.kafka.groups.consumer.heartbeat import (
     by_topic,
 )
 from magnetar.wire.kafka.groups.consumer.member import ConsumerMember
-from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
 from magnetar.wire.kafka.groups.group_records import CONSUMER
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.messages.consumer_groups import (

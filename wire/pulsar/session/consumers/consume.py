@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KNOWS_END_OF_TOPIC: Final = "Pulsar-Java"
-"""The client that gets REACHED_END_OF_TOPIC; to Go's and C++'s it is an invalid command, and they
+KNOWS_END_OF_TOPIC: Final = ("Pulsar-Java", "Pulsar-WebSocket")
+"""The clients that get REACHED_END_OF_TOPIC; to Go's and C++'s it is an invalid command, and they
 close the connection (`ClientConnection.cc`, `internal/connection.go`).
 """
 

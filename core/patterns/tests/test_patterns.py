@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
+from magnetar.core.patterns.patterns import BadPattern, compiled
 
 PIECES = st.sampled_from(
     ["a", "b", ".", "[ab]", "[^a]", "\\.", "\\d", "\\w", "(a|b)", "(?:ab)", "^", "$", "a|b", "-"]
@@ -63,3 +63,11 @@ def test_what_users_write() -> None:
     assert compiled("(?P<kind>a|b)\\.x").matches("b.x")
     assert compiled("[a-c-]+").matches("a-b-c")
     assert compiled("[]a]+").matches("]a")
+
+
+def test_quoted_letters_mean_themselves() -> None:
+    assert compiled("\\Qa.b+\\E.*").matches("a.b+c")
+    assert not compiled("\\Qa.b\\E").matches("axb")
+    assert compiled("x\\Q(").matches("x(")
+    assert compiled("\\Qab\\E+").matches("abbb")  # as RE2 reads it
+    assert compiled("\\\\Q").matches("\\Q")

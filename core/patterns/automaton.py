@@ -4,8 +4,9 @@ It is built of pieces, each with one entry and one exit. A state consumes a lett
 transitions, some of which apply only at the beginning or the end of the name. Sets of states are
 cached with their successors (a lazy DFA), so most letters cost one lookup.
 
-Invariants: there are at most `STATES_MAX` states; matching takes at most as many steps as the name
-has letters, times the number of states.
+Invariants: there are at most `STATES_MAX` states, and the cached sets have at most
+`REMEMBERED_STATES_MAX` in all; matching takes at most as many steps as the name has letters, times
+the number of states.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Final
 from msgspec import Struct
 
 STATES_MAX: Final = 2_000
-REMEMBERED_MAX: Final = 2_000
-"""Cached successors of sets of states."""
+REMEMBERED_STATES_MAX: Final = 8_000
+"""States in the cached successors, so that a cache takes half a megabyte at most."""
 
 
 class TooLarge(Exception):
@@ -74,6 +75,7 @@ class Automaton:
         self._end = -1
         self._start: frozenset[int] = frozenset()
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+        self._known_states = 0
 
     # -- building -----------------------------------------------------------------------------
 
@@ -174,8 +176,10 @@ class Automaton:
                 for one in state.next
             ]
             known = self._reach(led)
-            if len(self._known) >= REMEMBERED_MAX:
+            self._known_states += len(known) + 1
+            if self._known_states > REMEMBERED_STATES_MAX:
                 self._known.clear()
+                self._known_states = len(known) + 1
             self._known[states, letter] = known
         return known
 

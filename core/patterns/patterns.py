@@ -1,11 +1,12 @@
 r"""Patterns of topic names that clients send, matched in time proportional to the name. Pure.
 
-Theory. Kafka uses RE2 (KIP-848), which matches in linear time. Python's `re` backtracks, and a few
-letters can keep it busy for hours, so it must not run patterns of clients. Here a pattern becomes a
-finite automaton (`automaton.py`), which never backtracks.
+Theory. Brokers of other makes use RE2 for these, which matches in linear time (KIP-848; RE2/J in
+`TopicsPattern.java`). Python's `re` backtracks, and a few letters can keep it busy for hours, so it
+must not run patterns of clients. Here a pattern becomes a finite automaton (`automaton.py`), which
+never backtracks.
 
     pattern := branch { '|' branch }        branch := { atom [ '*' | '+' | '?' | '{m,n}' ] [ '?' ] }
-    atom    := letter | '.' | '[...]' | '(...)' | '(?:...)' | '^' | '$' | '\' letter
+    atom    := letter | '.' | '[...]' | '(...)' | '(?:...)' | '^' | '$' | '\' letter | '\Q...\E'
 
 Other syntax of RE2 (flags, Unicode classes, word boundaries) is refused, and so is syntax that RE2
 refuses: backreferences, lookaround.
@@ -15,10 +16,11 @@ Invariant: parsing any pattern ends soon, with `BadPattern` or at most `STATES_M
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final
 
-from magnetar.wire.kafka.groups.consumer.automaton import ANY, Alphabet, Automaton, Piece, TooLarge
+from magnetar.core.patterns.automaton import ANY, Alphabet, Automaton, Piece, TooLarge
 
 PATTERN_LETTERS_MAX: Final = 1_000
 DEPTH_MAX: Final = 50
@@ -32,6 +34,7 @@ _DIGIT: Final = (("0", "9"),)
 _WORD: Final = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
 _SPACE: Final = (("\t", "\n"), ("\f", "\r"), (" ", " "))
 _CLASSES: Final = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+_QUOTE: Final = re.compile(r"\\.", re.DOTALL)
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "v": "\v"}
 
 
@@ -44,14 +47,30 @@ def compiled(text: str) -> Automaton:
     """The automaton of a pattern."""
     if len(text) > PATTERN_LETTERS_MAX:
         raise BadPattern(f"a pattern has at most {PATTERN_LETTERS_MAX} letters")
-    reader = _Reader(text)
+    reader = _Reader(_unquoted(text))
     try:
         whole = reader.alternatives(0)
-        if reader.at < len(text):
+        if reader.at < len(reader.text):
             raise BadPattern("there is a ')' too many")
         return reader.machine.closed(whole)
     except TooLarge as error:
         raise BadPattern(str(error)) from error
+
+
+def _unquoted(text: str) -> str:
+    r"""The pattern with a backslash before each letter of `\Q...\E`, instead of these."""
+    parts, at = [], 0
+    while (found := _QUOTE.search(text, at)) is not None:
+        parts.append(text[at : found.start()])
+        if found[0] == "\\Q":
+            end = text.find("\\E", found.end())
+            quoted = text[found.end() : end if end >= 0 else len(text)]
+            parts += (each if each.isalnum() else f"\\{each}" for each in quoted)
+            at = end + 2 if end >= 0 else len(text)
+        else:
+            parts.append(found[0])
+            at = found.end()
+    return "".join((*parts, text[at:]))
 
 
 class _Reader:

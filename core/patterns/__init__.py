@@ -1,0 +1,1 @@
+"""Patterns of names that clients choose: parsed, and matched in linear time. Pure."""

@@ -1,0 +1,146 @@
+"""WATCH_TOPIC_LIST, as playbooks."""
+
+from typing import Any
+
+import pytest
+
+from magnetar.core.kernel.names import TopicName
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session import watches
+from magnetar.wire.pulsar.session.conftest import Player, Stage, kinds
+from magnetar.wire.pulsar.session.lookup import topics_hash
+from magnetar.wire.pulsar.session.watches import without_domain
+from magnetar.wire.pulsar.tests import peer
+
+PREFIX = "persistent://public/default/"
+
+
+def watch(request_id: int, watcher_id: int, pattern: str, **fields: Any) -> bytes:
+    said = {"namespace": "public/default", **fields}
+    message = pb.CommandWatchTopicList(
+        request_id=request_id, watcher_id=watcher_id, topics_pattern=pattern, **said
+    )
+    return peer.frame("WATCH_TOPIC_LIST", message)
+
+
+def close(request_id: int, watcher_id: int) -> bytes:
+    message = pb.CommandWatchTopicListClose(request_id=request_id, watcher_id=watcher_id)
+    return peer.frame("WATCH_TOPIC_LIST_CLOSE", message)
+
+
+async def created(stage: Stage, *names: str) -> None:
+    for name in names:
+        await stage.broker.topic(TopicName.parse(name))
+
+
+async def hears(client: Player) -> list[peer.ReceivedFrame]:
+    """What a client receives after the next round of changes."""
+    return [*await client.receive(), *await client.receive(), *await client.receive()]
+
+
+async def test_the_feature_is_advertised(stage: Stage) -> None:
+    (received,) = await stage.stranger().says(peer.connect())
+    assert received.body.feature_flags.supports_topic_watchers
+
+
+async def test_a_list_and_its_changes(stage: Stage, autojump_clock: object) -> None:
+    await created(stage, "a1", "b1")
+    client = await stage.player()
+    received = await client.says_one(watch(5, 7, f"{PREFIX}a.*"))
+    assert received.kind == "WATCH_TOPIC_LIST_SUCCESS"
+    assert (received.body.request_id, received.body.watcher_id) == (5, 7)
+    assert list(received.body.topic) == [f"{PREFIX}a1"]
+    assert received.body.topics_hash == topics_hash([f"{PREFIX}a1"])
+    await created(stage, "a2", "b2")
+    (told,) = await hears(client)
+    assert (told.kind, told.body.watcher_id) == ("WATCH_TOPIC_UPDATE", 7)
+    assert (list(told.body.new_topics), list(told.body.deleted_topics)) == ([f"{PREFIX}a2"], [])
+    assert told.body.topics_hash == topics_hash([f"{PREFIX}a1", f"{PREFIX}a2"])
+    await stage.broker.delete(TopicName.parse("a1"), force=True)
+    (told,) = await hears(client)
+    assert (list(told.body.new_topics), list(told.body.deleted_topics)) == ([], [f"{PREFIX}a1"])
+
+
+async def test_a_client_that_knows_the_list_gets_no_names(stage: Stage) -> None:
+    await created(stage, "a1")
+    client = await stage.player()
+    known = topics_hash([f"{PREFIX}a1"])
+    received = await client.says_one(watch(5, 7, "public/default/.*", topics_hash=known))
+    assert (list(received.body.topic), received.body.topics_hash) == ([], known)
+    received = await client.says_one(watch(6, 7, "public/default/.*", topics_hash="other"))
+    assert list(received.body.topic) == [f"{PREFIX}a1"]
+    assert stage.broker.topic_watches.watchers == 1
+
+
+async def test_it_ends(stage: Stage) -> None:
+    client, other = await stage.player(), await stage.player()
+    await client.says(watch(5, 7, ".*"), watch(6, 8, "x"))
+    await other.says(watch(5, 7, ".*"))
+    assert stage.broker.topic_watches.watchers == 3
+    assert kinds(await client.says(close(9, 7), close(10, 99))) == ["SUCCESS", "SUCCESS"]
+    assert stage.broker.topic_watches.watchers == 2
+    client.session.closed("test")
+    other.session.closed("test")
+    assert (stage.broker.topic_watches.watchers, stage.broker.topic_watches.size) == (0, 0)
+    await created(stage, "a")
+    assert await hears(client) == []
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?i)x", "x" * 251, "(?<=a)b"])
+async def test_what_is_refused_makes_java_poll(stage: Stage, pattern: str) -> None:
+    client = await stage.player()
+    received = await client.says_one(watch(5, 7, pattern))
+    assert (received.kind, received.body.error) == ("ERROR", pb.NotAllowedError)
+    assert received.body.request_id == 5
+
+
+async def test_a_connection_watches_so_many(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watches, "WATCHERS_MAX", 1)
+    client = await stage.player()
+    received = await client.says(watch(5, 7, "a"), watch(6, 8, "b"))
+    assert kinds(received) == ["WATCH_TOPIC_LIST_SUCCESS", "ERROR"]
+
+
+async def test_a_slow_client_is_told_later(stage: Stage, autojump_clock: object) -> None:
+    client = await stage.player()
+    await client.says(watch(5, 7, ".*"))
+    client.line.congested = True
+    await created(stage, "a", "b")
+    assert await hears(client) == []
+    await stage.broker.delete(TopicName.parse("a"), force=True)
+    assert await hears(client) == []
+    client.line.congested = False
+    client.session.relieved()
+    (told,) = await hears(client)
+    assert (list(told.body.new_topics), list(told.body.deleted_topics)) == ([f"{PREFIX}b"], [])
+    assert told.body.topics_hash == topics_hash([f"{PREFIX}b"])
+
+
+async def test_a_client_that_does_not_receive_is_disconnected(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
+) -> None:
+    monkeypatch.setattr(watches, "HELD_MAX", 2)
+    client = await stage.player()
+    await client.says(watch(5, 7, ".*"))
+    client.line.congested = True
+    await created(stage, "a", "b", "c")
+    await hears(client)
+    assert client.line.ending is not None
+
+
+async def test_a_right_that_is_taken(guarded_stage: Stage, autojump_clock: object) -> None:
+    await guarded_stage.permit(somebody="consume")
+    client = await guarded_stage.player(name="somebody")
+    received = await client.says_one(watch(5, 7, ".*"))
+    assert received.kind == "WATCH_TOPIC_LIST_SUCCESS"
+    await guarded_stage.permit()
+    client.session.rights_changed()
+    assert guarded_stage.broker.topic_watches.watchers == 0
+    await created(guarded_stage, "a")
+    assert await hears(client) == []
+
+
+def test_patterns_as_clients_write_them() -> None:
+    assert without_domain("persistent://public/default/x.*") == "public/default/x.*"
+    assert without_domain("^non-persistent://a/b/x$") == "^a/b/x$"
+    assert without_domain("public/default/x") == "public/default/x"

@@ -1,0 +1,1 @@
+"""Pulsar's WebSocket API: JSON messages over WebSocket, as a client of the binary protocol."""

@@ -1,0 +1,174 @@
+"""What a WebSocket is opened for: the path, the query and the credentials of its request. Pure.
+
+    /ws/v2/producer/DOMAIN/TENANT/NAMESPACE/TOPIC           /ws/producer/DOMAIN/TENANT/CLUSTER/...
+    /ws/v2/consumer/DOMAIN/TENANT/NAMESPACE/TOPIC/SUBSCRIPTION
+    /ws/v2/reader/DOMAIN/TENANT/NAMESPACE/TOPIC
+
+A topic may have slashes in it, encoded or not (`AbstractWebSocketHandler.java` of 4.2). The paths
+without a version are those of names with a cluster (V1), which are gone; the cluster is dropped
+from them, so an old application finds its topic in the namespace without it.
+
+Invariant: a request that no endpoint can be made of raises `RefusedRequest`, before anything is
+done.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct
+
+from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.kernel.names import DOMAINS, TopicName, check_subscription
+from magnetar.wire.pulsar import commands_pb2 as pb
+
+PREFIX: Final = "/ws/"
+FIELDS_MAX: Final = 100
+"""Parameters of a query."""
+QUEUE_MAX: Final = 1_000
+"""Messages that a client may have without acknowledging one (`ConsumerHandler.java` of 4.2)."""
+ROUTING_MODES: Final = ("SinglePartition", "RoundRobinPartition", "CustomPartition")
+CODECS: Final = {
+    "NONE": pb.NO_COMPRESSION,
+    "LZ4": pb.LZ4,
+    "ZLIB": pb.ZLIB,
+    "ZSTD": pb.ZSTD,
+    "SNAPPY": pb.SNAPPY,
+}
+HASHES: Final = ("JavaStringHash", "Murmur3_32Hash")
+SUBSCRIPTION_TYPES: Final = {"Exclusive": 0, "Shared": 1, "Failover": 2, "Key_Shared": 3}
+MODES: Final = ("Durable", "NonDurable")
+
+
+class RefusedRequest(Exception):
+    """A request that gets an HTTP error instead of a WebSocket."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Kind(Enum):
+    """What is opened."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    READER = "reader"
+
+
+class Credentials(Struct, frozen=True):
+    """What CONNECT says of who it is."""
+
+    method: str = "none"
+    data: bytes = b""
+
+
+class Endpoint(Struct, frozen=True):
+    """See the module's docstring."""
+
+    kind: Kind
+    topic: TopicName
+    subscription: str
+    """Of a consumer."""
+    query: Mapping[str, str]
+    credentials: Credentials
+
+    def number(self, name: str, default: int, least: int = 0) -> int:
+        """A whole number of the query."""
+        text = self.query.get(name)
+        if text is None:
+            return default
+        try:
+            found = int(text)
+        except ValueError:
+            found = least - 1
+        if found < least or len(text) > 18:
+            raise RefusedRequest(400, f"Invalid query params: {name} is a number from {least} on")
+        return found
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "").lower() == "true"
+
+    def choice(self, name: str, among: Iterable[str], default: str) -> str:
+        """One of several words of the query."""
+        found = self.query.get(name, default)
+        if found not in among:
+            raise RefusedRequest(400, f"Invalid query params: {name} is one of {', '.join(among)}")
+        return found
+
+
+def endpoint_of(target: str, headers: Iterable[tuple[bytes, bytes]], cluster: str) -> Endpoint:
+    """The endpoint that a request is for."""
+    path, _, query = target.partition("?")
+    try:
+        fields = parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
+    except ValueError as error:
+        raise RefusedRequest(400, "Invalid query params: too many, or not URL-encoded") from error
+    asked: dict[str, str] = {}
+    for name, value in fields:
+        asked.setdefault(name, value)
+    kind, names = _kind_of(path, cluster)
+    domain, tenant, namespace, *rest = names
+    subscription = ""
+    if kind is Kind.CONSUMER:
+        subscription = unquote(rest.pop())
+    local = unquote("/".join(each for each in rest if each))
+    try:
+        if "/" in local:
+            raise InvalidName(f"{local!r} cannot name a topic: it has a slash")
+        topic = TopicName.parse(f"{domain}://{unquote(tenant)}/{unquote(namespace)}/{local}")
+        if kind is Kind.CONSUMER:
+            check_subscription(subscription)
+    except InvalidName as error:
+        raise RefusedRequest(400, f"Invalid query params: {error}") from error
+    return Endpoint(kind, topic, subscription, asked, credentials_of(headers, asked))
+
+
+def _kind_of(path: str, cluster: str) -> tuple[Kind, list[str]]:
+    """The kind of endpoint, and the parts of its names from the domain on, without a cluster."""
+    steps = path.removeprefix(PREFIX).split("/")
+    has_version = steps[0] == "v2"
+    if has_version:
+        del steps[0]
+    try:
+        kind = Kind(steps[0])
+    except ValueError as error:
+        raise RefusedRequest(404, f"there is no {path[:200]} here") from error
+    names = steps[1:]
+    if not has_version and len(names) > 2:
+        if names[2] != cluster:
+            raise RefusedRequest(404, f"Invalid topic name format: {cluster} is the only cluster")
+        del names[2]
+    if len(names) < 4 + (kind is Kind.CONSUMER):
+        raise RefusedRequest(400, "Invalid query params: Invalid topic name format")
+    if names[0] not in DOMAINS:
+        raise RefusedRequest(400, f"Invalid query params: the domain is one of {DOMAINS}")
+    return kind, names
+
+
+def credentials_of(headers: Iterable[tuple[bytes, bytes]], query: Mapping[str, str]) -> Credentials:
+    """Who the client says that it is: by a header as in HTTP, or by the token of its query, since
+    browsers can set no header.
+    """
+    method = ""
+    for name, value in headers:
+        if name == b"x-pulsar-auth-method-name":
+            method = value.decode("latin-1")
+    for name, value in headers:
+        if name != b"authorization":
+            continue
+        scheme, _, rest = value.strip().partition(b" ")
+        if scheme.lower() == b"bearer":
+            return Credentials(method or "token", rest.strip())
+        if scheme.lower() == b"basic":
+            try:
+                return Credentials(method or "basic", binascii.a2b_base64(rest.strip()))
+            except binascii.Error as error:
+                raise RefusedRequest(401, "Failed to authenticate: no base64") from error
+    if token := query.get("token"):
+        return Credentials("token", token.encode())
+    return Credentials(method or "none")

@@ -1,0 +1,422 @@
+"""Pulsar's WebSocket API as a wire under the binary protocol's wire.
+
+Theory. Apache's proxy is a Java client behind a web server. Here, too, each WebSocket is a client
+of the binary protocol, and its session is the one that all clients have: so limits, rights, memory
+and back-pressure are those of any connection. Between the two, this layer translates: it says
+commands to the wire above, as frames, and reads the frames that this one packs.
+
+    HANDSHAKE   the head of the HTTP request is incomplete
+    ATTACHING   CONNECT, then PARTITIONED_METADATA, then what the dialogue attaches; nothing is
+                answered yet, for an error is an HTTP status
+    OPEN        101 was sent; text frames
+    CLOSED      a Close frame, or the refusal of the request, is packed
+
+What the session packs is translated when the link takes it. If that makes the dialogue say
+something to the broker, it is carried out at once (`act`), and again, until nothing more is said.
+
+Invariants: before 101 is packed, no frame of the peer is looked at; a message of a peer is at most
+as long as base64 makes the longest one; nothing is fed to the wire above but whole frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Event,
+    Ping,
+    Pong,
+    Request,
+    TextMessage,
+)
+from wsproto.frame_protocol import CloseReason
+from wsproto.handshake import H11Handshake
+from wsproto.utilities import LocalProtocolError, RemoteProtocolError
+
+from magnetar.core.kernel.errors import PeerLeft, WireError
+from magnetar.core.link.layers.layer import Layer
+from magnetar.core.link.layers.websocket_options import Permits
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.frames import SIZE, command_frame
+from magnetar.wire.pulsar.replies import FIELDS, PONG, Type
+from magnetar.wire.pulsar.websocket.consuming import Consuming
+from magnetar.wire.pulsar.websocket.documents import encoded
+from magnetar.wire.pulsar.websocket.endpoint import (
+    Endpoint,
+    Kind,
+    RefusedRequest,
+    endpoint_of,
+)
+from magnetar.wire.pulsar.websocket.exchange import Dialogue
+from magnetar.wire.pulsar.websocket.producing import Producing
+from magnetar.wire.pulsar.wire import PulsarWire
+
+HEAD_BYTES_MAX: Final = 16 * 1024
+IDLE_FRAMES_MAX: Final = 1_000
+"""Frames in a row without data, which are a flood."""
+DOCUMENT_SLACK_BYTES: Final = 64 * 1024
+"""Of a producer's message, beside the payload in base64."""
+EARLY_BYTES_MAX: Final = 64 * 1024
+"""Sent before 101; clients wait for it."""
+TRANSLATIONS_MAX: Final = 1_000
+"""So often the broker's answers are taken in one turn. Each is to something that was said."""
+VERSION: Final = "Pulsar-WebSocket"
+"""As CONNECT states it, and statistics show it."""
+PROTOCOL_VERSION: Final = 21
+METADATA_REQUEST: Final = 0
+HEAD_END: Final = b"\r\n\r\n"
+
+STATUSES: Final = {
+    pb.AuthenticationError: 401,
+    pb.AuthorizationError: 403,
+    pb.TopicNotFound: 404,
+    pb.SubscriptionNotFound: 404,
+    pb.InvalidTopicName: 400,
+    pb.ProducerBusy: 409,
+    pb.ConsumerBusy: 409,
+    pb.ProducerFenced: 409,
+    pb.ConsumerAssignError: 409,
+    pb.IncompatibleSchema: 409,
+    pb.TooManyRequests: 429,
+    pb.ProducerBlockedQuotaExceededError: 503,
+    pb.ProducerBlockedQuotaExceededException: 503,
+    pb.TopicTerminatedError: 503,
+    pb.ServiceNotReady: 503,
+}
+"""HTTP statuses of the broker's errors; all others are 500 (`AbstractWebSocketHandler.java`)."""
+
+
+class State(Enum):
+    """See the module's docstring."""
+
+    HANDSHAKE = "handshake"
+    ATTACHING = "attaching"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Surroundings(NamedTuple):
+    """What the layer gets from the front; plain calls."""
+
+    cluster: str
+    permits: Permits
+    """Which web pages may connect, by `Origin` and `Host`."""
+    act: Callable[[Iterable[Any]], None]
+    """Carries out the events of the wire above."""
+    end: Callable[[str], None]
+    """Ends the connection when all is sent."""
+    now_ms: Callable[[], int]
+    wake_in: Callable[[int], None]
+    """Has `woken` called."""
+    chance: int
+    """A random number."""
+
+
+class PulsarWebSocket(Layer):
+    """See the module's docstring."""
+
+    inner: PulsarWire
+
+    def __init__(self, inner: PulsarWire, surroundings: Surroundings) -> None:
+        super().__init__(inner)
+        self._around = surroundings
+        self._state = State.HANDSHAKE
+        self._head = bytearray()
+        """The beginning of the request, and later what came too early."""
+        self._handshake: H11Handshake | None = None
+        self._frames: Connection | None = None
+        self._dialogue: Dialogue | None = None
+        self._endpoint: Endpoint | None = None
+        self._text: list[str] = []
+        """Pieces of an incomplete message of the peer."""
+        self._text_size = self._idle_frames = 0
+        self._pinged = False
+        self._outgoing: list[bytes] = []
+        self._said: list[bytes] = []
+        """Frames for the wire above."""
+        self._reason: int = CloseReason.GOING_AWAY
+        message_bytes_max = inner.options.message_bytes_max
+        self._document_size_max = message_bytes_max * 4 // 3 + DOCUMENT_SLACK_BYTES
+
+    @property
+    def bytes_held(self) -> int:
+        return len(self._head) + self._text_size
+
+    # -- in -----------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> int:
+        if self._state is State.HANDSHAKE:
+            self._shake_hands(data)
+        elif self._state is State.ATTACHING:
+            self._head += data
+            if len(self._head) > EARLY_BYTES_MAX:
+                self._refuse(400, "frames before the WebSocket is accepted")
+                raise WireError("WebSocket: too much before 101")
+        elif self._state is State.OPEN:
+            self._take(data)
+        self._feed_said()
+        return len(data)
+
+    def _take(self, data: bytes) -> None:
+        """Take frames of the peer."""
+        assert self._frames is not None
+        assert self._dialogue is not None
+        try:
+            self._frames.receive_data(data)
+            for event in self._frames.events():
+                self._check_idle(event)
+                if isinstance(event, TextMessage):
+                    self._take_text(event)
+                elif isinstance(event, Ping):
+                    self._outgoing.append(self._frames.send(event.response()))
+                elif isinstance(event, Pong):
+                    self._said.append(PONG)
+                elif isinstance(event, BytesMessage):
+                    self.close(CloseReason.UNSUPPORTED_DATA, "JSON is text")
+                elif isinstance(event, CloseConnection):
+                    self._outgoing.append(self._frames.send(event.response()))
+                    self._state = State.CLOSED
+                    raise PeerLeft("the peer closed the WebSocket")
+                if self._state is not State.OPEN:
+                    return
+            self._dialogue.settle()
+        except RemoteProtocolError as error:
+            reason = error.event_hint.code if isinstance(error.event_hint, CloseConnection) else 0
+            self._close_frame(reason or CloseReason.PROTOCOL_ERROR, "")
+            raise WireError(f"WebSocket: {error}") from error
+
+    def _take_text(self, event: TextMessage) -> None:
+        self._text_size += len(event.data)
+        if self._text_size > self._document_size_max:
+            self.close(CloseReason.MESSAGE_TOO_BIG, "the message is too long")
+            return
+        if event.message_finished and not self._text:
+            text = event.data
+        else:
+            self._text.append(event.data)
+            if not event.message_finished:
+                return
+            text = "".join(self._text)
+            self._text.clear()
+        self._text_size = 0
+        assert self._dialogue is not None
+        self._dialogue.say(text)
+
+    def _check_idle(self, event: Event) -> None:
+        """End a connection whose frames carry nothing: empty ones, Ping, and Pong unasked."""
+        if isinstance(event, TextMessage) and event.data:
+            self._idle_frames = 0
+            return
+        if isinstance(event, Pong) and self._pinged:
+            self._pinged = False
+            return
+        self._idle_frames += 1
+        if self._idle_frames > IDLE_FRAMES_MAX:
+            self._close_frame(CloseReason.POLICY_VIOLATION, "")
+            raise WireError("WebSocket: a flood of frames without data")
+
+    def _feed_said(self) -> None:
+        """Have the wire above parse what is said to it."""
+        if self._said:
+            said, self._said = self._said, []
+            self.inner.feed(b"".join(said))
+
+    # -- the handshake ------------------------------------------------------------------------
+
+    def _shake_hands(self, data: bytes) -> None:
+        """Read the request, and begin to attach once it is complete."""
+        head = self._head
+        begin = max(0, len(head) - len(HEAD_END) + 1)
+        head += data
+        end = head.find(HEAD_END, begin) + len(HEAD_END)
+        if end < len(HEAD_END):
+            if len(head) > HEAD_BYTES_MAX:
+                self._refuse(431, "the head of the request is too long")
+                raise WireError("WebSocket: the head of the request is too long")
+            return
+        rest = head[end:]
+        handshake = H11Handshake(ConnectionType.SERVER)
+        try:
+            handshake.receive_data(bytes(head[:end]))
+            (request,) = handshake.events()
+            assert isinstance(request, Request)
+            self._begin(handshake, request)
+        except RemoteProtocolError as error:
+            status = 426 if "header" in str(error) else 400
+            self._refuse(status, f"this is a WebSocket's path: {error}")
+            raise WireError(f"WebSocket: {error}") from error
+        except (LocalProtocolError, UnicodeError, ValueError) as error:
+            self._refuse(400, "this is no request for a WebSocket")
+            raise WireError("WebSocket: no request") from error
+        except RefusedRequest as refused:
+            self._refuse(refused.status, str(refused))
+            self._around.end(f"WebSocket refused: {refused}")
+            return
+        self._head = rest
+        self._state = State.ATTACHING
+
+    def _begin(self, handshake: H11Handshake, request: Request) -> None:
+        for header, value in request.extra_headers:
+            origin = value.decode("latin-1")
+            if header == b"origin" and not self._around.permits(origin, request.host):
+                raise RefusedRequest(403, f"a page of {origin[:100]!r} may not connect")
+        endpoint = endpoint_of(request.target, request.extra_headers, self._around.cluster)
+        if endpoint.kind is Kind.PRODUCER:
+            limit = self.inner.options.message_bytes_max
+            self._dialogue = Producing(endpoint, self, limit, self._around.chance)
+        else:
+            self._dialogue = Consuming(endpoint, self, f"reader-{self._around.chance:010x}")
+        self._handshake, self._endpoint = handshake, endpoint
+        self.command(
+            Type.CONNECT,
+            pb.CommandConnect(
+                client_version=VERSION,
+                protocol_version=PROTOCOL_VERSION,
+                auth_method_name=endpoint.credentials.method,
+                auth_data=endpoint.credentials.data,
+            ),
+        )
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Answer the request with an error."""
+        self._state = State.CLOSED
+        self._head = bytearray()
+        body = msgspec.json.encode({"reason": reason})
+        more = b""
+        if status == 426:
+            more = b"upgrade: websocket\r\nsec-websocket-version: 13\r\n"
+        elif status == 401:
+            more = b"www-authenticate: Bearer\r\n"
+        self._outgoing.append(
+            b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\n%s"
+            b"content-length: %d\r\nconnection: close\r\n\r\n%s"
+            % (status, HTTPStatus(status).phrase.encode(), more, len(body), body)
+        )
+
+    # -- what the broker says -----------------------------------------------------------------
+
+    def take_outgoing(self) -> list[bytes]:
+        """Translate what the session has packed, and carry out what that causes."""
+        for _ in range(TRANSLATIONS_MAX):
+            pieces = self.inner.take_outgoing()
+            if not pieces:
+                break
+            self._hear(b"".join(pieces))
+            self._feed_said()
+            self._around.act(self.inner.take_events())
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
+
+    def _hear(self, frames: bytes) -> None:
+        at = 0
+        while at < len(frames) and self._state in (State.ATTACHING, State.OPEN):
+            (size,) = SIZE.unpack_from(frames, at)
+            (command_size,) = SIZE.unpack_from(frames, at + 4)
+            behind = at + 8 + command_size
+            command = pb.BaseCommand.FromString(frames[at + 8 : behind])
+            at, tail = at + 4 + size, frames[behind : at + 4 + size]
+            self._hear_one(command, tail)
+
+    def _hear_one(self, command: pb.BaseCommand, tail: bytes) -> None:
+        assert self._dialogue is not None
+        assert self._endpoint is not None
+        kind = command.type
+        if kind == Type.CONNECTED:
+            topic = self._endpoint.topic.full
+            said = pb.CommandPartitionedTopicMetadata(topic=topic, request_id=METADATA_REQUEST)
+            self.command(Type.PARTITIONED_METADATA, said)
+        elif kind == Type.PARTITIONED_METADATA_RESPONSE:
+            found = command.partitioned_metadata_response
+            if found.response == pb.CommandPartitionedTopicMetadataResponse.FAILED:
+                self.refused(found.error, found.message)
+            else:
+                self._dialogue.attach(found.partitions)
+        elif kind == Type.PING:
+            self._ping()
+        elif kind == Type.AUTH_CHALLENGE:
+            self.refused(pb.AuthenticationError, "this way to authenticate takes several steps")
+        else:
+            self._dialogue.hear(command, tail)
+
+    def _ping(self) -> None:
+        """Ask the peer whether it is there; the session, which asks, has its answer."""
+        if self._frames is not None and self._state is State.OPEN:
+            self._outgoing.append(self._frames.send(Ping()))
+            self._pinged = True
+
+    def woken(self) -> None:
+        """The time has come that the dialogue waited for."""
+        if self._dialogue is not None and self._state is State.OPEN:
+            self._dialogue.woken()
+            self._feed_said()
+            self._around.act(self.inner.take_events())
+
+    # -- what the dialogue does (`Exchange`) ---------------------------------------------------
+
+    def command(self, kind: pb.BaseCommand.Type, command: Any, tail: bytes = b"") -> None:
+        base = pb.BaseCommand(type=kind, **{FIELDS[kind]: command}).SerializeToString()
+        if tail:
+            head = SIZE.pack(4 + len(base) + len(tail)) + SIZE.pack(len(base))
+            self._said += (head, base, tail)
+        else:
+            self._said.append(command_frame(base))
+
+    def text(self, document: Any) -> None:
+        if self._frames is not None and self._state is State.OPEN:
+            self._outgoing.append(self._frames.send(TextMessage(encoded(document))))
+
+    def attached(self) -> None:
+        if self._state is not State.ATTACHING:
+            return
+        assert self._handshake is not None
+        self._outgoing.append(self._handshake.send(AcceptConnection()))
+        self._handshake = None
+        self._frames = Connection(ConnectionType.SERVER)
+        self._state = State.OPEN
+        early, self._head = bytes(self._head), bytearray()
+        if early:
+            try:
+                self._take(early)
+            except WireError as error:
+                self._around.end(str(error))
+
+    def refused(self, code: int, reason: str) -> None:
+        if self._state is State.ATTACHING:
+            status = STATUSES.get(code, 500)  # type: ignore[call-overload]  # an enum of protobuf
+            self._refuse(status, reason)
+            self._around.end(f"WebSocket refused: {reason}")
+        else:
+            self.close(CloseReason.INTERNAL_ERROR, reason)
+
+    def close(self, code: int, reason: str) -> None:
+        self._close_frame(code, reason)
+        self._around.end(f"WebSocket: {reason}")
+
+    def now_ms(self) -> int:
+        return self._around.now_ms()
+
+    def wake_in(self, milliseconds: int) -> None:
+        self._around.wake_in(milliseconds)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def _close_frame(self, code: int, reason: str) -> None:
+        if self._frames is not None and self._frames.state is ConnectionState.OPEN:
+            text = reason.encode()[:120].decode(errors="ignore")
+            self._outgoing.append(self._frames.send(CloseConnection(code, text or None)))
+        self._state = State.CLOSED
+
+    def farewell(self) -> list[bytes]:
+        if self._state is State.OPEN:
+            self._close_frame(self._reason, "")
+        elif self._state is State.ATTACHING:
+            self._refuse(503, "the connection ends")
+        return self.take_outgoing()

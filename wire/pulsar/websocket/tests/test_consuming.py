@@ -1,0 +1,219 @@
+"""Consumers and readers: as many messages as are permitted, each once, until it is acknowledged."""
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from magnetar.core.kernel.names import TopicName
+from magnetar.wire.pulsar.session.conftest import Stage, published, stage
+from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.websocket.consuming import _mask_of, _words_of
+from magnetar.wire.pulsar.websocket.contents import base64_decoded
+from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, READER, Talker, opened
+
+__all__ = ["stage"]
+
+EARLY = f"{CONSUMER}?subscriptionInitialPosition=Earliest"
+
+
+def payloads(documents: list[Any]) -> list[bytes]:
+    return [base64_decoded(one["payload"]) for one in documents]
+
+
+def ack(document: Any, type: str | None = None) -> dict[str, Any]:
+    said = {"messageId": document["messageId"]}
+    return said if type is None else {"type": type, **said}
+
+
+def backlog(stage: Stage, topic: str = "t") -> int:
+    found = stage.broker.topics[TopicName.parse(topic).full]
+    return found.subscriptions["s"].cursor.backlog
+
+
+async def batch_of(stage: Stage, *values: bytes) -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 1, "t"))
+    about = peer.metadata(0, num_messages_in_batch=len(values))
+    said = peer.send(1, 0, peer.batch(values), about=about, num_messages=len(values))
+    await client.says(said)
+
+
+async def first(stage: Stage, target: str) -> tuple[Talker, list[Any]]:
+    """A WebSocket, and what comes at once."""
+    talker = await opened(stage, target)
+    return talker, [*talker.early, *await talker.hear()]
+
+
+async def test_as_many_as_the_queue_has_room_for(stage: Stage) -> None:
+    await published(stage, b"a", b"b", b"c", b"d")
+    talker, heard = await first(stage, f"{EARLY}&receiverQueueSize=2")
+    assert payloads(heard) == [b"a", b"b"]
+    assert await talker.hear() == []
+    (third,) = await talker.say(ack(heard[0]))
+    assert payloads([third]) == [b"c"]
+    (fourth,) = await talker.say(ack(heard[1], "negativeAcknowledge"))
+    assert payloads([fourth]) == [b"d"]
+    await talker.say(ack(third), ack(fourth))
+    assert backlog(stage) == 1
+
+
+async def test_what_is_pulled(stage: Stage) -> None:
+    await published(stage, b"a", b"b", b"c", b"d")
+    talker, heard = await first(stage, f"{EARLY}&pullMode=true")
+    assert heard == []
+    heard = await talker.say({"type": "permit", "permitMessages": 2})
+    assert payloads(heard) == [b"a", b"b"]
+    assert await talker.say(ack(heard[0]), ack(heard[1])) == []
+    heard = await talker.say({"type": "permit", "permitMessages": 5})
+    assert payloads(heard) == [b"c", b"d"]
+
+
+async def test_a_batch_is_pulled_one_by_one(stage: Stage) -> None:
+    talker = await opened(stage, f"{EARLY}&pullMode=true")
+    await batch_of(stage, b"a", b"b", b"c")
+    heard = []
+    for _ in range(3):
+        (one,) = await talker.say({"type": "permit", "permitMessages": 1})
+        heard.append(one)
+        assert await talker.hear() == []
+    assert payloads(heard) == [b"a", b"b", b"c"]
+
+
+async def test_a_batch_is_acknowledged_by_its_messages(stage: Stage) -> None:
+    talker = await opened(stage, EARLY)
+    await batch_of(stage, b"a", b"b", b"c")
+    heard = await talker.hear()
+    assert payloads(heard) == [b"a", b"b", b"c"]
+    await talker.say(ack(heard[0]), ack(heard[2]))
+    assert backlog(stage) == 1
+    talker.session.closed("test")
+    again, heard = await first(stage, EARLY)
+    assert payloads(heard) == [b"b"]
+    await again.say(ack(heard[0]))
+    assert backlog(stage) == 0
+
+
+async def test_partitions_are_shared_out(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
+    talker = await opened(stage, EARLY)
+    for index in (0, 1):
+        await published(stage, b"%d" % index, topic=f"t-partition-{index}")
+    heard = await talker.hear()
+    assert sorted(payloads(heard)) == [b"0", b"1"]
+    await talker.say(*map(ack, heard))
+    assert [backlog(stage, f"t-partition-{index}") for index in (0, 1)] == [0, 0]
+
+
+async def test_partitions_are_pulled_exactly(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
+    talker = await opened(stage, f"{EARLY}&pullMode=true")
+    for index in (0, 1):
+        await published(stage, b"x", b"y", topic=f"t-partition-{index}")
+    assert await talker.hear() == []
+    assert len(await talker.say({"type": "permit", "permitMessages": 3})) == 3
+    assert len(await talker.say({"type": "permit", "permitMessages": 3})) == 1
+
+
+async def test_what_is_not_acknowledged_comes_again(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    await published(stage, b"a")
+    talker, heard = await first(
+        stage, f"{EARLY}&subscriptionType=Shared&negativeAckRedeliveryDelay=5000"
+    )
+    assert await talker.say(ack(heard[0], "negativeAcknowledge")) == []
+    stage.stores.clock.forward(5.0)
+    await trio.sleep(6)
+    (again,) = await talker.hear()
+    assert (again["messageId"], again["redeliveryCount"]) == (heard[0]["messageId"], 1)
+
+
+async def test_a_timeout(stage: Stage, autojump_clock: trio.testing.MockClock) -> None:
+    await published(stage, b"a", b"b")
+    talker, heard = await first(
+        stage, f"{EARLY}&subscriptionType=Shared&ackTimeoutMillis=2000&receiverQueueSize=2"
+    )
+    await talker.say(ack(heard[0]))
+    stage.stores.clock.forward(3.0)
+    await trio.sleep(4)
+    assert payloads(await talker.hear()) == [b"b"]
+
+
+async def test_the_end_of_a_topic(stage: Stage) -> None:
+    await published(stage, b"a")
+    talker, heard = await first(stage, EARLY)
+    assert payloads(heard) == [b"a"]
+    assert await talker.say({"type": "isEndOfTopic"}) == [{"endOfTopic": False}]
+    topic: Any = stage.broker.topics["persistent://public/default/t"]
+    await topic.terminate()
+    await talker.say(ack(heard[0]))
+    assert await talker.say({"type": "isEndOfTopic"}) == [{"endOfTopic": True}]
+
+
+async def test_unsubscribe(stage: Stage) -> None:
+    talker = await opened(stage, CONSUMER)
+    await talker.say({"type": "unsubscribe"})
+    assert "s" not in stage.broker.topics["persistent://public/default/t"].subscriptions
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{",
+        {"messageId": "*"},
+        {},
+        {"type": "permit"},
+        {"type": "permit", "permitMessages": -1},
+        {"type": "permit", "permitMessages": 1 << 40},
+        {"messageId": "CAAQABgF"},
+        {"messageId": "CAAQACj/////Bw=="},
+    ],
+)
+async def test_what_is_not_understood(stage: Stage, said: Any) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
+    talker = await opened(stage, CONSUMER)
+    await talker.say(said)
+    assert talker.closed == 1007
+    assert talker.line.ending is not None
+
+
+async def test_an_unload_is_survived(stage: Stage) -> None:
+    await published(stage, b"a", b"b")
+    talker, heard = await first(stage, f"{EARLY}&receiverQueueSize=2")
+    await talker.say(ack(heard[0]))
+    await stage.broker.unload(TopicName.parse("t"))
+    assert payloads(await talker.hear()) == [b"b"]
+    await published(stage, b"c")
+    assert payloads(await talker.hear()) == [b"c"]
+
+
+async def test_a_reader_goes_on_where_it_is_asked_to(stage: Stage) -> None:
+    await published(stage, b"a", b"b", b"c")
+    _, heard = await first(stage, f"{READER}?messageId=earliest&receiverQueueSize=2")
+    assert payloads(heard) == [b"a", b"b"]
+    place = heard[0]["messageId"].replace("+", "%2B")
+    talker, heard = await first(stage, f"{READER}?messageId={place}")
+    assert payloads(heard) == [b"b", b"c"]
+    await talker.say(*map(ack, heard))
+    await stage.broker.unload(TopicName.parse("t"))
+    await published(stage, b"d")
+    assert payloads([*await talker.hear(), *await talker.hear()]) == [b"d"]
+    talker, heard = await first(stage, READER)
+    assert heard == []
+    await published(stage, b"e")
+    assert payloads(await talker.hear()) == [b"e"]
+
+
+async def test_a_producer_and_a_consumer_cross(stage: Stage) -> None:
+    talker = await opened(stage, CONSUMER)
+    producer = await opened(stage, PRODUCER)
+    await producer.say({"payload": "aGk=", "key": "k"})
+    (heard,) = await talker.hear()
+    assert (heard["payload"], heard["key"], heard["properties"]) == ("aGk=", "k", {})
+
+
+def test_masks() -> None:
+    for mask in (0, 1, 1 << 63, (1 << 130) - 1, 5 << 70):
+        assert _mask_of(_words_of(mask, 131)) == mask

@@ -1,0 +1,87 @@
+"""What a request is for, and what is refused before anything is done."""
+
+import base64
+
+import pytest
+
+from magnetar.wire.pulsar.websocket.endpoint import (
+    Credentials,
+    Endpoint,
+    Kind,
+    RefusedRequest,
+    credentials_of,
+    endpoint_of,
+)
+
+
+def asked(target: str, **headers: str) -> Endpoint:
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    return endpoint_of(target, pairs, "standalone")
+
+
+def test_the_paths() -> None:
+    found = asked("/ws/v2/producer/persistent/a/b/t")
+    assert (found.kind, found.topic.full) == (Kind.PRODUCER, "persistent://a/b/t")
+    found = asked("/ws/v2/consumer/non-persistent/a/b/t/s?x=1&x=2&y=%20z")
+    assert (found.kind, found.topic.full) == (Kind.CONSUMER, "non-persistent://a/b/t")
+    assert (found.subscription, dict(found.query)) == ("s", {"x": "1", "y": " z"})
+    found = asked("/ws/v2/reader/persistent/a/b/t%20u")
+    assert (found.kind, found.topic.local) == (Kind.READER, "t u")
+
+
+def test_a_cluster_is_dropped_from_the_paths_of_old() -> None:
+    found = asked("/ws/consumer/persistent/a/standalone/b/t/s%2Fx")
+    assert (found.topic.full, found.subscription) == ("persistent://a/b/t", "s/x")
+    with pytest.raises(RefusedRequest) as refused:
+        asked("/ws/producer/persistent/a/elsewhere/b/t")
+    assert refused.value.status == 404
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/ws/v2/other/persistent/a/b/t", 404),
+        ("/ws/", 404),
+        ("/ws/v2/producer/persistent/a/b", 400),
+        ("/ws/v2/consumer/persistent/a/b/t", 400),
+        ("/ws/v2/consumer/persistent/a/b/t/", 400),
+        ("/ws/v2/consumer/persistent/a/b/t/__compaction", 400),
+        ("/ws/v2/producer/volatile/a/b/t", 400),
+        ("/ws/v2/producer/persistent/a/b/c%2Fd", 400),
+        ("/ws/v2/producer/persistent/a b/c/d", 400),
+        ("/ws/v2/producer/persistent/a/b/t?" + "&".join("x=1" for _ in range(101)), 400),
+        ("/ws/v2/producer/persistent/a/b/" + "t" * 5000, 400),
+    ],
+)
+def test_what_is_refused(target: str, status: int) -> None:
+    with pytest.raises(RefusedRequest) as refused:
+        asked(target)
+    assert refused.value.status == status
+
+
+def test_numbers_and_words() -> None:
+    found = asked("/ws/v2/producer/persistent/a/b/t?n=7&bad=x&less=-2&word=b&long=" + "9" * 30)
+    assert (found.number("n", 1), found.number("absent", 1)) == (7, 1)
+    assert (found.choice("word", "ab", "a"), found.choice("absent", "ab", "a")) == ("b", "a")
+    for name in ("bad", "less", "long"):
+        with pytest.raises(RefusedRequest):
+            found.number(name, 1)
+    with pytest.raises(RefusedRequest):
+        found.choice("word", "xy", "x")
+
+
+def test_who_it_is() -> None:
+    def of(query: str = "", **headers: str) -> Credentials:
+        pairs = [(name.replace("_", "-").encode(), v.encode()) for name, v in headers.items()]
+        return credentials_of(pairs, {"token": query} if query else {})
+
+    assert of() == Credentials("none", b"")
+    assert of(authorization="Bearer abc") == Credentials("token", b"abc")
+    assert of("abc") == Credentials("token", b"abc")
+    assert of("abc", authorization="bearer xyz") == Credentials("token", b"xyz")
+    basic = base64.b64encode(b"me:secret").decode()
+    assert of(authorization=f"Basic {basic}") == Credentials("basic", b"me:secret")
+    assert of(x_pulsar_auth_method_name="tls") == Credentials("tls", b"")
+    with pytest.raises(RefusedRequest) as refused:
+        of(authorization="Basic a")
+    assert refused.value.status == 401

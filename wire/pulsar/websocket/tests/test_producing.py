@@ -1,0 +1,141 @@
+"""A producer: JSON in, receipts out, once each."""
+
+from typing import Any
+
+import pytest
+
+from magnetar.core.kernel.names import TopicName
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.frames import split_tail
+from magnetar.wire.pulsar.session.conftest import Stage, consumer, slow_stage, stage
+from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.websocket.contents import base64, position_of
+from magnetar.wire.pulsar.websocket.producing import _java_hash
+from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, Talker, opened
+
+__all__ = ["slow_stage", "stage"]
+
+
+def metadata_of(received: peer.ReceivedFrame) -> pb.MessageMetadata:
+    return pb.MessageMetadata.FromString(split_tail(received.tail).metadata)
+
+
+def message(payload: bytes, **fields: Any) -> dict[str, Any]:
+    return {"payload": base64(payload), **fields}
+
+
+async def test_receipts_come_in_order_with_their_context(stage: Stage) -> None:
+    talker = await opened(stage, f"{PRODUCER}?producerName=me")
+    receipts = await talker.say(*[message(b"x", context=str(n)) for n in range(3)])
+    assert [(one["result"], one["context"]) for one in receipts] == [
+        ("ok", "0"),
+        ("ok", "1"),
+        ("ok", "2"),
+    ]
+    positions = [position_of(one["messageId"]) for one in receipts]
+    assert [position.entry_id for position in positions] == [0, 1, 2]
+    assert {position.partition for position in positions} == {-1}
+
+
+async def test_what_a_client_of_the_binary_protocol_gets(stage: Stage) -> None:
+    reader = await consumer(stage)
+    talker = await opened(stage, f"{PRODUCER}?producerName=me&compressionType=ZSTD")
+    await talker.say(
+        message(b"hello", key="k", properties={"a": "b"}, replicationClusters=["r1", "r2"])
+    )
+    (received,) = await reader.receive()
+    about = metadata_of(received)
+    assert (about.producer_name, about.partition_key) == ("me", "k")
+    assert [(pair.key, pair.value) for pair in about.properties] == [("a", "b")]
+    assert list(about.replicate_to) == ["r1", "r2"]
+    assert about.uncompressed_size == 5
+
+
+@pytest.mark.parametrize(
+    ("said", "result"),
+    [
+        ("{", "send-error:3"),
+        ('{"payload": 7}', "send-error:3"),
+        ('{"payload": "aGk=", "key": "\\ud800"}', "send-error:3"),
+        ({"context": "c"}, "send-error:7"),
+        ({"payload": "*"}, "send-error:7"),
+        ({"payload": "aGk=", "eventTime": "now"}, "send-error:7"),
+    ],
+)
+async def test_what_is_refused_alone(stage: Stage, said: Any, result: str) -> None:
+    talker = await opened(stage, PRODUCER)
+    answers = await talker.say(said, message(b"good"))
+    assert [one["result"] for one in answers] == [result, "ok"]
+
+
+async def test_a_message_that_is_too_large(stage: Stage) -> None:
+    talker = await opened(stage, PRODUCER)
+    talker.wire._dialogue._message_bytes_max = 100
+    (answer,) = await talker.say(message(b"x" * 200))
+    assert answer["result"] == "send-error:8"
+
+
+async def test_no_receipt_before_it_is_stored(slow_stage: Stage) -> None:
+    talker = Talker(slow_stage)
+    await talker.open(f"{PRODUCER}?maxPendingMessages=2")
+    slow_stage.stores.ledgers.sync()
+    await talker.hear()
+    answers = await talker.say(message(b"a"), message(b"b"), message(b"c"))
+    assert [one["errorMsg"] for one in answers] == ["Producer send queue is full"]
+    slow_stage.stores.ledgers.sync()
+    assert [one["result"] for one in await talker.hear()] == ["ok", "ok"]
+
+
+async def test_an_unload_is_survived(stage: Stage) -> None:
+    talker = await opened(stage, PRODUCER)
+    await talker.say(message(b"a"))
+    await stage.broker.unload(TopicName.parse("t"))
+    await talker.hear()
+    (answer,) = await talker.say(message(b"b"))
+    assert answer["result"] == "ok"
+
+
+async def test_a_topic_that_is_gone_ends_it(stage: Stage) -> None:
+    talker = await opened(stage, PRODUCER)
+    topic: Any = stage.broker.topics["persistent://public/default/t"]
+    await topic.terminate()
+    await talker.hear()
+    assert talker.closed == 1011
+    assert "terminated" in talker.reason
+
+
+async def test_partitions(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 3)
+    talker = await opened(stage, f"{PRODUCER}?messageRoutingMode=RoundRobinPartition")
+    receipts = await talker.say(*[message(b"x") for _ in range(3)])
+    assert {position_of(one["messageId"]).partition for one in receipts} == {0, 1, 2}
+    talker = await opened(stage, PRODUCER)
+    receipts = await talker.say(*[message(b"x") for _ in range(3)])
+    assert len({position_of(one["messageId"]).partition for one in receipts}) == 1
+    receipts = await talker.say(*[message(b"x", key="k") for _ in range(3)])
+    assert [position_of(one["messageId"]).partition for one in receipts] == [107 % 3] * 3
+
+
+async def test_where_it_goes_on_after_a_name_was_used(stage: Stage) -> None:
+    reader = await consumer(stage)
+    talker = await opened(stage, f"{PRODUCER}?producerName=me&initialSequenceId=41")
+    await talker.say(message(b"a"))
+    (received,) = await reader.receive()
+    assert metadata_of(received).sequence_id == 42
+
+
+async def test_a_message_for_later(stage: Stage) -> None:
+    await opened(stage, f"{CONSUMER}?subscriptionType=Shared")
+    talker = await opened(stage, PRODUCER)
+    (receipt,) = await talker.say(message(b"a", deliverAfterMs=60_000))
+    assert receipt["result"] == "ok"
+    reader = await consumer(stage, sub_type=1)
+    assert [one.kind for one in await reader.receive()] == []
+
+
+def test_javas_hash() -> None:
+    assert _java_hash("") == 0
+    assert _java_hash("k") == 107
+    assert _java_hash("hello world") == 1794106052
+    assert _java_hash("\U0001f600") == 1772899
+    assert peer.EARLIEST
