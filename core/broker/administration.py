@@ -156,9 +156,9 @@ async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: b
         partitioned = await broker.catalog.partitioned_of(namespace)
         for name in partitioned:
             await broker.topic_ids.forget(name)
-            await broker.schemas.forget(name)
         for base in [*partitioned, *topics]:
             await broker.catalog.forget_topic(base)
+        await broker.schemas.forget_all(namespace)
         await broker.catalog.delete_namespace(namespace)
 
 

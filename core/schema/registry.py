@@ -34,7 +34,7 @@ from magnetar.core.kernel.errors import (
     NotAllowed,
     NotFound,
 )
-from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.schema import records, verdicts
@@ -161,6 +161,10 @@ class SchemaRegistry:
         return (await self.versions(name)).same_as(identity)
 
     # -- judging ------------------------------------------------------------------------------
+
+    async def check_valid(self, schema: TopicSchema) -> None:
+        """Raise unless the definition is one of its kind, within the limit."""
+        await self._identity_of(schema)
 
     async def _identity_of(self, schema: TopicSchema) -> str:
         """Check a schema of a client, and tell it from others."""
@@ -302,10 +306,18 @@ class SchemaRegistry:
         raise BadVersion(f"other brokers keep adding schemas to {name.base}")
 
     async def forget(self, name: TopicName) -> None:
-        """Delete everything of a topic that is being deleted. The list goes first: a schema that
-        another broker adds meanwhile begins a new one.
+        """Delete everything of a topic that is being deleted."""
+        await self._delete(records.path_of(name))
+
+    async def forget_all(self, namespace: NamespaceName) -> None:
+        """The same for a namespace, with the schemas of topics that never were there."""
+        for path in await self._metadata.children(f"{records.LISTS}/{namespace}"):
+            await self._delete(f"{records.LISTS}/{namespace}/{path}")
+
+    async def _delete(self, path: str) -> None:
+        """Delete a list, and then its schemas: one that another broker adds meanwhile begins a new
+        list.
         """
-        path = records.path_of(name)
         async with self._alone_with(path):
             while True:
                 known = await self._known(path)

@@ -7,8 +7,9 @@ fields are looked for in the writer's schema, which gets the reader's names ther
 from __future__ import annotations
 
 from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.schema.avro.defaults import fits
 from magnetar.core.schema.avro.identity import identity_of
-from magnetar.core.schema.avro.model import NAMED, AvroField, AvroNode, Effort
+from magnetar.core.schema.avro.model import NAMED, NO_DEFAULT, AvroField, AvroNode, Effort
 
 
 def renamed(writer: AvroNode, reader: AvroNode, effort: Effort) -> AvroNode:
@@ -67,4 +68,12 @@ class ReaderAliases:
                 if name in made.fields:
                     raise IncompatibleSchema(f"two fields of the writer have the alias {name}")
                 made.fields[name] = AvroField(name, self.applied(field.type))
+                if field.default is not NO_DEFAULT and not self._fits(field):
+                    raise IncompatibleSchema(
+                        f"the default of the writer's {name} is not of its type"
+                    )
             return made
+
+    def _fits(self, field: AvroField) -> bool:
+        """Avro looks at a writer's defaults here, where it makes the field anew."""
+        return fits(field.type, field.default, self._effort)
