@@ -221,6 +221,7 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         tail_cache_bytes_max=settings.ledgers.cache_size_mb * MEBIBYTE,
         cursor_flush_seconds=settings.ledgers.cursor_flush_seconds,
         skips_lost=settings.ledgers.auto_skip_non_recoverable_data,
+        schema_bytes_max=settings.broker.schema_bytes_max,
         housekeeping_seconds=settings.broker.housekeeping_interval_seconds,
     )
 

@@ -138,6 +138,7 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
         for each in present:
             await broker.delete(each, force=True)
         await broker.topic_ids.forget(name)
+        await broker.schemas.forget(name)
         await broker.catalog.forget_topic(name)
 
 
@@ -157,6 +158,7 @@ async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: b
             await broker.topic_ids.forget(name)
         for base in [*partitioned, *topics]:
             await broker.catalog.forget_topic(base)
+        await broker.schemas.forget_all(namespace)
         await broker.catalog.delete_namespace(namespace)
 
 

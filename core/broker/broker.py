@@ -51,6 +51,7 @@ from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.schema.registry import SIZE_MAX, SchemaRegistry
 from magnetar.core.security.access import Access
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
@@ -83,6 +84,7 @@ class BrokerSettings(Struct, frozen=True):
     """Whether readers skip entries that cannot be read."""
     division: Division = Division()
     """How keys are divided among the consumers of a Key_Shared subscription."""
+    schema_bytes_max: int = SIZE_MAX
     housekeeping_seconds: float = 30.0
     """The interval of housekeeping."""
     gathers_appends: bool = False
@@ -112,6 +114,7 @@ class Broker:
         self.rules = SecurityRules(self.access, self.catalog, metadata)
         self.topic_ids = TopicIds(metadata)
         self.topic_watches = TopicWatches(self)
+        self.schemas = SchemaRegistry(metadata, clock, settings.schema_bytes_max)
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.kept_rows = KeptRows(self.topics)
         self.housekeeping = Housekeeping(self)
@@ -155,6 +158,7 @@ class Broker:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             await self.catalog.open()
+            self.schemas.open()
             await self.rules.open()
             nursery.start_soon(self.rules.run)
             if self.access.asks:
@@ -351,13 +355,15 @@ class Broker:
                 raise NotAllowed(f"topic {name} has producers, consumers or subscriptions")
             if not only_if(topic):
                 return False
-            await topic.delete(partial(self._forget_id, name))
+            await topic.delete(partial(self._forget_records, name))
             self.topics.pop(name.full, None)
             return True
 
-    async def _forget_id(self, name: TopicName) -> None:
+    async def _forget_records(self, name: TopicName) -> None:
+        """Delete what a topic has in common with its partitions: with the last of them only."""
         if not name.partitioned:
             await self.topic_ids.forget(name)
+            await self.schemas.forget(name)
 
     async def apply_policies(self, namespace: NamespaceName) -> None:
         """Apply changed policies to the loaded topics of a namespace. It is done to the end if the

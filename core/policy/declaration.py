@@ -28,6 +28,10 @@ def same(value: Value) -> Value:
     return value
 
 
+def _nothing(_namespace: Any) -> None:
+    """The `older` value of most policies."""
+
+
 class Scope(Struct, frozen=True):
     """How one level, a namespace or a topic, stores and serves a policy."""
 
@@ -73,6 +77,8 @@ class Policy(Struct, frozen=True):
     """Converts a JSON value to the effective value; None if it decides nothing."""
     show: Callable[[Any], Any] = same
     """Converts an effective value to its JSON value."""
+    older: Callable[[Any], Any] = _nothing
+    """The JSON value that a namespace decides by another policy, which its tools had before."""
     default: Any = None
     """The effective value if no level decides; that of its field, if it is one."""
     default_shown: bool = True
@@ -97,8 +103,11 @@ class Policy(Struct, frozen=True):
         own = getattr(topic, self.name, None)
         if own is not None and self.read(own) is not None:
             return own
-        value = self.of_cluster(getattr(namespace, self.name, None), cluster)
-        return None if value is None or self.read(value) is None else value
+        for value in (getattr(namespace, self.name, None), self.older(namespace)):
+            value = self.of_cluster(value, cluster)
+            if value is not None and self.read(value) is not None:
+                return value
+        return None
 
     def configured(self, settings: Struct) -> Any:
         """The default under these settings."""

@@ -34,6 +34,9 @@ from magnetar.core.policy.values import (
     LogLimits,
     QuotaType,
     Retention,
+    SchemaStrategy,
+    older_schema_strategy,
+    schema_strategy,
 )
 
 Kind = TypeVar("Kind")
@@ -221,6 +224,27 @@ class Effective(Struct, frozen=True, kw_only=True):
         configure=lambda times, period: RateLimit(times, 0, period),
         read=rates.subscribe_rate, show=rates.show_subscribe_rate,
     )] = RateLimit(period_seconds=30)
+    schema_compatibility_strategy: Annotated[SchemaStrategy, Policy(
+        "Refuses schemas that do not go with those of the topic.",
+        Scope("schemaCompatibilityStrategy"),
+        Scope("schema_compatibility_strategy", "schemaCompatibilityStrategy", unset="UNDEFINED"),
+        ("schema_compatibility_strategy",), SchemaStrategy,
+        loose=True, read=schema_strategy, older=older_schema_strategy,
+    )] = SchemaStrategy.FULL
+    schema_validation_enforced: Annotated[bool, Policy(
+        "Refuses producers without a schema, if the topic has one.",
+        Scope("schemaValidationEnforced", unset=False),
+        Scope("schema_validation_enforced", "schemaValidationEnforced", unset=False),
+    )] = False
+    schema_validation_everywhere: Annotated[bool, Policy(
+        "The same for all topics, whatever they decide.",
+        settings=("is_schema_validation_enforced",),
+    )] = False
+    is_allow_auto_update_schema: Annotated[bool, Policy(
+        "Lets producers and consumers add schemas to a topic.",
+        None, Scope("is_allow_auto_update_schema", "isAllowAutoUpdateSchema", unset=True),
+        ("is_allow_auto_update_schema_enabled",),
+    )] = True
     log_limits: Annotated[LogLimits | None, Policy(
         "Limits age and size of a log, read or not (`retention.ms`, `retention.bytes`).",
         Scope("logLimits", None),

@@ -7,9 +7,8 @@ from typing import Any, Final
 from magnetar.core.kernel.throttle import RateLimit
 from magnetar.core.policy.declaration import Policy, Scope
 from magnetar.core.policy.rates import DispatchRate, show_dispatch_rate
-from magnetar.core.policy.values import Persistence
+from magnetar.core.policy.values import Persistence, SchemaAutoUpdate
 
-SCHEMAS: Final = "schemas are not stored yet"
 LEDGERS: Final = "ledgers stay on this server's disk"
 CLUSTERS: Final = "there is one cluster and one broker; other clusters are refused"
 OWN_CLUSTER: Final = "own cluster"
@@ -45,24 +44,10 @@ STORED: Final = (
         topic=Scope("persistence"), namespace=Scope("persistence"),
         shape=Persistence, default=Persistence(1, 1, 1, 1.0),
     ),
-    stored(
-        "schema_validation_enforced", SCHEMAS, bool,
-        topic=Scope("schemaValidationEnforced", unset=False),
-        namespace=Scope("schema_validation_enforced", "schemaValidationEnforced", unset=False),
-    ),
-    stored(
-        "schema_compatibility_strategy", SCHEMAS, str,
-        topic=Scope("schemaCompatibilityStrategy"),
-        namespace=Scope("schema_compatibility_strategy", "schemaCompatibilityStrategy",
-                        unset="UNDEFINED"),
-        # UNDEFINED leaves it to the broker (`SchemaCompatibilityStrategy.java` of 4.2)
-        read=lambda value: None if value == "UNDEFINED" else value, default="FULL",
-    ),
-    stored("schema_auto_update_compatibility_strategy", SCHEMAS, str,
+    stored("schema_auto_update_compatibility_strategy", "", SchemaAutoUpdate,
+           effect="Decides `schemaCompatibilityStrategy` for a namespace that has none.",
            namespace=Scope("schema_auto_update_compatibility_strategy",
                            "schemaAutoUpdateCompatibilityStrategy", unset="Full")),
-    stored("is_allow_auto_update_schema", SCHEMAS, bool,
-           namespace=Scope("is_allow_auto_update_schema", "isAllowAutoUpdateSchema", unset=True)),
     stored("offload_policies", LEDGERS, dict[str, Any],
            topic=Scope("offloadPolicies"), namespace=Scope("offload_policies", "offloadPolicies")),
     stored("offload_threshold", LEDGERS, int, wide=True, signed=True,

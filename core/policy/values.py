@@ -5,6 +5,7 @@ The names mix styles because admin tools read and write them so.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final, Literal
 
 from msgspec import Struct, field
@@ -13,6 +14,61 @@ SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 QuotaPolicy = Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"]
 QuotaType = Literal["destination_storage", "message_age"]
+
+
+class SchemaStrategy(StrEnum):
+    """Which schema may follow those that a topic has. A reader of the new one (BACKWARD), of the
+    old one (FORWARD) or of either (FULL) reads what is written with the other; the transitive ones
+    ask that for all versions, not for the latest alone.
+    """
+
+    UNDEFINED = "UNDEFINED"
+    """The next level decides."""
+    ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
+    ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
+    BACKWARD = "BACKWARD"
+    FORWARD = "FORWARD"
+    FULL = "FULL"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+    @property
+    def transitive(self) -> bool:
+        return self.value.endswith("_TRANSITIVE")
+
+
+class SchemaAutoUpdate(StrEnum):
+    """The same under the names that Pulsar had until 2.10."""
+
+    AUTO_UPDATE_DISABLED = "AutoUpdateDisabled"
+    BACKWARD = "Backward"
+    FORWARD = "Forward"
+    FULL = "Full"
+    ALWAYS_COMPATIBLE = "AlwaysCompatible"
+    BACKWARD_TRANSITIVE = "BackwardTransitive"
+    FORWARD_TRANSITIVE = "ForwardTransitive"
+    FULL_TRANSITIVE = "FullTransitive"
+
+    @property
+    def strategy(self) -> SchemaStrategy:
+        """Its name today."""
+        if self is SchemaAutoUpdate.AUTO_UPDATE_DISABLED:
+            return SchemaStrategy.ALWAYS_INCOMPATIBLE
+        return SchemaStrategy[self.name]
+
+
+def schema_strategy(value: object) -> SchemaStrategy | None:
+    """The strategy that a stored value decides, if it decides any."""
+    known = SchemaStrategy.__members__.get(str(value))
+    return None if known is SchemaStrategy.UNDEFINED else known
+
+
+def older_schema_strategy(namespace: object) -> str | None:
+    """The strategy that a namespace has decided under its former name."""
+    value = getattr(namespace, "schema_auto_update_compatibility_strategy", None)
+    known = next((each for each in SchemaAutoUpdate if each.value == value), None)
+    return None if known is None else known.strategy.value
 
 
 class Retention(Struct, frozen=True, rename="camel"):

@@ -9,6 +9,16 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 SubscriptionType = Literal["Exclusive", "Shared", "Failover", "Key_Shared"]
+SchemaCompatibility = Literal[
+    "ALWAYS_INCOMPATIBLE",
+    "ALWAYS_COMPATIBLE",
+    "BACKWARD",
+    "FORWARD",
+    "FULL",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD_TRANSITIVE",
+    "FULL_TRANSITIVE",
+]
 
 
 class Broker(Struct, frozen=True):
@@ -124,6 +134,23 @@ class Broker(Struct, frozen=True):
             le=100_000_000,
         ),
     ] = 500_000
+    schema_compatibility_strategy: Annotated[
+        SchemaCompatibility,
+        Meta(description="Which schema may follow the schemas that a topic has."),
+    ] = "FULL"
+    is_schema_validation_enforced: Annotated[
+        bool,
+        Meta(description="Refuse producers without a schema on all topics that have one."),
+    ] = False
+    is_allow_auto_update_schema_enabled: Annotated[
+        bool,
+        Meta(description="Let clients add schemas; false: only tools may."),
+    ] = True
+    schema_bytes_max: Annotated[
+        int,
+        # ZooKeeper takes 1 MB for one node, with its path and our header
+        Meta(description="Largest definition of a schema, in bytes.", ge=1024, le=1_000_000),
+    ] = 256 * 1024
     acknowledgment_at_batch_index_level_enabled: Annotated[
         bool, Meta(description="Track the acknowledged messages within a batch.")
     ] = True

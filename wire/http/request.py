@@ -17,7 +17,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from magnetar.core.kernel.errors import Invalid, InvalidName
-from magnetar.core.kernel.names import NamespaceName, TopicName, check_subscription
+from magnetar.core.kernel.names import (
+    DOMAINS,
+    PERSISTENT,
+    NamespaceName,
+    TopicName,
+    check_subscription,
+)
 from magnetar.core.policy.policies import decode
 from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.identity import ANYBODY, Identity
@@ -112,8 +118,11 @@ class AdminRequest:
 
     @property
     def domain(self) -> str:
-        """`persistent` or `non-persistent`, from the path at which the routes are mounted."""
-        return str(self.request.scope["root_path"].rpartition("/")[2])
+        """`persistent` or `non-persistent`, from the path at which the routes are mounted; other
+        mounts do not tell topics of one name apart.
+        """
+        mount = str(self.request.scope["root_path"].rpartition("/")[2])
+        return mount if mount in DOMAINS else PERSISTENT
 
     @property
     def namespace(self) -> NamespaceName:

@@ -52,6 +52,7 @@ class Needs(Enum):
     TOPIC = "any permission of the topic"
     """As a lookup does."""
     CONSUMER = "consume, of the topic or of the named subscription"
+    PRODUCER = "produce, of the topic"
     READER = "consume, of each topic that is named"
     """Asked for by the handler, once it has read the names; before that, to consume something."""
     WRITER = "produce somewhere"
@@ -85,6 +86,10 @@ def _consumer(request: AdminRequest) -> Need:
     return Action.READ, ResourceType.SUBSCRIPTION, resource
 
 
+def _producer(request: AdminRequest) -> Need:
+    return Action.WRITE, ResourceType.TOPIC, request.topic.base.full
+
+
 DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {
     Needs.SUPERUSER: _superuser,
     Needs.OF_BOOKIE: _superuser,
@@ -92,6 +97,7 @@ DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {
     Needs.NAMESPACE: _namespace,
     Needs.TOPIC: _topic,
     Needs.CONSUMER: _consumer,
+    Needs.PRODUCER: _producer,
 }
 CLOSABLE: Final[Mapping[Needs, str]] = {Needs.METRICS: "/metrics", Needs.HEALTH: "/healthz"}
 """Rows that a setting opens to everybody."""

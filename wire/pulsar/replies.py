@@ -335,6 +335,24 @@ def consumer_stats(request_id: int, figures: ConsumerFigures) -> bytes:
     )
 
 
+def schema_found(request_id: int, schema: events.SchemaInfo, version: bytes) -> bytes:
+    """The topic has this schema, under that version."""
+    pairs = [pb.KeyValue(key=key, value=value) for key, value in schema.properties.items()]
+    return frame(
+        Type.GET_SCHEMA_RESPONSE,
+        pb.CommandGetSchemaResponse(
+            request_id=request_id,
+            schema=pb.Schema(
+                name=schema.name,
+                type=pb.Schema.Type.Name(schema.kind),
+                schema_data=schema.data,
+                properties=pairs,
+            ),
+            schema_version=version,
+        ),
+    )
+
+
 def schema_taken(request_id: int, version: bytes = b"") -> bytes:
     """The schema is accepted. An empty version means that the topic has no schema to refer to."""
     return frame(

@@ -146,6 +146,8 @@ class ConsumerRequest(FrozenStruct, frozen=True):
     sticky: bool = False
     out_of_order: bool = False
     read_compacted: bool = False
+    takes_any_schema: bool = False
+    """Whether its client reads whatever schema the topic has."""
 
 
 class Consumer:

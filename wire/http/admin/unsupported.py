@@ -1,15 +1,9 @@
-"""Features that other brokers have and this server does not.
-
-A schema is not found (404), since no topic has one; everything else gets 405 with a reason.
-"""
+"""Features that other brokers have and this server does not: 405 with a reason."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from starlette.exceptions import HTTPException
-
-from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import NotHere, Table
 
@@ -21,24 +15,10 @@ def _refuses(reason: str) -> Table:
     return [(ANY, path, refuse, Needs.IDENTITY) for path in ("", "/{rest:path}")]
 
 
-async def no_schema(_ask: AdminRequest) -> None:
-    raise HTTPException(404, "the topic has no schema")
-
-
-SCHEMAS: Final[Table] = (
-    ("GET", "/{rest:path}", no_schema, Needs.IDENTITY),
-    (
-        "PUT POST DELETE",
-        "/{rest:path}",
-        NotHere("this server does not store schemas yet"),
-        Needs.IDENTITY,
-    ),
-)
 OLD: Final = _refuses("paths of the first version, with a cluster in their names, are not served")
 FUNCTIONS: Final = _refuses("functions and connectors are not part of this server")
 
 TABLES: Final = {
-    "/admin/v2/schemas": SCHEMAS,
     "/admin/v2/resourcegroups": _refuses("resource groups are not part of this server"),
     "/admin/v2/resource-quotas": _refuses("resource quotas are not part of this server"),
     "/admin/v2/worker": FUNCTIONS,

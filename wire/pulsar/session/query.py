@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.dates import iso_date
-from magnetar.core.kernel.errors import TopicNotFound
+from magnetar.core.kernel.errors import NotAllowed, TopicNotFound
 from magnetar.wire.pulsar import events, refusals, replies
 
 if TYPE_CHECKING:
@@ -53,18 +53,6 @@ class QueryHandlers:
             )
         )
 
-    def on_get_schema(self, _event: events.GetSchema) -> None:
-        """Answer that the topic has no schema, as clients read this error."""
-        raise TopicNotFound("the topic has no schema")
-
-    def on_get_or_create_schema(self, event: events.GetOrCreateSchema) -> None:
-        """Accept a schema without storing it, as in PRODUCER and SUBSCRIBE: the topic has no
-        versions.
-
-        A refusal would be final: Java's client sends this before its first dead letter and retry.
-        """
-        self._client.reply(replies.schema_taken(event.request_id))
-
     def on_transaction(self, event: Any) -> None:
         """Refuse with the message of a broker without transactions, which clients look for."""
         self._client.reply(refusals.transactions_are_off(event.request_id))
@@ -72,8 +60,6 @@ class QueryHandlers:
 
 HANDLERS: Final[Mapping[type, Any]] = {
     events.ConsumerStats: QueryHandlers.on_consumer_stats,
-    events.GetSchema: QueryHandlers.on_get_schema,
-    events.GetOrCreateSchema: QueryHandlers.on_get_or_create_schema,
     events.TcConnect: QueryHandlers.on_transaction,
     events.NewTxn: QueryHandlers.on_transaction,
     events.AddPartitionsToTxn: QueryHandlers.on_transaction,

@@ -23,7 +23,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.connection import Connection
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.session import connect, lookup, query, rights, watches
+from magnetar.wire.pulsar.session import connect, lookup, query, rights, schemas, watches
 from magnetar.wire.pulsar.session.client import PulsarClient
 from magnetar.wire.pulsar.session.connect import ConnectHandlers
 from magnetar.wire.pulsar.session.consumers import consume, seek, subscribe
@@ -35,6 +35,7 @@ from magnetar.wire.pulsar.session.producers import produce
 from magnetar.wire.pulsar.session.producers.produce import ConnectionProducers
 from magnetar.wire.pulsar.session.query import QueryHandlers
 from magnetar.wire.pulsar.session.requests import RequestQueue
+from magnetar.wire.pulsar.session.schemas import SchemaHandlers
 from magnetar.wire.pulsar.session.watches import ConnectionWatches
 from magnetar.wire.pulsar.wire import PulsarWire
 
@@ -52,6 +53,7 @@ HANDLERS: Final[Mapping[type, tuple[str, Any]]] = {
         ("seeking", seek.HANDLERS),
         ("querying", query.HANDLERS),
         ("watches", watches.HANDLERS),
+        ("schemas", schemas.HANDLERS),
     )
     for event, handler in handlers.items()
 }
@@ -81,6 +83,7 @@ class PulsarSession:
         "producers",
         "querying",
         "requests",
+        "schemas",
         "seeking",
         "subscribing",
         "watches",
@@ -103,6 +106,7 @@ class PulsarSession:
         self.looking_up = LookupHandlers(client, broker, requests, services.lookups, options)
         self.seeking = SeekHandlers(client, consumers)
         self.querying = QueryHandlers(client, consumers)
+        self.schemas = SchemaHandlers(client, broker)
         self.watches = ConnectionWatches(client, broker, requests, services.lookups)
 
     # -- events -------------------------------------------------------------------------------

@@ -5,12 +5,6 @@ import pytest
 from magnetar.wire.http.tests.visitor import Visitor
 
 
-async def test_no_topic_has_a_schema(visitor: Visitor) -> None:
-    path = "/admin/v2/schemas/public/default/a/schema"
-    await visitor.fails(404, "GET", path)
-    await visitor.fails(405, "POST", path, {"type": "STRING", "schema": ""})
-
-
 @pytest.mark.parametrize(
     "path",
     [

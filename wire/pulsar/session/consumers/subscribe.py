@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker.attachment import attach
+from magnetar.core.broker.schema_admission import admit_consumer
 from magnetar.core.kernel.errors import (
     BrokerError,
     ConsumerBusy,
@@ -29,6 +30,7 @@ from magnetar.wire.pulsar.session.attachment_limit import check_attached
 from magnetar.wire.pulsar.session.consumers.consume import AttachedConsumer
 from magnetar.wire.pulsar.session.lookup import topic_name
 from magnetar.wire.pulsar.session.needs import to_consume
+from magnetar.wire.pulsar.session.schemas import is_any, topic_schema
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
@@ -98,6 +100,8 @@ class SubscribeHandlers:
         who = (self._client.peer.rpartition(":")[0], event.consumer_name, consumer_id)
         await topic.subscribers.admit(who, topic.policies.subscribe_rate, self._broker.clock)
         while coming.get(consumer_id) == event.request_id:
+            schema, user = topic_schema(event.schema), self._client.identity.name
+            await admit_consumer(self._broker, topic, schema, user)
             subscription = await _subscription(event, topic)
             if coming.get(consumer_id) != event.request_id:
                 topic.forget_if_unused(subscription)
@@ -135,6 +139,7 @@ class SubscribeHandlers:
             sticky=shared.sticky if shared else False,
             out_of_order=shared.out_of_order_allowed if shared else False,
             read_compacted=event.read_compacted,
+            takes_any_schema=is_any(event.schema),
         )
         try:
             attached.consumer = topic.attach(

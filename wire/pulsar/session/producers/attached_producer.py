@@ -60,6 +60,7 @@ class AttachedProducer:
         "request_id",
         "runs_done",
         "runs_sent",
+        "schema_version",
         "topic",
     )
 
@@ -68,12 +69,14 @@ class AttachedProducer:
         producers: ConnectionProducers,
         event: events.Producer,
         topic: Topic,
+        schema_version: bytes = b"",
     ) -> None:
         self.producers = producers
         self.client = producers.client
         self.id = event.producer_id
         self.request_id = event.request_id
         self.topic = topic
+        self.schema_version = schema_version
         self.producer: Producer
         self.encrypted_only = topic.policies.encryption_required
         self.ready = False
@@ -109,6 +112,7 @@ class AttachedProducer:
                 request_id,
                 self.producer.name,
                 self.topic.last_sequence_of(self.producer.name),
+                self.schema_version,
                 topic_epoch=self.epoch,
                 ready=self.ready,
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.connection_throttle import ConnectionThrottle
+from magnetar.core.broker.schema_admission import admit_producer
 from magnetar.core.entry.pulsar.metadata import has_encryption_keys
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import (
@@ -30,6 +31,7 @@ from magnetar.wire.pulsar.session.lookup import topic_name
 from magnetar.wire.pulsar.session.needs import allows, to_produce
 from magnetar.wire.pulsar.session.producers.attached_producer import AttachedProducer
 from magnetar.wire.pulsar.session.producers.publish_limit import PublishLimit
+from magnetar.wire.pulsar.session.schemas import topic_schema, version_bytes
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
@@ -109,17 +111,32 @@ class ConnectionProducers:
         """Attach, unless the client has given up."""
         producer_id, coming = event.producer_id, self._coming
         await self.broker.housekeeping.check_quota_of_newcomer(topic)
-        await _prepare(event, topic)
+        version = await self._prepare(event, topic)
         name = event.name or await self.broker.catalog.new_producer_name()
         if coming.get(producer_id) == event.request_id:
             self.client.check(*to_produce(topic.name))  # it may have been lost meanwhile
             del coming[producer_id]
-            await self._attach(event, topic, name)
+            await self._attach(event, AttachedProducer(self, event, topic, version), name)
 
-    async def _attach(self, event: events.Producer, topic: Topic, name: str) -> None:
+    async def _prepare(self, event: events.Producer, topic: Topic) -> bytes:
+        """Check and prepare the topic before a producer attaches; the version of its schema."""
+        topic.check_producer()
+        if topic.policies.encryption_required and not event.encrypted:
+            raise Invalid(f"Encryption is required in {topic.name}")
+        schema, user = topic_schema(event.schema), self.client.identity.name
+        version = await admit_producer(self.broker, topic, schema, user)
+        if event.transactional:
+            raise NotAllowed("Transactions are not enabled.")
+        if event.initial_subscription and topic.stored is not None:
+            create = topic.policies.auto_subscription_creation
+            if not create and event.initial_subscription not in topic.subscriptions:
+                raise NotAllowed("subscriptions are not created automatically here")
+            await topic.subscription(event.initial_subscription, create=create, start=START)
+        return version_bytes(version)
+
+    async def _attach(self, event: events.Producer, attached: AttachedProducer, name: str) -> None:
         """Register it before the await: a CLOSE_PRODUCER that comes meanwhile finds it."""
         client = self.client
-        attached = AttachedProducer(self, event, topic)
         request = ProducerRequest(
             name=name,
             name_is_users=bool(event.name) and event.name_is_users,
@@ -131,7 +148,7 @@ class ConnectionProducers:
             client_version=client.version,
             partial=client.features.partial_producer,
         )
-        now_ms = topic.env.clock.wall_ms()
+        now_ms = self.broker.clock.wall_ms()
         attached.producer = Producer(event.producer_id, request, attached, now_ms)
         self._attached[event.producer_id] = attached
         client.connection.will_write()
@@ -239,20 +256,6 @@ class ConnectionProducers:
         for attached in producers.values():
             attached.topic.detach_producer(attached.producer)
             attached.producer.sink = DETACHED
-
-
-async def _prepare(event: events.Producer, topic: Topic) -> None:
-    """Check and prepare the topic before a producer attaches."""
-    topic.check_producer()
-    if topic.policies.encryption_required and not event.encrypted:
-        raise Invalid(f"Encryption is required in {topic.name}")
-    if event.transactional:
-        raise NotAllowed("Transactions are not enabled.")
-    if event.initial_subscription and topic.stored is not None:
-        create = topic.policies.auto_subscription_creation
-        if not create and event.initial_subscription not in topic.subscriptions:
-            raise NotAllowed("subscriptions are not created automatically here")
-        await topic.subscription(event.initial_subscription, create=create, start=START)
 
 
 def _all_encrypted(payloads: list[bytes]) -> bool:

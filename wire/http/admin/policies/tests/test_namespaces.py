@@ -31,6 +31,8 @@ VALUES: dict[str, Any] = {
     "allowedClusters": ["standalone"],
     "persistence": {"bookkeeperEnsemble": 1},
     "offloadPolicies": {"x": 1},
+    "schemaCompatibilityStrategy": "FORWARD",
+    "schemaAutoUpdateCompatibilityStrategy": "Backward",
 }
 BOOLEANS = {
     "deduplication",
@@ -39,11 +41,7 @@ BOOLEANS = {
     "isAllowAutoUpdateSchema",
     "dispatcherPauseOnAckStatePersistent",
 }
-TEXTS = {
-    "schemaCompatibilityStrategy",
-    "schemaAutoUpdateCompatibilityStrategy",
-    "subscriptionAuthMode",
-}
+TEXTS = {"subscriptionAuthMode"}
 
 
 POLICIES = [

@@ -1,5 +1,6 @@
 package magnetar.interop;
 
+import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -46,6 +47,11 @@ final class Scene extends Dialogue {
 
     SubscriptionType type(String otherwise) {
         return SubscriptionType.valueOf(text("type", otherwise));
+    }
+
+    /** Of texts. */
+    JsonArray pairs() {
+        return args.getAsJsonArray("pairs");
     }
 
     // -- the client

@@ -1,0 +1,1 @@
+"""Schemas of topics: what they are, which may follow which, and their registry."""

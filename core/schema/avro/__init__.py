@@ -1,0 +1,1 @@
+"""Schemas of Avro: parsed, compared, told apart. Pure."""

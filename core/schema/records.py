@@ -1,0 +1,137 @@
+"""The stored form of schemas: a list of versions for each topic, a record for each schema. Pure.
+
+    /magnetar/schemas/TENANT/NAMESPACE/TOPIC     the list: which versions there are, and their ids
+    /magnetar/schemas-by-id/ID                   one schema; written once, before a list names it
+
+A list has no definitions, so it stays small, whatever ZooKeeper takes for one node (1 MB). Numbers
+of versions begin at 0 and are not used again; a deletion takes one, and hides those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.schema.schema import NO_PROPERTIES, SchemaKind, TopicSchema
+
+LISTS: Final = "/magnetar/schemas"
+BY_ID: Final = "/magnetar/schemas-by-id"
+IDS: Final = "/magnetar/schema-ids"
+"""The counter of ids: every schema of a cluster has one."""
+
+
+class SchemaVersion(Struct, frozen=True):
+    """A version, as a list has it."""
+
+    version: int
+    id: int
+    identity: str
+    """What it shares with the same schema (`verdicts.identity_of`)."""
+
+
+class SchemaVersions(Struct, frozen=True):
+    """The versions of a topic, in order."""
+
+    next_version: int = 0
+    versions: tuple[SchemaVersion, ...] = ()
+    hidden: tuple[int, ...] = ()
+    """The ids of schemas that were deleted; their records go with the topic."""
+
+    @property
+    def latest(self) -> SchemaVersion | None:
+        return self.versions[-1] if self.versions else None
+
+    def same_as(self, identity: str) -> SchemaVersion | None:
+        """The version of the same schema."""
+        return next((each for each in self.versions if each.identity == identity), None)
+
+    def numbered(self, version: int) -> SchemaVersion | None:
+        return next((each for each in self.versions if each.version == version), None)
+
+    @property
+    def count(self) -> int:
+        return len(self.versions) + len(self.hidden)
+
+    def with_one_more(self, schema_id: int, identity: str) -> SchemaVersions:
+        """With a new latest version."""
+        added = SchemaVersion(self.next_version, schema_id, identity)
+        return SchemaVersions(self.next_version + 1, (*self.versions, added), self.hidden)
+
+    def deleted(self) -> SchemaVersions:
+        """Without any that is visible."""
+        hidden = (*self.hidden, *(each.id for each in self.versions))
+        return SchemaVersions(self.next_version + 1, (), hidden)
+
+
+class StoredSchema(Struct, frozen=True):
+    """A schema, and where it comes from."""
+
+    schema: TopicSchema
+    topic: str
+    """The topic's name without its domain, as its list has it."""
+    user: str
+    """Who has added it; empty without authentication."""
+    created_ms: int
+
+    @property
+    def size(self) -> int:
+        return self.schema.size
+
+
+class SchemaHeader(Struct, frozen=True):
+    """The first line of a schema's record; its definition follows as it is."""
+
+    kind: str
+    topic: str
+    created_ms: int
+    user: str = ""
+    properties: Mapping[str, str] = NO_PROPERTIES
+
+
+def path_of(name: TopicName) -> str:
+    """The path of a topic's list. Partitions have that of their topic; domains do not matter."""
+    return f"{LISTS}/{name_of(name)}"
+
+
+def name_of(name: TopicName) -> str:
+    """A topic's name as Pulsar's registry has it (`TopicName.getSchemaName`)."""
+    return f"{name.namespace}/{name.base.encoded_local}"
+
+
+def path_of_id(schema_id: int) -> str:
+    return f"{BY_ID}/{schema_id}"
+
+
+def encode_versions(versions: SchemaVersions) -> bytes:
+    return msgspec.json.encode(versions)
+
+
+def decode_versions(data: bytes) -> SchemaVersions:
+    try:
+        return msgspec.json.decode(data, type=SchemaVersions)
+    except msgspec.MsgspecError as error:
+        raise Corrupted(f"a list of schemas cannot be read: {error}") from error
+
+
+def encode_schema(stored: StoredSchema) -> bytes:
+    schema = stored.schema
+    header = SchemaHeader(
+        schema.kind.name, stored.topic, stored.created_ms, stored.user, schema.properties
+    )
+    return msgspec.json.encode(header) + b"\n" + schema.definition
+
+
+def decode_schema(data: bytes) -> StoredSchema:
+    line, _, definition = data.partition(b"\n")
+    try:
+        header = msgspec.json.decode(line, type=SchemaHeader)
+        kind = SchemaKind[header.kind]
+    except (msgspec.MsgspecError, KeyError) as error:
+        raise Corrupted(f"a schema cannot be read: {error}") from error
+    schema = TopicSchema(kind, definition, header.properties)
+    return StoredSchema(schema, header.topic, header.user, header.created_ms)

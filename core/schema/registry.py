@@ -1,0 +1,363 @@
+"""The registry: the schemas of all topics, which every broker of a cluster may add to.
+
+It has no owner. A new schema is compared with the versions that there are, its record is written
+under an id of its own, and then the topic's list over the version that was compared: of two brokers
+that add at a time one loses (`BadVersion`), removes its record, and begins again with the other's
+schema. So a list names only records that exist, and every version was compared with those before
+it.
+
+    a crash before the list is written      a record that no list names, and nobody reads
+    ... after it                            the version is there
+
+What is read often is kept in memory: lists, which watches keep up to date, and schemas, which never
+change. A version that the list in memory lacks is looked for in the store, since the client may
+have it from another broker.
+
+Limits: `size_max` bytes for a schema, `VERSIONS_MAX` versions of a topic, the memory of both
+caches; and large definitions are compared in one thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final, TypeVar
+
+import trio
+
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.errors import (
+    AlreadyExists,
+    BadVersion,
+    IncompatibleSchema,
+    NotAllowed,
+    NotFound,
+)
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.policy.values import SchemaStrategy
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
+from magnetar.core.schema import records, verdicts
+from magnetar.core.schema.limited_cache import LimitedCache
+from magnetar.core.schema.records import SchemaVersion, SchemaVersions, StoredSchema
+from magnetar.core.schema.schema import DEFINED_IN_AVRO, SchemaKind, TopicSchema
+
+Result = TypeVar("Result")
+
+VERSIONS_MAX: Final = 1_000
+"""Versions of a topic, with those that were deleted. A list of so many has 130 KB."""
+ATTEMPTS_MAX: Final = 20
+"""Attempts to write a list that other brokers write at the same time."""
+LISTS_BYTES_MAX: Final = 8 * 1024 * 1024
+SCHEMAS_BYTES_MAX: Final = 8 * 1024 * 1024
+IDENTITIES_BYTES_MAX: Final = 1024 * 1024
+VERSION_BYTES: Final = 400
+"""The memory of one version in a list; of a list without any, too."""
+AT_ONCE_BYTES: Final = 4 * 1024
+"""Definitions up to this size are compared on the loop, which takes a millisecond or two."""
+SIZE_MAX: Final = 256 * 1024
+
+
+class KnownVersions:
+    """A list as the store had it."""
+
+    __slots__ = ("store_version", "versions")
+
+    def __init__(self, versions: SchemaVersions, store_version: int) -> None:
+        self.versions = versions
+        self.store_version = store_version
+
+
+class SchemaRegistry:
+    """See the module's docstring."""
+
+    def __init__(self, metadata: MetadataStore, clock: Clock, size_max: int = SIZE_MAX) -> None:
+        self._metadata = metadata
+        self._clock = clock
+        self._size_max = size_max
+        self._lists: LimitedCache[str, KnownVersions] = LimitedCache(LISTS_BYTES_MAX)
+        self._schemas: LimitedCache[int, StoredSchema] = LimitedCache(SCHEMAS_BYTES_MAX)
+        self._identities: LimitedCache[tuple[SchemaKind, bytes], str] = LimitedCache(
+            IDENTITIES_BYTES_MAX
+        )
+        """Of definitions that were parsed before: a thousand producers have the same one."""
+        self._changes = 0
+        """Counts changes, so that no list read before one is kept after it."""
+        self._locks: dict[str, trio.Lock] = {}
+        """Of the lists that this broker is changing."""
+        self._thread = trio.CapacityLimiter(1)
+
+    def open(self) -> None:
+        """Follow what other brokers change. Before anything is read."""
+        self._metadata.watch(records.LISTS, self._forget)
+
+    def _forget(self, path: str) -> None:
+        self._changes += 1
+        self._lists.drop(path)
+        if path == records.LISTS:  # anything below may have changed
+            self._lists.clear()
+
+    # -- reading ------------------------------------------------------------------------------
+
+    async def versions(self, name: TopicName) -> SchemaVersions:
+        """The versions of a topic; none for one without schemas, or that does not exist."""
+        return (await self._known(records.path_of(name))).versions
+
+    async def _known(self, path: str) -> KnownVersions:
+        found = self._lists.get(path)
+        if found is not None:
+            return found
+        changes = self._changes
+        stored = await self._metadata.get(path)
+        if stored is None:
+            known = KnownVersions(SchemaVersions(), ABSENT)
+        else:
+            known = KnownVersions(records.decode_versions(stored.value), stored.version)
+        if changes == self._changes:
+            self._lists.keep(path, known, VERSION_BYTES * (1 + known.versions.count))
+        return known
+
+    async def latest(self, name: TopicName) -> tuple[int, StoredSchema] | None:
+        """The latest version and its schema."""
+        latest = (await self.versions(name)).latest
+        return None if latest is None else (latest.version, await self.by_id(latest.id))
+
+    async def numbered(self, name: TopicName, version: int) -> StoredSchema | None:
+        """One version, which another broker may have added a moment ago."""
+        path = records.path_of(name)
+        known = await self._known(path)
+        if version >= known.versions.next_version:
+            await self._metadata.sync()
+            self._forget(path)
+            known = await self._known(path)
+        found = known.versions.numbered(version)
+        return None if found is None else await self.by_id(found.id)
+
+    async def all_of(self, name: TopicName) -> list[tuple[int, StoredSchema]]:
+        """All versions of a topic, as far as memory for one answer goes."""
+        found, left = [], SCHEMAS_BYTES_MAX
+        for each in (await self.versions(name)).versions:
+            stored = await self.by_id(each.id)
+            left -= stored.size
+            if left < 0:
+                raise NotAllowed("the topic has too many schemas for one answer")
+            found.append((each.version, stored))
+        return found
+
+    async def by_id(self, schema_id: int) -> StoredSchema:
+        """The schema with that id."""
+        found = self._schemas.get(schema_id)
+        if found is None:
+            stored = await self._metadata.get(records.path_of_id(schema_id))
+            if stored is None:
+                raise NotFound(f"there is no schema {schema_id}")
+            found = records.decode_schema(stored.value)
+            self._schemas.keep(schema_id, found, found.size + VERSION_BYTES)
+        return found
+
+    async def find(self, name: TopicName, schema: TopicSchema) -> SchemaVersion | None:
+        """The version of a topic that is the same schema."""
+        identity = await self._identity_of(schema)
+        return (await self.versions(name)).same_as(identity)
+
+    # -- judging ------------------------------------------------------------------------------
+
+    async def check_valid(self, schema: TopicSchema) -> None:
+        """Raise unless the definition is one of its kind, within the limit."""
+        await self._identity_of(schema)
+
+    async def _identity_of(self, schema: TopicSchema) -> str:
+        """Check a schema of a client, and tell it from others."""
+        if schema.size > self._size_max:
+            raise IncompatibleSchema(
+                f"the schema has {schema.size} bytes, and may have {self._size_max}"
+            )
+        if schema.kind not in DEFINED_IN_AVRO:
+            return await self._judged(schema, _checked, schema)
+        key = schema.kind, hashlib.sha256(schema.definition).digest()
+        found = self._identities.get(key)
+        if found is None:
+            found = await self._judged(schema, _checked, schema)
+            self._identities.keep(key, found, VERSION_BYTES)
+        return found
+
+    async def _judged(
+        self, schema: TopicSchema, judge: Callable[..., Result], *arguments: object
+    ) -> Result:
+        if schema.size <= AT_ONCE_BYTES:
+            return judge(*arguments)
+        return await trio.to_thread.run_sync(judge, *arguments, limiter=self._thread)
+
+    async def check_new(
+        self, versions: SchemaVersions, schema: TopicSchema, strategy: SchemaStrategy
+    ) -> None:
+        """Raise unless a schema that is none of these may be the next version."""
+        latest = versions.versions[-1:]
+        compared = versions.versions if strategy.transitive else latest
+        await self._compare(compared, schema, strategy, by_itself=not strategy.transitive)
+
+    async def check_consumer(
+        self, name: TopicName, schema: TopicSchema, strategy: SchemaStrategy
+    ) -> None:
+        """Raise unless a consumer with this schema may read the topic, which has one."""
+        identity = await self._identity_of(schema)
+        if strategy is SchemaStrategy.ALWAYS_COMPATIBLE:
+            return
+        versions = await self.versions(name)
+        strategy, with_all = verdicts.of_consumer(strategy)
+        latest = versions.latest
+        if latest is not None and latest.identity == identity and not with_all:
+            return  # the usual case, in which nothing is read or compared
+        compared = versions.versions if with_all else versions.versions[-1:]
+        await self._compare(compared, schema, strategy, by_itself=not with_all)
+
+    async def _compare(
+        self,
+        versions: tuple[SchemaVersion, ...],
+        schema: TopicSchema,
+        strategy: SchemaStrategy,
+        *,
+        by_itself: bool,
+    ) -> None:
+        """Compare with one version after the other, so that one at a time is in memory."""
+        if strategy is SchemaStrategy.ALWAYS_COMPATIBLE:
+            return
+        for each in versions:
+            old = (await self.by_id(each.id)).schema
+            larger = max(old, schema, key=lambda one: one.size)
+            await self._judged(larger, _follows, old, schema, strategy, by_itself)
+            await trio.lowlevel.checkpoint()
+
+    # -- changing -----------------------------------------------------------------------------
+
+    async def add(
+        self,
+        name: TopicName,
+        schema: TopicSchema,
+        strategy: SchemaStrategy,
+        *,
+        user: str = "",
+        may_be_new: bool = True,
+    ) -> int:
+        """The version of the topic that is this schema, which is added if it is new and may be."""
+        identity = await self._identity_of(schema)
+        found = (await self.versions(name)).same_as(identity)
+        if found is not None:
+            return found.version
+        path = records.path_of(name)
+        stored = StoredSchema(schema, records.name_of(name), user, self._clock.wall_ms())
+        async with self._alone_with(path):
+            for _ in range(ATTEMPTS_MAX):
+                known = await self._known(path)
+                found = known.versions.same_as(identity)
+                if found is not None:
+                    return found.version
+                if not may_be_new:
+                    raise IncompatibleSchema(
+                        "Schema not found and schema auto updating is disabled."
+                    )
+                if known.versions.count >= VERSIONS_MAX:
+                    raise IncompatibleSchema(f"the topic has {VERSIONS_MAX} versions already")
+                await self.check_new(known.versions, schema, strategy)
+                if await self._append(path, known, identity, stored):
+                    return known.versions.next_version
+        raise BadVersion(f"other brokers keep adding schemas to {name.base}")
+
+    async def _append(
+        self, path: str, known: KnownVersions, identity: str, stored: StoredSchema
+    ) -> bool:
+        """Store a schema as the next version; False if another broker was faster."""
+        with trio.CancelScope(shield=True):
+            schema_id = 1 + await self._metadata.next(records.IDS)
+            data = records.encode_schema(stored)
+            record_version = await self._metadata.put(records.path_of_id(schema_id), data, ABSENT)
+            try:
+                longer = known.versions.with_one_more(schema_id, identity)
+                await self._write(path, longer, known.store_version)
+            except BadVersion:
+                await self._metadata.delete(records.path_of_id(schema_id), record_version)
+                return False
+        return True
+
+    async def _write(self, path: str, versions: SchemaVersions, expected: int) -> None:
+        try:
+            await self._metadata.put(path, records.encode_versions(versions), expected)
+        except AlreadyExists as error:
+            raise BadVersion(f"{path} has been written by another broker") from error
+        finally:
+            self._forget(path)
+
+    async def hide(self, name: TopicName) -> int | None:
+        """Delete all versions, so that any schema may be the next one; returns the number that the
+        deletion has. None if there never was a schema.
+        """
+        path = records.path_of(name)
+        async with self._alone_with(path):
+            for _ in range(ATTEMPTS_MAX):
+                known = await self._known(path)
+                if known.store_version == ABSENT:
+                    return None
+                try:
+                    with trio.CancelScope(shield=True):
+                        await self._write(path, known.versions.deleted(), known.store_version)
+                except BadVersion:
+                    continue
+                return known.versions.next_version
+        raise BadVersion(f"other brokers keep adding schemas to {name.base}")
+
+    async def forget(self, name: TopicName) -> None:
+        """Delete everything of a topic that is being deleted."""
+        await self._delete(records.path_of(name))
+
+    async def forget_all(self, namespace: NamespaceName) -> None:
+        """The same for a namespace, with the schemas of topics that never were there."""
+        for path in await self._metadata.children(f"{records.LISTS}/{namespace}"):
+            await self._delete(f"{records.LISTS}/{namespace}/{path}")
+
+    async def _delete(self, path: str) -> None:
+        """Delete a list, and then its schemas: one that another broker adds meanwhile begins a new
+        list.
+        """
+        async with self._alone_with(path):
+            while True:
+                known = await self._known(path)
+                if known.store_version == ABSENT:
+                    return
+                try:
+                    with trio.CancelScope(shield=True):
+                        await self._metadata.delete(path, known.store_version)
+                        await self._delete_schemas(known.versions)
+                        return
+                except (BadVersion, NotFound):
+                    continue
+                finally:
+                    self._forget(path)
+
+    async def _delete_schemas(self, versions: SchemaVersions) -> None:
+        for schema_id in (*versions.hidden, *(each.id for each in versions.versions)):
+            self._schemas.drop(schema_id)
+            path = records.path_of_id(schema_id)
+            found = await self._metadata.get(path)
+            if found is not None:
+                with suppress(BadVersion, NotFound):  # another broker deletes it, too
+                    await self._metadata.delete(path, found.version)
+
+    @asynccontextmanager
+    async def _alone_with(self, path: str) -> AsyncIterator[None]:
+        """Change a list, one task at a time: hundreds of producers may attach at once."""
+        lock = self._locks.setdefault(path, trio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._locks.pop(path, None)
+
+
+def _checked(schema: TopicSchema) -> str:
+    verdicts.check_valid(schema)
+    return verdicts.identity_of(schema)
+
+
+def _follows(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, by_itself: bool) -> None:
+    verdicts.check_follows(old, new, strategy, by_itself=by_itself)

@@ -1,0 +1,71 @@
+"""A schema of a topic's messages, as its users declare it. Pure.
+
+A schema is a kind, a definition in that kind's own language, and properties that clients set and
+read. Messages are not looked at: a schema says how clients read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+from msgspec import Struct
+
+NO_PROPERTIES: Final[Mapping[str, str]] = {}
+
+
+class SchemaKind(IntEnum):
+    """What a definition is written in; names and numbers of Pulsar's `SchemaType.java`."""
+
+    BYTES = -1
+    """No schema: bytes as they are. It is not stored."""
+    NONE = 0
+    """As BYTES, in older clients."""
+    STRING = 1
+    JSON = 2
+    """The values are JSON; the definition is Avro's."""
+    PROTOBUF = 3
+    """The values are protobuf's; the definition is Avro's."""
+    AVRO = 4
+    BOOLEAN = 5
+    INT8 = 6
+    INT16 = 7
+    INT32 = 8
+    INT64 = 9
+    FLOAT = 10
+    DOUBLE = 11
+    DATE = 12
+    TIME = 13
+    TIMESTAMP = 14
+    KEY_VALUE = 15
+    """Two schemas, of key and of value."""
+    INSTANT = 16
+    LOCAL_DATE = 17
+    LOCAL_TIME = 18
+    LOCAL_DATE_TIME = 19
+    PROTOBUF_NATIVE = 20
+    """The definition is protobuf's own descriptor."""
+    AUTO_CONSUME = 21
+    """Whatever the topic has: of clients only."""
+    EXTERNAL = 22
+    """Known to another registry."""
+
+
+DEFINED_IN_AVRO: Final = frozenset({SchemaKind.AVRO, SchemaKind.JSON, SchemaKind.PROTOBUF})
+WITHOUT: Final = frozenset({SchemaKind.BYTES, SchemaKind.NONE})
+"""Kinds that mean that there is no schema."""
+
+
+class TopicSchema(Struct, frozen=True):
+    """See the module's docstring."""
+
+    kind: SchemaKind
+    definition: bytes = b""
+    properties: Mapping[str, str] = NO_PROPERTIES
+
+    @property
+    def size(self) -> int:
+        """The bytes of it that its author has chosen."""
+        pairs = sum(len(key) + len(value) for key, value in self.properties.items())
+        return len(self.definition) + pairs

@@ -1,0 +1,56 @@
+"""What is stored of schemas."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.schema import records
+from magnetar.core.schema.records import SchemaVersions, StoredSchema
+from magnetar.core.schema.registry import VERSIONS_MAX
+from magnetar.core.schema.schema import SchemaKind, TopicSchema
+
+
+def test_partitions_and_domains_share_a_list() -> None:
+    names = ["a b", "a b-partition-3", "non-persistent://public/default/a b"]
+    paths = {records.path_of(TopicName.parse(name)) for name in names}
+    assert paths == {"/magnetar/schemas/public/default/a+b"}
+
+
+def test_versions() -> None:
+    versions = SchemaVersions().with_one_more(7, "a").with_one_more(9, "b")
+    assert [(each.version, each.id) for each in versions.versions] == [(0, 7), (1, 9)]
+    assert versions.latest == versions.numbered(1) == versions.same_as("b")
+    assert versions.numbered(2) is versions.same_as("c") is None
+    assert records.decode_versions(records.encode_versions(versions)) == versions
+
+
+def test_a_deletion_takes_a_version() -> None:
+    versions = SchemaVersions().with_one_more(7, "a").deleted()
+    assert versions.latest is None
+    assert (versions.next_version, versions.hidden, versions.count) == (2, (7,), 1)
+    assert versions.with_one_more(8, "a").versions[0].version == 2
+
+
+def test_a_schema() -> None:
+    schema = TopicSchema(SchemaKind.JSON, b"{\n}\xff", {"a": "b"})
+    stored = StoredSchema(schema, "public/default/t", "me", 17)
+    assert records.decode_schema(records.encode_schema(stored)) == stored
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}\n", b'{"kind": "NOTHING", "topic": "", "created_ms": 0}']
+)
+def test_what_cannot_be_read(data: bytes) -> None:
+    with pytest.raises(Corrupted):
+        records.decode_schema(data)
+    with pytest.raises(Corrupted):
+        records.decode_versions(b"[")
+
+
+def test_a_list_fits_into_a_node_of_zookeeper() -> None:
+    versions = SchemaVersions()
+    for number in range(VERSIONS_MAX):
+        versions = versions.with_one_more(10**9 + number, f"PROTOBUF_NATIVE-{'0' * 64}")
+    assert len(records.encode_versions(versions)) < 200_000

@@ -1,0 +1,268 @@
+"""The registry over a store: versions, deletions, and two brokers that add at a time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import trio
+
+from magnetar.core.kernel.errors import BadVersion, IncompatibleSchema, NotFound, StorageFailed
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.policy.values import SchemaStrategy
+from magnetar.core.schema import records, registry
+from magnetar.core.schema.registry import SchemaRegistry
+from magnetar.core.schema.schema import SchemaKind, TopicSchema
+from magnetar.core.schema.tests.test_verdicts import MORE, MORE_OR_0, ONE, X, avro
+from magnetar.core.testing.clock import FixedClock
+
+NAME = TopicName.parse("t")
+FULL = SchemaStrategy.FULL
+ANY = SchemaStrategy.ALWAYS_COMPATIBLE
+
+
+def made(metadata: MemoryMetadata, **more: Any) -> SchemaRegistry:
+    schemas = SchemaRegistry(metadata, FixedClock(), **more)
+    schemas.open()
+    return schemas
+
+
+@pytest.fixture
+def metadata() -> MemoryMetadata:
+    return MemoryMetadata()
+
+
+@pytest.fixture
+def schemas(metadata: MemoryMetadata) -> SchemaRegistry:
+    return made(metadata)
+
+
+async def test_versions(schemas: SchemaRegistry) -> None:
+    assert await schemas.latest(NAME) is None
+    assert await schemas.add(NAME, ONE, FULL, user="me") == 0
+    assert await schemas.add(NAME, MORE_OR_0, FULL) == 1
+    assert await schemas.add(NAME, ONE, FULL) == 0
+    latest = await schemas.latest(NAME)
+    assert latest is not None
+    assert (latest[0], latest[1].schema) == (1, MORE_OR_0)
+    first = await schemas.numbered(NAME, 0)
+    assert first is not None
+    assert (first.schema, first.user, first.topic) == (ONE, "me", "public/default/t")
+    assert await schemas.numbered(NAME, 2) is None
+    assert [version for version, _ in await schemas.all_of(NAME)] == [0, 1]
+
+
+async def test_a_partition_has_those_of_its_topic(schemas: SchemaRegistry) -> None:
+    await schemas.add(NAME.partition(3), ONE, FULL)
+    assert await schemas.find(NAME.partition(1), ONE) == (await schemas.versions(NAME)).latest
+
+
+async def test_what_may_not_follow_changes_nothing(schemas: SchemaRegistry) -> None:
+    await schemas.add(NAME, ONE, FULL)
+    with pytest.raises(IncompatibleSchema, match="no default"):
+        await schemas.add(NAME, MORE, FULL)
+    with pytest.raises(IncompatibleSchema, match="no JSON"):
+        await schemas.add(NAME, TopicSchema(SchemaKind.AVRO, b"{"), ANY)
+    assert len((await schemas.versions(NAME)).versions) == 1
+    assert await schemas.find(NAME, MORE) is None
+
+
+async def test_transitive_strategies_look_at_all_versions(schemas: SchemaRegistry) -> None:
+    """The third adds a field that the second has: readers of it do not read the first."""
+    for schema in (avro(X), MORE):
+        await schemas.add(NAME, schema, ANY)
+    third = avro(*json.loads(MORE.definition)["fields"], {**X, "name": "z", "default": 1})
+    with pytest.raises(IncompatibleSchema):
+        await schemas.add(NAME, third, SchemaStrategy.BACKWARD_TRANSITIVE)
+    assert await schemas.add(NAME, third, SchemaStrategy.BACKWARD) == 2
+
+
+async def test_only_known_schemas(schemas: SchemaRegistry) -> None:
+    with pytest.raises(IncompatibleSchema, match="auto updating is disabled"):
+        await schemas.add(NAME, ONE, FULL, may_be_new=False)
+    await schemas.add(NAME, ONE, FULL)
+    assert await schemas.add(NAME, ONE, FULL, may_be_new=False) == 0
+
+
+async def test_consumers(schemas: SchemaRegistry) -> None:
+    await schemas.add(NAME, ONE, FULL)
+    await schemas.check_consumer(NAME, ONE, FULL)
+    await schemas.check_consumer(NAME, MORE_OR_0, SchemaStrategy.FORWARD)
+    with pytest.raises(IncompatibleSchema):
+        await schemas.check_consumer(NAME, MORE, SchemaStrategy.FORWARD)
+    with pytest.raises(IncompatibleSchema):
+        await schemas.check_consumer(NAME, ONE, SchemaStrategy.ALWAYS_INCOMPATIBLE)
+    await schemas.check_consumer(NAME, MORE, ANY)
+
+
+async def test_a_deletion_hides_what_was_before(schemas: SchemaRegistry) -> None:
+    assert await schemas.hide(NAME) is None
+    await schemas.add(NAME, ONE, FULL)
+    assert await schemas.hide(NAME) == 1
+    assert await schemas.latest(NAME) is None
+    assert await schemas.numbered(NAME, 0) is None
+    assert await schemas.add(NAME, MORE, FULL) == 2
+    assert await schemas.add(NAME, MORE, FULL) == 2
+
+
+async def test_what_is_forgotten_leaves_nothing(metadata: MemoryMetadata) -> None:
+    schemas = made(metadata)
+    await schemas.add(NAME, ONE, FULL)
+    await schemas.hide(NAME)
+    await schemas.add(NAME, MORE, FULL)
+    await schemas.forget(NAME)
+    await schemas.forget(NAME)
+    assert await metadata.children(records.LISTS) == []
+    assert await metadata.children(records.BY_ID) == []
+    with pytest.raises(NotFound):
+        await schemas.by_id(1)
+    assert await schemas.add(NAME, ONE, FULL) == 0
+
+
+async def test_a_namespace_is_forgotten(metadata: MemoryMetadata) -> None:
+    schemas = made(metadata)
+    for name in ("a", "b/c/d", "public/default/e f"):
+        await schemas.add(TopicName.parse(name), ONE, FULL)
+    await schemas.forget_all(NamespaceName.parse("public/default"))
+    assert await metadata.children(records.LISTS) == ["b"]
+
+
+async def test_after_a_restart(metadata: MemoryMetadata) -> None:
+    await made(metadata).add(NAME, ONE, FULL)
+    again = made(metadata)
+    assert await again.add(NAME, ONE, FULL) == 0
+    found = await again.numbered(NAME, 0)
+    assert found is not None
+    assert found.schema == ONE
+
+
+# -- several at a time ---------------------------------------------------------------------------
+
+
+async def test_a_hundred_producers_add_one_version(metadata: MemoryMetadata) -> None:
+    schemas, versions = made(metadata), []
+
+    async def add() -> None:
+        versions.append(await schemas.add(NAME, ONE, FULL))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(100):
+            nursery.start_soon(add)
+    assert versions == [0] * 100
+    assert await metadata.children(records.BY_ID) == ["1"]
+
+
+class Interrupted(MemoryMetadata):
+    """Lets another broker write its list just before this one does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other: Any = None
+
+    async def put(self, path: str, value: bytes, expected: int) -> int:
+        other = self.other
+        if path.startswith(f"{records.LISTS}/") and other is not None:
+            self.other = None
+            await other()
+        return await super().put(path, value, expected)
+
+
+async def test_of_two_brokers_the_second_compares_with_the_first() -> None:
+    metadata = Interrupted()
+    one, other = made(metadata), made(metadata)
+
+    async def add_first() -> None:
+        assert await other.add(NAME, ONE, FULL) == 0
+
+    metadata.other = add_first
+    assert await one.add(NAME, MORE_OR_0, FULL) == 1
+    assert [found.schema for _, found in await one.all_of(NAME)] == [ONE, MORE_OR_0]
+    assert len(await metadata.children(records.BY_ID)) == 2  # what the loser wrote is gone
+
+
+async def test_the_second_is_refused_if_it_does_not_follow_the_first() -> None:
+    metadata = Interrupted()
+    one, other = made(metadata), made(metadata)
+
+    async def add_first() -> None:
+        await other.add(NAME, ONE, FULL)
+
+    metadata.other = add_first
+    with pytest.raises(IncompatibleSchema):
+        await one.add(NAME, MORE, FULL)
+    assert len(await metadata.children(records.BY_ID)) == 1
+
+
+async def test_who_always_loses_gives_up() -> None:
+    metadata = Interrupted()
+    schemas, numbers = made(metadata), iter(range(1_000))
+
+    async def again() -> None:
+        path = records.path_of(NAME)
+        found = await metadata.get(path)
+        value = b'{"next_version": %d}' % next(numbers)
+        await MemoryMetadata.put(metadata, path, value, -1 if found is None else found.version)
+        metadata.other = again
+
+    metadata.other = again
+    with pytest.raises(BadVersion):
+        await schemas.add(NAME, ONE, FULL)
+    assert await metadata.children(records.BY_ID) == []
+
+
+async def test_a_version_that_another_broker_has_added_is_found(metadata: MemoryMetadata) -> None:
+    one, other = made(metadata), SchemaRegistry(metadata, FixedClock())  # which hears of nothing
+    assert await other.latest(NAME) is None
+    await one.add(NAME, ONE, FULL)
+    found = await other.numbered(NAME, 0)
+    assert found is not None
+    assert found.schema == ONE
+
+
+class Full(MemoryMetadata):
+    """Takes no list."""
+
+    async def put(self, path: str, value: bytes, expected: int) -> int:
+        if path.startswith(f"{records.LISTS}/"):
+            raise StorageFailed("the disk is full")
+        return await super().put(path, value, expected)
+
+
+async def test_a_list_that_cannot_be_written() -> None:
+    schemas = made(Full())
+    with pytest.raises(StorageFailed):
+        await schemas.add(NAME, ONE, FULL)
+    assert await schemas.latest(NAME) is None
+
+
+# -- limits --------------------------------------------------------------------------------------
+
+
+async def test_the_limit_of_a_definition(metadata: MemoryMetadata) -> None:
+    schemas = made(metadata, size_max=ONE.size)
+    await schemas.add(NAME, ONE, FULL)
+    with pytest.raises(IncompatibleSchema, match=f"may have {ONE.size}"):
+        await schemas.add(NAME, MORE_OR_0, FULL)
+
+
+async def test_the_limit_of_versions(
+    schemas: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "VERSIONS_MAX", 2)
+    for number in range(2):
+        await schemas.add(NAME, avro({**X, "default": number}), ANY)
+    await schemas.hide(NAME)
+    with pytest.raises(IncompatibleSchema, match="2 versions"):
+        await schemas.add(NAME, ONE, ANY)
+
+
+async def test_large_definitions_which_a_thread_compares(schemas: SchemaRegistry) -> None:
+    fields = [{"name": f"f{number}", "type": "string"} for number in range(1_000)]
+    large = avro(*fields)
+    assert large.size > registry.AT_ONCE_BYTES
+    assert await schemas.add(NAME, large, FULL) == 0
+    assert await schemas.add(NAME, avro(*fields, {**X, "default": 0}), FULL) == 1
+    with pytest.raises(IncompatibleSchema):
+        await schemas.add(NAME, avro(*fields, {**X, "name": "y"}), FULL)

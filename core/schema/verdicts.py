@@ -1,0 +1,140 @@
+"""Which schemas are valid, which are the same, and which may follow which. Pure.
+
+The rules are Pulsar's (`SchemaRegistryServiceImpl.java` of 4.2 and the checks beside it):
+
+    a definition in Avro      by Avro's decoders (`avro/resolution.py`)
+    PROTOBUF_NATIVE           the root message keeps its name
+    KEY_VALUE                 key and value each by their kind, which stays
+    all others                the kind stays
+
+Raises `IncompatibleSchema` with a reason. Invariant: every call ends within the limits of the
+parser and of `Effort`, whatever the definitions are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.policy.values import SchemaStrategy
+from magnetar.core.schema import key_value, protobuf_native
+from magnetar.core.schema.avro import identity, parser, resolution
+from magnetar.core.schema.schema import DEFINED_IN_AVRO, WITHOUT, SchemaKind, TopicSchema
+
+OF_CLIENTS: Final = frozenset({SchemaKind.AUTO_CONSUME, SchemaKind.EXTERNAL})
+NONE_OF_PYTHON: Final = b"null"
+"""What Python's clients send as the definition of STRING."""
+READS_OLD: Final = frozenset(
+    {
+        SchemaStrategy.BACKWARD,
+        SchemaStrategy.BACKWARD_TRANSITIVE,
+        SchemaStrategy.FULL,
+        SchemaStrategy.FULL_TRANSITIVE,
+    }
+)
+READ_BY_OLD: Final = frozenset(
+    {
+        SchemaStrategy.FORWARD,
+        SchemaStrategy.FORWARD_TRANSITIVE,
+        SchemaStrategy.FULL,
+        SchemaStrategy.FULL_TRANSITIVE,
+    }
+)
+
+
+def check_valid(schema: TopicSchema) -> None:
+    """Raise unless the definition is one of its kind."""
+    kind, definition = schema.kind, schema.definition
+    if kind in OF_CLIENTS:
+        raise IncompatibleSchema(f"Schema {kind.name} is a client-side schema type")
+    if kind in DEFINED_IN_AVRO:
+        if parser.parse(definition).kind == "union" and kind is SchemaKind.AVRO:
+            raise IncompatibleSchema("Avro schema typed [UNION] is not supported")
+    elif kind is SchemaKind.PROTOBUF_NATIVE:
+        protobuf_native.root_message(definition)
+    elif kind is SchemaKind.KEY_VALUE:
+        for half in key_value.halves(schema):
+            check_valid(half)
+    elif kind is SchemaKind.STRING and definition == NONE_OF_PYTHON:
+        pass
+    elif kind not in WITHOUT and definition:
+        raise IncompatibleSchema(f"a schema of kind {kind.name} has no definition")
+
+
+def identity_of(schema: TopicSchema) -> str:
+    """What two schemas share if they are the same: then they are one version."""
+    if schema.kind in DEFINED_IN_AVRO:
+        digest = identity.identity_of(parser.parse(schema.definition))
+    else:
+        digest = hashlib.sha256(schema.definition).digest()
+    return f"{schema.kind.name}-{digest.hex()}"
+
+
+def check_follows(
+    old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, *, by_itself: bool = True
+) -> None:
+    """Raise unless the new schema may be used beside the old one.
+
+    With `by_itself` a schema may always follow itself; Pulsar does not ask that when it compares
+    one with all versions.
+    """
+    if strategy is SchemaStrategy.ALWAYS_COMPATIBLE:
+        return
+    if old.kind is not new.kind:
+        raise IncompatibleSchema(
+            f"Incompatible schema: exists schema type {old.kind.name}, "
+            f"new schema type {new.kind.name}"
+        )
+    if not by_itself or old.definition != new.definition:
+        _check(old, new, strategy)
+
+
+def _check(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy) -> None:
+    """Two schemas of one kind."""
+    if strategy in (SchemaStrategy.ALWAYS_INCOMPATIBLE, SchemaStrategy.UNDEFINED):
+        raise IncompatibleSchema(f"Schema compatibility strategy is {strategy}")
+    if new.kind is SchemaKind.KEY_VALUE:
+        for one, other in zip(key_value.halves(old), key_value.halves(new), strict=True):
+            if one.kind is not other.kind:
+                raise IncompatibleSchema(
+                    f"Key schemas or Value schemas are different schema type: {one.kind.name} "
+                    f"became {other.kind.name}"
+                )
+            _check(one, other, strategy)
+    elif new.kind is SchemaKind.PROTOBUF_NATIVE:
+        names = [protobuf_native.root_message(each.definition) for each in (old, new)]
+        if names[0] != names[1]:
+            raise IncompatibleSchema(
+                f"Protobuf root message change is not allowed under the '{strategy}' strategy. "
+                f"Original message name: '{names[0]}', new message name: '{names[1]}'."
+            )
+    elif new.kind in DEFINED_IN_AVRO:
+        _check_avro(old.definition, new.definition, strategy)
+
+
+def _check_avro(old: bytes, new: bytes, strategy: SchemaStrategy) -> None:
+    before, after = parser.parse(old), parser.parse(new)
+    if strategy in READS_OLD and (reason := resolution.refusal(before, after)):
+        raise IncompatibleSchema(
+            f"Incompatible schema: under {strategy} its readers read older messages, but {reason}"
+        )
+    if strategy in READ_BY_OLD and (reason := resolution.refusal(after, before)):
+        raise IncompatibleSchema(
+            f"Incompatible schema: under {strategy} older readers read its messages, but {reason}"
+        )
+
+
+def of_consumer(strategy: SchemaStrategy) -> tuple[SchemaStrategy, bool]:
+    """How the schema of a consumer is compared: by which strategy, and whether with all versions.
+
+    A consumer reads, so what matters to most strategies is that it reads the latest version.
+    """
+    if strategy in (
+        SchemaStrategy.BACKWARD,
+        SchemaStrategy.FORWARD,
+        SchemaStrategy.FORWARD_TRANSITIVE,
+        SchemaStrategy.FULL,
+    ):
+        return SchemaStrategy.BACKWARD, False
+    return strategy, True

@@ -1,0 +1,80 @@
+"""Schemas with Apache's Java client, and our verdicts beside those of Avro's own judges."""
+
+import pytest
+
+from interop_tests.pulsar.java.avro_table import pairs
+from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.schema.avro.identity import identity_of
+from magnetar.core.schema.avro.parser import parse
+from magnetar.core.schema.avro.resolution import refusal
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def play(java, server, topic):
+    """Plays one scene on the session's server with a fresh topic."""
+    return lambda family, **args: java.play(family, server.pulsar_url, topic, **args)
+
+
+def verdict(writing: str, reading: str) -> str:
+    """What we say of a pair, in the words of the scene."""
+    try:
+        writer, reader = parse(writing.encode()), parse(reading.encode())
+    except IncompatibleSchema:
+        return "unreadable"
+    try:
+        read = "not read" if refusal(writer, reader) else "read"
+    except IncompatibleSchema:
+        read = "not read"
+    same = "same" if identity_of(writer) == identity_of(reader) else "other"
+    return f"{read}, {same}"
+
+
+def test_verdicts(play):
+    """More than ten thousand pairs, and the same verdict for each."""
+    compared = pairs()
+    theirs = play("schemas.verdicts", pairs=compared)
+    read = [each.replace("incompatible, ", "").replace("compatible, ", "") for each in theirs]
+    ours = [verdict(*pair) for pair in compared]
+    wrong = [
+        (*pair, their, our)
+        for pair, their, our in zip(compared, read, ours, strict=True)
+        if their != our
+    ]
+    assert not wrong, "\n".join(map(str, [len(wrong), *wrong[:20]]))
+    assert len(compared) > 10_000
+    assert {each.split(",")[0] for each in ours} == {"read", "not read"}
+
+
+def test_every_kind(play):
+    lamp = "desk 40"
+    assert play("schemas.kinds") == {
+        "string": "grün at 0",
+        "int64": "7 at 0",
+        "json": f"{lamp} at 0",
+        "avro": f"{lamp} at 0",
+        "protobuf": "seconds: 7 at 0",
+        "pair": f"k={lamp} at 0",
+        "separate": f"7={lamp} at 0",
+        "other protobuf": "IncompatibleSchemaException",
+        "other kind": "IncompatibleSchemaException",
+    }
+
+
+def test_two_versions_and_a_third_that_may_not_be(play):
+    """A consumer of any schema reads each message with the version that it was written with."""
+    assert play("schemas.evolution") == {
+        "seen": ["0 desk [name]", "1 wall [name, colour]"],
+        "refused": "IncompatibleSchemaException",
+        "reader": "IncompatibleSchemaException",
+        "again": "none",
+    }
+
+
+def test_the_schema_that_the_topic_has(play):
+    seen = play("schemas.automatic")
+    assert seen["first"] == "desk 40"
+    assert seen["second"] == "wall 60 at 0"
+    assert seen["wrong"] != "none"
+    assert seen["refused"] == "IncompatibleSchemaException"

@@ -1,0 +1,1 @@
+"""Paths of schemas: by topic, as Pulsar's tools ask for them."""
