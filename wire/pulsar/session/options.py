@@ -27,3 +27,5 @@ class PulsarOptions(Struct, frozen=True):
     expose_broker_metadata: bool = False
     proxy_roles: frozenset[str] = frozenset()
     """Roles of proxies, which say for whom they speak (`proxyRoles`)."""
+    transactions: bool = True
+    """Whether there are transactions (`transactionCoordinatorEnabled`)."""

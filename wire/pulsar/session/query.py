@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import NotAllowed, TopicNotFound
-from magnetar.wire.pulsar import events, refusals, replies
+from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.client import PulsarClient
@@ -65,10 +65,6 @@ class QueryHandlers:
         """
         self._client.reply(replies.schema_taken(event.request_id))
 
-    def on_transaction(self, event: Any) -> None:
-        """Refuse with the message of a broker without transactions, which clients look for."""
-        self._client.reply(refusals.transactions_are_off(event.request_id))
-
     def on_watch(self, _event: events.WatchTopics) -> None:
         """Refuse to watch a list of topics; the client polls the list instead."""
         raise NotAllowed("watching topics is not enabled here")
@@ -81,13 +77,6 @@ HANDLERS: Final[Mapping[type, Any]] = {
     events.ConsumerStats: QueryHandlers.on_consumer_stats,
     events.GetSchema: QueryHandlers.on_get_schema,
     events.GetOrCreateSchema: QueryHandlers.on_get_or_create_schema,
-    events.TcConnect: QueryHandlers.on_transaction,
-    events.NewTxn: QueryHandlers.on_transaction,
-    events.AddPartitionsToTxn: QueryHandlers.on_transaction,
-    events.AddSubscriptionsToTxn: QueryHandlers.on_transaction,
-    events.EndTxn: QueryHandlers.on_transaction,
-    events.EndTxnOnPartition: QueryHandlers.on_transaction,
-    events.EndTxnOnSubscription: QueryHandlers.on_transaction,
     events.WatchTopics: QueryHandlers.on_watch,
     events.CloseWatch: QueryHandlers.on_close_watch,
 }

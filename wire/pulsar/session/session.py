@@ -35,6 +35,9 @@ from magnetar.wire.pulsar.session.producers import produce
 from magnetar.wire.pulsar.session.producers.produce import ConnectionProducers
 from magnetar.wire.pulsar.session.query import QueryHandlers
 from magnetar.wire.pulsar.session.requests import RequestQueue
+from magnetar.wire.pulsar.session.transactions import transact
+from magnetar.wire.pulsar.session.transactions.participation import TransactionParticipation
+from magnetar.wire.pulsar.session.transactions.transact import TransactionHandlers
 from magnetar.wire.pulsar.wire import PulsarWire
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ HANDLERS: Final[Mapping[type, tuple[str, Any]]] = {
         ("looking_up", lookup.HANDLERS),
         ("seeking", seek.HANDLERS),
         ("querying", query.HANDLERS),
+        ("transacting", transact.HANDLERS),
     )
     for event, handler in handlers.items()
 }
@@ -81,6 +85,7 @@ class PulsarSession:
         "requests",
         "seeking",
         "subscribing",
+        "transacting",
     )
 
     def __init__(self, services: PulsarServices, connection: Connection, wire: PulsarWire) -> None:
@@ -94,8 +99,14 @@ class PulsarSession:
             client, requests, options, clock, self._known, self.rights_changed
         )
         self._spawn = broker.spawn
-        self.producers = ConnectionProducers(client, broker, requests, options.pending_messages_max)
-        self.consumers = consumers = ConnectionConsumers(client, broker, options.batch_index_acks)
+        part = TransactionParticipation(client, requests, services.transactions)
+        self.producers = ConnectionProducers(
+            client, broker, requests, options.pending_messages_max, part
+        )
+        self.consumers = consumers = ConnectionConsumers(
+            client, broker, options.batch_index_acks, part
+        )
+        self.transacting = TransactionHandlers(client, services.transactions)
         self.subscribing = SubscribeHandlers(client, broker, requests, consumers)
         self.looking_up = LookupHandlers(client, broker, requests, services.lookups, options)
         self.seeking = SeekHandlers(client, consumers)
