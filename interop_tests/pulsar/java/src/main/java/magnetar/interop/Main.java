@@ -17,6 +17,7 @@ public final class Main {
         Access.register(families);
         Crashing.register(families);
         Returning.register(families);
+        Transactions.register(families);
         new Stage<>(Scene::new, families).run();
     }
 
