@@ -93,7 +93,11 @@ async def _last_shown(
     while first <= last:
         part = await ledger.losses.read_round((ledger_id, first), last + 1 - first, LOOKED_AT_BYTES)
         for place in range(len(part.payloads)):
-            if not is_hidden(ledger.transactions, part, place):
-                found = part.ledger_id, part.first_entry + place
+            position = part.ledger_id, part.first_entry + place
+            within = position <= (ledger_id, last)
+            if within and not is_hidden(ledger.transactions, part, place):
+                found = position
+        if part.ledger_id != ledger_id:
+            break
         first = part.first_entry + len(part.payloads)
     return found
