@@ -37,7 +37,7 @@ from magnetar.wire.pulsar.session.query import QueryHandlers
 from magnetar.wire.pulsar.session.requests import RequestQueue
 from magnetar.wire.pulsar.session.transactions import transact
 from magnetar.wire.pulsar.session.transactions.participation import TransactionParticipation
-from magnetar.wire.pulsar.session.transactions.transact import TransactionHandlers
+from magnetar.wire.pulsar.session.transactions.transact import CoordinatorHandlers
 from magnetar.wire.pulsar.wire import PulsarWire
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class PulsarSession:
         self.consumers = consumers = ConnectionConsumers(
             client, broker, options.batch_index_acks, part
         )
-        self.transacting = TransactionHandlers(client, services.transactions)
+        self.transacting = CoordinatorHandlers(client, services.transactions)
         self.subscribing = SubscribeHandlers(client, broker, requests, consumers)
         self.looking_up = LookupHandlers(client, broker, requests, services.lookups, options)
         self.seeking = SeekHandlers(client, consumers)

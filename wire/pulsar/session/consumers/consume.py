@@ -246,7 +246,7 @@ class ConnectionConsumers:
             self._answer_ack(event, NotReady("the consumer is not attached"))
             return
         if event.txn is not None:
-            self.participation.acknowledge(attached, event)
+            self.participation.acknowledge(attached.topic.stored, attached.consumer, event)
             return
         subscription = attached.consumer.subscription
         if event.validation_error is not None:

@@ -207,7 +207,11 @@ class ConnectionProducers:
         if attached is None or not attached.ready:
             self._check_left(event.producer_id)
             return
-        refusal = None if event.txn is None else self.participation.refusal(attached, event.txn)
+        refusal = (
+            None
+            if event.txn is None
+            else self.participation.refusal(attached.topic.stored, event.txn)
+        )
         if refusal is not None:
             self._refuse_each(event, refusal)
         elif attached.encrypted_only and not _all_encrypted(event.payloads):

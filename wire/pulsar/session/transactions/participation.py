@@ -8,21 +8,21 @@ SEND says, because the log is replayed by it. An acknowledgement is answered whe
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from magnetar.core.kernel.errors import BrokerError, NotAllowed
+from magnetar.core.kernel.errors import BrokerError, NotAllowed, NotReady
 from magnetar.core.ledger.cursor.pending_acks import HeldPart
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:
     from magnetar.core.transactions.topic_transactions import TopicTransactions
     from magnetar.wire.pulsar.session.client import PulsarClient
-    from magnetar.wire.pulsar.session.consumers.consume import AttachedConsumer
-    from magnetar.wire.pulsar.session.producers.attached_producer import AttachedProducer
     from magnetar.wire.pulsar.session.requests import RequestQueue
 
-OFF = NotAllowed("Transactions are not enabled.")
+OFF: Final = NotAllowed("Transactions are not enabled.")
+UNSTORED: Final = NotAllowed("a topic that stores nothing takes part in no transaction")
 
 
 class TransactionParticipation:
@@ -39,15 +39,15 @@ class TransactionParticipation:
 
     # -- publishing -----------------------------------------------------------------------------
 
-    def refusal(self, attached: AttachedProducer, txn: events.Txn) -> NotAllowed | None:
+    def refusal(self, topic: PersistentTopic | None, txn: events.Txn) -> NotAllowed | None:
         """Why messages may not be published in a transaction. On any other error than this one
         clients would close the connection, and send them again.
         """
-        transactions, topic = self.transactions, attached.topic.stored
+        transactions = self.transactions
         if transactions is None:
             return OFF
         if topic is None:
-            return NotAllowed("a topic that stores nothing takes part in no transaction")
+            return UNSTORED
         try:
             transactions.check_publish(txn, topic.name, self._client.owns)
         except BrokerError as error:
@@ -58,18 +58,26 @@ class TransactionParticipation:
 
     # -- acknowledging --------------------------------------------------------------------------
 
-    def acknowledge(self, attached: AttachedConsumer, event: events.Acks) -> None:
+    def acknowledge(
+        self, topic: PersistentTopic | None, consumer: Consumer, event: events.Acks
+    ) -> None:
         """Acknowledge in a transaction; the answer follows when that is stored."""
-        parts = _sized(attached.topic.stored, event)
+        if self.transactions is None:
+            self._answer(event, OFF)
+            return
+        if topic is None:
+            self._answer(event, UNSTORED)
+            return
+        parts = _sized(topic, event)
         if parts is None:
-            self._requests.add(partial(self._acknowledge_later, attached), event)
+            self._requests.add(partial(self._acknowledge_later, topic, consumer), event)
         else:
-            self._hold(attached, event, parts)
+            self._hold(topic, consumer, event, parts)
 
-    async def _acknowledge_later(self, attached: AttachedConsumer, event: events.Acks) -> None:
+    async def _acknowledge_later(
+        self, topic: PersistentTopic, consumer: Consumer, event: events.Acks
+    ) -> None:
         """The same, where the sizes of batches have to be read: Go does not state them."""
-        topic = attached.topic.stored
-        assert topic is not None, "else no size was looked for"
         parts = []
         try:
             for ledger_id, entry_id, unacked, size in event.partial:
@@ -80,29 +88,35 @@ class TransactionParticipation:
         except BrokerError as error:
             self._answer(event, error)
             return
-        self._hold(attached, event, parts)
+        self._hold(topic, consumer, event, parts)
 
-    def _hold(self, attached: AttachedConsumer, event: events.Acks, parts: list[HeldPart]) -> None:
+    def _hold(
+        self,
+        topic: PersistentTopic,
+        consumer: Consumer,
+        event: events.Acks,
+        parts: list[HeldPart],
+    ) -> None:
         try:
-            self._try_to_hold(attached, event, parts)
+            self._try_to_hold(topic, consumer, event, parts)
         except BrokerError as error:
             self._answer(event, error)
 
     def _try_to_hold(
-        self, attached: AttachedConsumer, event: events.Acks, parts: list[HeldPart]
+        self,
+        topic: PersistentTopic,
+        consumer: Consumer,
+        event: events.Acks,
+        parts: list[HeldPart],
     ) -> None:
-        transactions, topic, txn = self.transactions, attached.topic.stored, event.txn
+        txn, transactions = event.txn, self.transactions
         assert txn is not None
-        if transactions is None:
-            raise OFF
-        if topic is None:
-            raise NotAllowed("a topic that stores nothing takes part in no transaction")
-        name = attached.subscription
-        transactions.check_acknowledge(txn, topic.name, name, self._client.owns)
+        assert transactions is not None
+        name = "" if consumer.subscription is None else consumer.subscription.name
         subscription = topic.subscriptions.get(name)
         if subscription is None:
-            raise NotAllowed(f"subscription {name} is deleted")
-        consumer = attached.consumer
+            raise NotReady("the consumer is not attached")
+        transactions.check_acknowledge(txn, topic.name, name, self._client.owns)
         if not event.cumulative:
             subscription.hold(consumer, txn, event.ranges, parts)
         elif len(event.ranges) + len(parts) == 1:
@@ -117,11 +131,11 @@ class TransactionParticipation:
             self._client.reply(replies.ack_response(consumer_id, request_id, error, event.txn))
 
 
-def _sized(topic: PersistentTopic | None, event: events.Acks) -> list[HeldPart] | None:
+def _sized(topic: PersistentTopic, event: events.Acks) -> list[HeldPart] | None:
     """Parts of batches with their sizes; None if one has to be read from storage."""
     parts: list[HeldPart] = []
     for ledger_id, entry_id, unacked, size in event.partial:
-        if not size and topic is not None:
+        if not size:
             found = topic.ledger.cached((ledger_id, entry_id))
             if found is None:
                 return None

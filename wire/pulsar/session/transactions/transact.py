@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.client import PulsarClient
 
 
-class TransactionHandlers:
+class CoordinatorHandlers:
     """See the module's docstring. `transactions` is None if they are not enabled."""
 
     __slots__ = ("_client", "_transactions")
@@ -77,11 +77,11 @@ class TransactionHandlers:
 
 
 HANDLERS: Final[Mapping[type, Any]] = {
-    events.TcConnect: TransactionHandlers.on_tc_connect,
-    events.NewTxn: TransactionHandlers.on_new_txn,
-    events.AddPartitionsToTxn: TransactionHandlers.on_add_partitions,
-    events.AddSubscriptionsToTxn: TransactionHandlers.on_add_subscriptions,
-    events.EndTxn: TransactionHandlers.on_end_txn,
-    events.EndTxnOnPartition: TransactionHandlers.on_end_elsewhere,
-    events.EndTxnOnSubscription: TransactionHandlers.on_end_elsewhere,
+    events.TcConnect: CoordinatorHandlers.on_tc_connect,
+    events.NewTxn: CoordinatorHandlers.on_new_txn,
+    events.AddPartitionsToTxn: CoordinatorHandlers.on_add_partitions,
+    events.AddSubscriptionsToTxn: CoordinatorHandlers.on_add_subscriptions,
+    events.EndTxn: CoordinatorHandlers.on_end_txn,
+    events.EndTxnOnPartition: CoordinatorHandlers.on_end_elsewhere,
+    events.EndTxnOnSubscription: CoordinatorHandlers.on_end_elsewhere,
 }
