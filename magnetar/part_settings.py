@@ -58,6 +58,7 @@ def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> PulsarOp
         pending_messages_max=settings.limits.pending_messages_per_connection,
         lookups_max=settings.limits.max_concurrent_lookup_request,
         expose_broker_metadata=settings.broker.exposing_broker_entry_metadata_to_client_enabled,
+        transactions=settings.broker.transaction_coordinator_enabled,
         batch_index_acks=settings.broker.acknowledgment_at_batch_index_level_enabled,
         proxy_roles=frozenset(settings.security.proxy_roles),
         authenticate_original_auth_data=settings.security.authenticate_original_auth_data,

@@ -57,8 +57,8 @@ TransactionKey = int | tuple[int, int]
 """Names a transaction in one log, in its form's own way; core only compares keys.
 
 Kafka's is the id of the producer, which has one transaction open at a time (KIP-98): the key comes
-back with the next one. Pulsar's would be both halves of a TxnID (PIP-31), of which a producer may
-have several open."""
+back with the next one. Pulsar's has both halves of a TxnID (PIP-31), of which a producer may have
+several open, and which never comes back."""
 
 
 class TransactionMark(NamedTuple):
@@ -135,7 +135,7 @@ class Form(Protocol):
 class TransactionalForm(Form, Protocol):
     """A form in which transactions are written."""
 
-    def marker(self, key: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
+    def marker(self, key: TransactionKey, epoch: int, now_ms: int, *, committed: bool) -> bytes:
         """The entry that ends a transaction. `epoch` is the generation of the key's user, which
         fences earlier ones (KIP-360), if keys are used again.
         """

@@ -2,9 +2,10 @@
 
     BrokerError
       NotFound             TopicNotFound, SubscriptionNotFound, ConsumerNotFound,
-                           NamespaceNotFound, LedgerNotFound, EntryNotFound
+                           NamespaceNotFound, LedgerNotFound, EntryNotFound, TransactionNotFound
       Conflict             AlreadyExists, BadVersion, ConsumerBusy, ProducerBusy, ProducerFenced,
-                           HashRangeTaken, SubscriptionBusy
+                           HashRangeTaken, SubscriptionBusy, TransactionConflict,
+                           WrongTransactionState
       Refused              NotAllowed, Invalid, InvalidName, ChecksumMismatch, Terminated,
                            Unsupported, Unauthenticated, Unauthorized, IncompatibleSchema
       Unavailable          NotReady, NotOwned, NotCoordinator, Overloaded, QuotaHeld,
@@ -51,6 +52,10 @@ class EntryNotFound(NotFound):
     """The entry certainly does not exist, as above."""
 
 
+class TransactionNotFound(NotFound):
+    """No such transaction: it never was, it has ended, or it is somebody else's."""
+
+
 class Conflict(BrokerError):
     """The request conflicts with the state, or with another client."""
 
@@ -81,6 +86,14 @@ class ProducerFenced(Conflict):
 
 class HashRangeTaken(Conflict):
     """Key_Shared: the requested hash ranges overlap a live consumer's, or make no sense."""
+
+
+class TransactionConflict(Conflict):
+    """The message is acknowledged already, or another open transaction acknowledges it."""
+
+
+class WrongTransactionState(Conflict):
+    """The transaction has been decided, so that nothing is added to it, nor decided otherwise."""
 
 
 class Refused(BrokerError):

@@ -78,6 +78,9 @@ class CursorSnapshot(Struct, frozen=True):
     bits: Sequence[tuple[Position, int]] = ()
     """For batches acknowledged in part: a 1 for each message that is not yet acknowledged."""
     properties: Mapping[str, int] = {}
+    pending: bytes = b""
+    """What open transactions acknowledge (`cursor/pending_acks.py`). Pulsar keeps that in a log of
+    its own, and its tools pass over the field."""
 
 
 class ManagedCursorInfo(Struct, frozen=True):
@@ -136,6 +139,8 @@ def encode_snapshot(snapshot: CursorSnapshot) -> bytes:
     rest = stored.StoredSnapshot(
         batches=_batches(snapshot.bits), properties=_longs(snapshot.properties)
     )
+    if snapshot.pending:
+        rest.pending = snapshot.pending
     return b"".join(
         (
             head.SerializeToString(),
@@ -166,12 +171,13 @@ def decode_snapshot(data: bytes) -> CursorSnapshot:
         ranges=tuple(ranges),
         bits=_plain_bits(message.batches),
         properties=_plain_pairs(message.properties),
+        pending=message.pending,
     )
 
 
 def encode_cursor(info: ManagedCursorInfo) -> bytes:
     snapshot = info.snapshot
-    return stored.StoredCursor(
+    message = stored.StoredCursor(
         cursors_ledger_id=info.cursors_ledger_id,
         mark_delete_ledger_id=snapshot.mark_delete[0],
         mark_delete_entry_id=snapshot.mark_delete[1],
@@ -180,7 +186,10 @@ def encode_cursor(info: ManagedCursorInfo) -> bytes:
         last_active=info.last_active_ms,
         batches=_batches(snapshot.bits),
         cursor_properties=_pairs(info.cursor_properties),
-    ).SerializeToString()
+    )
+    if snapshot.pending:
+        message.pending = snapshot.pending
+    return message.SerializeToString()
 
 
 def decode_cursor(data: bytes) -> ManagedCursorInfo:
@@ -195,6 +204,7 @@ def decode_cursor(data: bytes) -> ManagedCursorInfo:
             ranges=tuple(_plain_ranges(message.ranges)),
             bits=_plain_bits(message.batches),
             properties=_plain_pairs(message.properties),
+            pending=message.pending,
         ),
         last_active_ms=message.last_active,
         cursor_properties=_plain_pairs(message.cursor_properties),

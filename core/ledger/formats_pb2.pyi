@@ -81,23 +81,25 @@ class StoredBitmap(_message.Message):
     def __init__(self, ledger_id: _Optional[int] = ..., acked: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StoredSnapshot(_message.Message):
-    __slots__ = ("ledger_id", "entry_id", "ranges", "properties", "batches", "bitmaps")
+    __slots__ = ("ledger_id", "entry_id", "ranges", "properties", "batches", "bitmaps", "pending")
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     ENTRY_ID_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     BATCHES_FIELD_NUMBER: _ClassVar[int]
     BITMAPS_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
     ledger_id: int
     entry_id: int
     ranges: _containers.RepeatedCompositeFieldContainer[StoredRange]
     properties: _containers.RepeatedCompositeFieldContainer[LongPair]
     batches: _containers.RepeatedCompositeFieldContainer[StoredBatch]
     bitmaps: _containers.RepeatedCompositeFieldContainer[StoredBitmap]
-    def __init__(self, ledger_id: _Optional[int] = ..., entry_id: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[StoredRange, _Mapping]]] = ..., properties: _Optional[_Iterable[_Union[LongPair, _Mapping]]] = ..., batches: _Optional[_Iterable[_Union[StoredBatch, _Mapping]]] = ..., bitmaps: _Optional[_Iterable[_Union[StoredBitmap, _Mapping]]] = ...) -> None: ...
+    pending: bytes
+    def __init__(self, ledger_id: _Optional[int] = ..., entry_id: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[StoredRange, _Mapping]]] = ..., properties: _Optional[_Iterable[_Union[LongPair, _Mapping]]] = ..., batches: _Optional[_Iterable[_Union[StoredBatch, _Mapping]]] = ..., bitmaps: _Optional[_Iterable[_Union[StoredBitmap, _Mapping]]] = ..., pending: _Optional[bytes] = ...) -> None: ...
 
 class StoredCursor(_message.Message):
-    __slots__ = ("cursors_ledger_id", "mark_delete_ledger_id", "mark_delete_entry_id", "ranges", "properties", "last_active", "batches", "cursor_properties")
+    __slots__ = ("cursors_ledger_id", "mark_delete_ledger_id", "mark_delete_entry_id", "ranges", "properties", "last_active", "batches", "cursor_properties", "pending")
     CURSORS_LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     MARK_DELETE_LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     MARK_DELETE_ENTRY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -106,6 +108,7 @@ class StoredCursor(_message.Message):
     LAST_ACTIVE_FIELD_NUMBER: _ClassVar[int]
     BATCHES_FIELD_NUMBER: _ClassVar[int]
     CURSOR_PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
     cursors_ledger_id: int
     mark_delete_ledger_id: int
     mark_delete_entry_id: int
@@ -114,7 +117,8 @@ class StoredCursor(_message.Message):
     last_active: int
     batches: _containers.RepeatedCompositeFieldContainer[StoredBatch]
     cursor_properties: _containers.RepeatedCompositeFieldContainer[StringPair]
-    def __init__(self, cursors_ledger_id: _Optional[int] = ..., mark_delete_ledger_id: _Optional[int] = ..., mark_delete_entry_id: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[StoredRange, _Mapping]]] = ..., properties: _Optional[_Iterable[_Union[LongPair, _Mapping]]] = ..., last_active: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[StoredBatch, _Mapping]]] = ..., cursor_properties: _Optional[_Iterable[_Union[StringPair, _Mapping]]] = ...) -> None: ...
+    pending: bytes
+    def __init__(self, cursors_ledger_id: _Optional[int] = ..., mark_delete_ledger_id: _Optional[int] = ..., mark_delete_entry_id: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[StoredRange, _Mapping]]] = ..., properties: _Optional[_Iterable[_Union[LongPair, _Mapping]]] = ..., last_active: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[StoredBatch, _Mapping]]] = ..., cursor_properties: _Optional[_Iterable[_Union[StringPair, _Mapping]]] = ..., pending: _Optional[bytes] = ...) -> None: ...
 
 class CompressedHeader(_message.Message):
     __slots__ = ("compression", "uncompressed_size")

@@ -16,13 +16,18 @@ def entry(
     published_ms: int = 1,
     deliver_at_ms: int | None = None,
     chunk: tuple[bytes, int, int] | None = None,
+    txn: tuple[int, int] | None = None,
 ) -> bytes:
-    """Make an entry of checksum, metadata and payload. `chunk` is (uuid, chunk id, chunks)."""
+    """Make an entry of checksum, metadata and payload. `chunk` is (uuid, chunk id, chunks), `txn`
+    the id of a transaction.
+    """
     metadata = _bytes(1, b"p") + _number(2, sequence_id) + _number(3, published_ms)
     if key is not None:
         metadata += _bytes(6, key)
     if deliver_at_ms is not None:
         metadata += _number(19, deliver_at_ms)
+    if txn is not None:
+        metadata += _number(22, txn[1]) + _number(23, txn[0])
     if chunk is not None:
         uuid, number, count = chunk
         metadata += _bytes(26, uuid) + _number(27, count) + _number(29, number)

@@ -13,7 +13,7 @@ from magnetar.core.dispatch.key_shared import KeyShared, Portion
 from magnetar.core.dispatch.shared import Share, choose
 from magnetar.core.dispatch.single import active as choose_active
 from magnetar.core.entry import header
-from magnetar.core.entry.form import TransactionalForm
+from magnetar.core.entry.form import TransactionalForm, TransactionKey
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import ConsumerBusy, NotReady, SubscriptionBusy
 from magnetar.core.kernel.names import TopicName
@@ -317,8 +317,10 @@ class NonPersistentTopic:
         del name, highest
         self.publish(payloads, counts, done)
 
+    looks_for_transactions = False
+
     async def end_transaction(
-        self, form: TransactionalForm, key: int, epoch: int, *, committed: bool
+        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
     ) -> None:
         """Do nothing: transactions are not supported."""
 

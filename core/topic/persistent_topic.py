@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import trio
 
-from magnetar.core.entry.form import TransactionalForm
+from magnetar.core.entry.form import TransactionalForm, TransactionKey
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
     BrokerError,
@@ -124,8 +124,8 @@ class PersistentTopic:
             await cursor.open()
             self._add(cursor)
         await self.deduplication.load(on=self.policies.deduplication, stored=stored)
-        self._set_looks()
         await self.transactions.load()
+        self._set_looks()
         self._set_rates()
         remember(self.producers, self.ledger)
         self.fenced = False
@@ -143,9 +143,10 @@ class PersistentTopic:
             if self.fenced:
                 raise NotReady("the topic is being unloaded")
             await self.transactions.begin()
+            self._set_looks()
 
     async def end_transaction(
-        self, form: TransactionalForm, key: int, epoch: int, *, committed: bool
+        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
     ) -> None:
         """Append the marker that ends a transaction, and wait until it is stored."""
         if not self.transactions.present:
@@ -199,7 +200,8 @@ class PersistentTopic:
         self._set_looks()
 
     def _set_looks(self) -> None:
-        self.looks_at_messages = self.deduplication.on or self.policies.checks_messages
+        checked = self.deduplication.on or self.policies.checks_messages
+        self.looks_at_messages = checked or self.transactions.present
 
     async def _change_deduplication(self) -> None:
         async with self._attaching:
@@ -304,6 +306,18 @@ class PersistentTopic:
         self.messages_in += len(payloads) if counts is None else sum(counts)
         self.bytes_in += self.ledger.append(payloads, counts, done)
 
+    def in_transaction(self, key: TransactionKey, done: Appended) -> Appended:
+        """The callback for `publish` of a run that belongs to a transaction."""
+        ledger, now_ms = self.ledger, self.env.clock.wall_ms()
+
+        def stored(result: Position | BrokerError) -> None:
+            if not isinstance(result, BrokerError):
+                index = ledger.delivered_index(result)
+                ledger.transactions.wrote(key, index, result, now_ms)
+            done(result)
+
+        return stored
+
     def publish_once(
         self,
         name: str,
@@ -320,6 +334,10 @@ class PersistentTopic:
     @property
     def stored(self) -> PersistentTopic:
         return self
+
+    @property
+    def looks_for_transactions(self) -> bool:
+        return self.transactions.present
 
     @property
     def sequences(self) -> ProducerSequences | None:

@@ -6,7 +6,7 @@ refused: it would change the state, or lose it, and its service would never hear
 uses the parts of core that do not check (`PersistentTopic.publish`, the catalog).
 
 Messages are checked only if a policy needs it (`Effective.checks_messages`): their size, and their
-delay of delivery (PIP-315).
+delay of delivery (PIP-315); in a topic with transactions also which one they belong to.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
+from magnetar.core.entry.form import MarkKind, TransactionKey, TransactionMark
 from magnetar.core.entry.forms import form_of
-from magnetar.core.kernel.errors import ConsumerBusy, Invalid, NotAllowed
+from magnetar.core.kernel.errors import ConsumerBusy, Corrupted, Invalid, NotAllowed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import Effective
 from magnetar.core.topic.subscription.consumer import Consumer
@@ -74,3 +75,18 @@ def refused(payloads: Sequence[bytes], policies: Effective, now_ms: int) -> dict
                 f"Exceeds max allowed delivery delay of {delay_max} milliseconds"
             )
     return found
+
+
+def strays(payloads: Sequence[bytes], key: TransactionKey | None) -> list[int]:
+    """The places of messages that say something else of transactions than that they belong to this
+    one, or to none. The log would be replayed by what they say.
+    """
+    expected = None if key is None else TransactionMark(key, MarkKind.PART)
+    return [at for at, payload in enumerate(payloads) if _mark_of(payload) != expected]
+
+
+def _mark_of(payload: bytes) -> TransactionMark | None:
+    try:
+        return form_of(payload).transaction_mark(payload)
+    except Corrupted:
+        return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from magnetar.core.entry.form import TransactionalForm
+from magnetar.core.entry.form import TransactionalForm, TransactionKey
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.kernel.rates import Inflow, Outflow, Rates
 from magnetar.core.kernel.throttle import Throttle
@@ -60,6 +60,11 @@ class PublishTopic(AnyTopic, Protocol):
     """Each message of a run is checked before the run is published."""
 
     @property
+    def looks_for_transactions(self) -> bool:
+        """Whether one of the checks is what a message says of transactions."""
+        ...
+
+    @property
     def sequences(self) -> ProducerSequences | None:
         """The producers' sequence ids, if deduplication is on."""
         ...
@@ -88,7 +93,7 @@ class PublishTopic(AnyTopic, Protocol):
     ) -> None: ...
 
     async def end_transaction(
-        self, form: TransactionalForm, key: int, epoch: int, *, committed: bool
+        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
     ) -> None: ...
 
 

@@ -66,8 +66,6 @@ class TransactionBuffer:
     """See the module's docstring."""
 
     def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
-        self.present = False
-        """Whether the log has, or ever had, transactions."""
         self._ledger = ledger
         self.fold = Fold(
             storage,
@@ -78,6 +76,11 @@ class TransactionBuffer:
         )
 
     @property
+    def present(self) -> bool:
+        """Whether the log has, or ever had, transactions."""
+        return self.index.present
+
+    @property
     def index(self) -> TransactionIndex:
         return self._ledger.transactions
 
@@ -85,14 +88,14 @@ class TransactionBuffer:
         """Restore the index of a log that is opened."""
         if TRANSACTIONAL in self._ledger.properties:
             await self.fold.load()
-            self.present = True
+            self.index.present = True
 
     async def begin(self) -> None:
         """Prepare for the first transaction: no entry so far belongs to one."""
         if self.fold.state is FoldState.NEW:  # else an earlier attempt failed after this
             await self.fold.begin()
         await self._ledger.set_property(TRANSACTIONAL, "")
-        self.present = True
+        self.index.present = True
 
     async def close(self) -> None:
         """The log is unloaded, and no append is in flight."""

@@ -36,12 +36,13 @@ from typing import Any, Final, Protocol
 
 import msgspec
 import trio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.cluster.ownership import Ownership
-from magnetar.core.entry.form import TransactionalForm
+from magnetar.core.entry.form import TransactionalForm, TransactionKey
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import (
     BrokerError,
@@ -58,6 +59,7 @@ from magnetar.core.transactions.transaction import (
     PendingCommit,
     Transaction,
     TransactionState,
+    writer_of,
 )
 
 log = logging.getLogger(__name__)
@@ -68,8 +70,29 @@ SWEEP_SECONDS: Final = 1.0
 MARKED_AT_ONCE: Final = 100
 """Logs of one transaction that are marked concurrently."""
 
+
+class TransactionKind(Struct, frozen=True):
+    """What differs between the transactions of protocols."""
+
+    key_of: Callable[[Transaction], TransactionKey] = writer_of
+    """The key of its entries."""
+    settle: Callable[[Transaction, str], Awaitable[None]] | None = None
+    """Has one participant carry out the decision, perhaps not for the first time; repeated after a
+    `BrokerError`."""
+    is_reused: bool = True
+    """Whether the next transaction has the same name: else the record is deleted at the end."""
+
+
+REUSED: Final = TransactionKind()
+"""Transactions that a writer has one after the other, under one name."""
+
 CommitPending = Callable[[Iterable[PendingCommit]], Awaitable[None]]
 """Carries out pending commits, perhaps not for the first time; repeated after a `BrokerError`."""
+
+
+async def nothing_pending(pending: Iterable[PendingCommit]) -> None:
+    """`CommitPending` where transactions have no pending commits."""
+    assert not pending, "there are none"
 
 
 class TopicHost(Protocol):
@@ -107,11 +130,17 @@ class TransactionCoordinator:
     """See the module's docstring."""
 
     def __init__(
-        self, broker: TopicHost, path: str, form: TransactionalForm, commit_pending: CommitPending
+        self,
+        broker: TopicHost,
+        path: str,
+        form: TransactionalForm,
+        commit_pending: CommitPending,
+        kind: TransactionKind = REUSED,
     ) -> None:
         """`form` is that of the markers."""
         self._broker = broker
         self._form = form
+        self._kind = kind
         self._records = OwnedRecords(
             broker.metadata,
             RecordKind(
@@ -172,6 +201,11 @@ class TransactionCoordinator:
             return False
         found = slot.transaction
         return found.epoch == epoch and found.state is TransactionState.ONGOING and log in slot.logs
+
+    @property
+    def size(self) -> int:
+        """How many transactional ids are in memory."""
+        return len(self._slots)
 
     def all(self) -> Iterator[Transaction]:
         for slot in self._slots.values():
@@ -321,11 +355,14 @@ class TransactionCoordinator:
             found = slot.transaction
             if found is None or found.state is TransactionState.ONGOING:
                 return
-            try:
-                await slot.record.delete()
-            except Fenced as error:
-                raise self._lost(slot) from error
-            self._know(slot)
+            await self._delete(slot)
+
+    async def _delete(self, slot: TransactionSlot) -> None:
+        try:
+            await slot.record.delete()
+        except Fenced as error:
+            raise self._lost(slot) from error
+        self._know(slot)
 
     # -- carrying out -------------------------------------------------------------------------
 
@@ -343,10 +380,26 @@ class TransactionCoordinator:
         async with trio.open_nursery() as nursery:
             for name in found.logs:
                 nursery.start_soon(self._mark, slot, found, TopicName.parse(name), limiter)
+            for name in found.participants if self._kind.settle is not None else ():
+                nursery.start_soon(self._settle, slot, found, name, limiter)
         if found.state is TransactionState.COMMITTING and found.pending:
             await self._insist(slot, partial(self._commit_pending_of, slot, found))
         await self._insist(slot, partial(self._end, slot))
         slot.rest.set()
+        self._drop_unused(slot)
+
+    async def _settle(
+        self, slot: TransactionSlot, found: Transaction, name: str, limiter: trio.CapacityLimiter
+    ) -> None:
+        settle = self._kind.settle
+        assert settle is not None
+
+        async def act() -> None:
+            await self._verify(slot)
+            await settle(found, name)
+
+        async with limiter:
+            await self._insist(slot, act)
 
     async def _commit_pending_of(self, slot: TransactionSlot, found: Transaction) -> None:
         await self._verify(slot)
@@ -363,7 +416,9 @@ class TransactionCoordinator:
         """Store the end. A new coordinator of the transactional id would do the same."""
         async with slot.lock:
             now = slot.transaction
-            if now is not None and now.decided:
+            if now is not None and now.decided and not self._kind.is_reused:
+                await self._delete(slot)
+            elif now is not None and now.decided:
                 # an attempt for a sink ends for good: a late request of it begins nothing new
                 epoch = now.epoch + bool(now.sink)
                 rest = {"state": AT_REST[now.state], "logs": (), "participants": (), "pending": ()}
@@ -385,7 +440,8 @@ class TransactionCoordinator:
             await self._verify(slot)
             commit = found.state is TransactionState.COMMITTING
             # it appends before its first await
-            await topic.end_transaction(self._form, found.writer, found.epoch, committed=commit)
+            key = self._kind.key_of(found)
+            await topic.end_transaction(self._form, key, found.epoch, committed=commit)
 
         async with limiter:
             await self._insist(slot, mark)

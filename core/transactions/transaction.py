@@ -58,7 +58,7 @@ class Transaction(Struct, frozen=True):
     logs: tuple[str, ...] = ()
     """Full names of topics that may have entries of it."""
     participants: tuple[str, ...] = field(default=(), name="parties")
-    """Groups that may have pending commits."""
+    """Groups that may have pending commits; or subscriptions (`topic_transactions.py`)."""
     pending: tuple[PendingCommit, ...] = field(default=(), name="promises")
     began_ms: int = 0
     changed_ms: int = 0
@@ -66,6 +66,8 @@ class Transaction(Struct, frozen=True):
     """Of an attempt to write a batch of a sink, which alone decides it (`sinks.py`)."""
     batch: int = -1
     """That batch."""
+    owner: str = ""
+    """Who began it, if only he may use it."""
 
     @property
     def decided(self) -> bool:
@@ -74,3 +76,7 @@ class Transaction(Struct, frozen=True):
     def expires_ms(self) -> int:
         """The wall clock time, in ms, at which it is aborted if it is still ongoing."""
         return self.began_ms + self.timeout_ms
+
+
+def writer_of(found: Transaction) -> int:
+    return found.writer

@@ -161,6 +161,10 @@ class Broker(Struct, frozen=True):
         bool,
         Meta(description="Send each message's index and broker time to clients that request them."),
     ] = False
+    transaction_coordinator_enabled: Annotated[
+        bool,
+        Meta(description="Offer transactions to Pulsar's clients; off by default in Pulsar."),
+    ] = True
     subscription_types_enabled: Annotated[
         tuple[SubscriptionType, ...],
         Meta(description="Subscription types that clients may use.", min_length=1),

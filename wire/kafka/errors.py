@@ -90,6 +90,7 @@ CODES: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.NamespaceNotFound: UNKNOWN_TOPIC,
     errors.LedgerNotFound: STORAGE_ERROR,
     errors.EntryNotFound: STORAGE_ERROR,
+    errors.TransactionNotFound: TRANSACTIONAL_ID_NOT_FOUND,
     errors.AlreadyExists: TOPIC_ALREADY_EXISTS,
     # clients retry on both codes, as is right after a lost race
     errors.BadVersion: REQUEST_TIMED_OUT,
@@ -98,6 +99,8 @@ CODES: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.ProducerFenced: POLICY_VIOLATION,
     errors.HashRangeTaken: INVALID_REQUEST,
     errors.SubscriptionBusy: REQUEST_TIMED_OUT,
+    errors.TransactionConflict: INVALID_TXN_STATE,
+    errors.WrongTransactionState: INVALID_TXN_STATE,
     errors.NotAllowed: POLICY_VIOLATION,
     errors.Invalid: INVALID_REQUEST,
     errors.InvalidName: INVALID_TOPIC,

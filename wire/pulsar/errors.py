@@ -19,6 +19,7 @@ CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
     errors.NamespaceNotFound: pb.TopicNotFound,
     errors.LedgerNotFound: pb.PersistenceError,
     errors.EntryNotFound: pb.PersistenceError,
+    errors.TransactionNotFound: pb.TransactionNotFound,
     errors.AlreadyExists: pb.NotAllowedError,
     # Clients retry it until their operation timeout, which suits a lost race.
     errors.BadVersion: pb.MetadataError,
@@ -27,6 +28,8 @@ CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
     errors.ProducerFenced: pb.ProducerFenced,
     errors.HashRangeTaken: pb.ConsumerAssignError,
     errors.SubscriptionBusy: pb.UnknownError,
+    errors.TransactionConflict: pb.TransactionConflict,
+    errors.WrongTransactionState: pb.InvalidTxnStatus,
     errors.NotAllowed: pb.NotAllowedError,
     errors.Invalid: pb.MetadataError,
     errors.InvalidName: pb.InvalidTopicName,

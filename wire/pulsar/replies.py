@@ -359,3 +359,39 @@ def schema_taken(request_id: int, version: bytes = b"") -> bytes:
         Type.GET_OR_CREATE_SCHEMA_RESPONSE,
         pb.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version),
     )
+
+
+# -- Transactions ----------------------------------------------------------------------------
+
+
+def coordinator_connected(request_id: int) -> bytes:
+    """The coordinator is here."""
+    reply = pb.CommandTcClientConnectResponse(request_id=request_id)
+    return frame(Type.TC_CLIENT_CONNECT_RESPONSE, reply)
+
+
+def new_txn(request_id: int, txn: events.Txn) -> bytes:
+    """A transaction has begun. Both halves of the id are there, even 0: Go reads them unasked."""
+    return _of_txn(Type.NEW_TXN_RESPONSE, pb.CommandNewTxnResponse, request_id, txn)
+
+
+def partitions_added(request_id: int, txn: events.Txn) -> bytes:
+    """Messages may be published to the topics."""
+    kind = Type.ADD_PARTITION_TO_TXN_RESPONSE
+    return _of_txn(kind, pb.CommandAddPartitionToTxnResponse, request_id, txn)
+
+
+def subscriptions_added(request_id: int, txn: events.Txn) -> bytes:
+    """Messages may be acknowledged in the subscriptions."""
+    kind = Type.ADD_SUBSCRIPTION_TO_TXN_RESPONSE
+    return _of_txn(kind, pb.CommandAddSubscriptionToTxnResponse, request_id, txn)
+
+
+def txn_ended(request_id: int, txn: events.Txn) -> bytes:
+    """Every topic and subscription has the outcome."""
+    return _of_txn(Type.END_TXN_RESPONSE, pb.CommandEndTxnResponse, request_id, txn)
+
+
+def _of_txn(kind: pb.BaseCommand.Type, reply: type[Any], request_id: int, txn: events.Txn) -> bytes:
+    most, least = txn
+    return frame(kind, reply(request_id=request_id, txnid_most_bits=most, txnid_least_bits=least))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final
 
-from magnetar.core.entry.form import Chunk, MarkKind, TransactionMark
+from magnetar.core.entry.form import Chunk, MarkKind, TransactionKey, TransactionMark
 from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.kafka.compaction import UnpackedBatch
 from magnetar.core.entry.record import NO_TIME, DetailedRecord, Record
@@ -167,7 +167,8 @@ def unpacked(sent: bytes) -> UnpackedBatch:
     return UnpackedBatch(sent, batch_at(sent, 0))
 
 
-def marker(key: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
+def marker(key: TransactionKey, epoch: int, now_ms: int, *, committed: bool) -> bytes:
     """A control batch (`EndTransactionMarker.java` of 4.1) of the producer with that id."""
+    assert isinstance(key, int), "the id of a producer"
     batch = record_batch.marker(key, epoch, now_ms, committed=committed)
     return wrapped(batch, 1, now_ms)

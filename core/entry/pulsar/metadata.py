@@ -31,6 +31,7 @@ VARINT_BYTES_MAX: Final = 10
 """Bytes of a varint of 64 bits. Unlimited, decoding takes time quadratic in its length."""
 FIELDS_MAX: Final = 10_000
 """Fields of one message that are searched, properties included."""
+_UNSIGNED: Final = 0xFFFF_FFFF_FFFF_FFFF
 _SMALL_BYTES_MAX: Final = 4096
 """Up to this size, searching the whole entry is cheaper than locating its metadata."""
 
@@ -59,6 +60,8 @@ _PARTITION_KEY_IS_BASE64: Final = _tag(17, _NUMBER)
 _ORDERING_KEY: Final = _tag(18, _BYTES)
 _DELIVER_AT_TIME: Final = _tag(19, _NUMBER)
 _MARKER_TYPE: Final = _tag(20, _NUMBER)
+_TXN_LEAST_BITS: Final = _tag(22, _NUMBER)
+_TXN_MOST_BITS: Final = _tag(23, _NUMBER)
 _HIGHEST_SEQUENCE_ID: Final = _tag(24, _NUMBER)
 _UUID: Final = _tag(26, _BYTES)
 _CHUNK_COUNT: Final = _tag(27, _NUMBER)
@@ -139,6 +142,17 @@ def marker_type(tail: bytes) -> int | None:
     return _number(_metadata(tail), _MARKER_TYPE)
 
 
+def transaction(tail: bytes) -> tuple[int, int] | None:
+    """The transaction that it is a part of, or ends: both halves of its id; None for none."""
+    if len(tail) <= _SMALL_BYTES_MAX and _TXN_MOST_BITS.written not in tail:
+        return None
+    data = _metadata(tail)
+    most, least = _number(data, _TXN_MOST_BITS), _number(data, _TXN_LEAST_BITS)
+    if most is None or least is None:
+        return None
+    return most & _UNSIGNED, least & _UNSIGNED
+
+
 def has_encryption_keys(tail: bytes) -> bool:
     """Whether its producer encrypted it."""
     return _bytes(_metadata(tail), _ENCRYPTION_KEYS) is not None
@@ -175,7 +189,7 @@ def _number(data: bytes, tag: _Tag) -> int | None:
         shift += 7
     else:
         return None
-    number &= 0xFFFF_FFFF_FFFF_FFFF
+    number &= _UNSIGNED
     return number - (1 << 64) if number >> 63 else number
 
 

@@ -19,17 +19,25 @@ are not saved, so their messages may be delivered again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import trio
 
+from magnetar.core.entry.form import TransactionKey
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced
 from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.cursor.acks import AckState, Range
 from magnetar.core.ledger.cursor.cursor_store import CursorRecord
+from magnetar.core.ledger.cursor.pending_acks import (
+    NOTHING,
+    EntryRange,
+    HeldPart,
+    PendingAcks,
+    Released,
+)
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -73,6 +81,8 @@ class Cursor:
         self.topic = log_name(ledger.name)
         """The name of the topic, for log lines."""
         self.acks = AckState(ledger.chain, start)
+        self.pending = PendingAcks(self.acks)
+        """What open transactions acknowledge; stored in the same snapshots."""
         self.properties: dict[str, str] = {}
         """The subscription's properties, as its users set them."""
         self.position_properties: Mapping[str, int] = {}
@@ -150,6 +160,33 @@ class Cursor:
         self._changed()
         return self.acks.cumulative(position, unacked, size)
 
+    def hold(
+        self, key: TransactionKey, ranges: Sequence[EntryRange], parts: Sequence[HeldPart]
+    ) -> None:
+        """Acknowledge in an open transaction; `TransactionConflict` if that cannot be."""
+        self._changed()
+        self.pending.hold(key, ranges, parts)
+
+    def hold_up_to(self, key: TransactionKey, up_to: HeldPart) -> None:
+        """The same for everything up to a position."""
+        self._changed()
+        self.pending.hold_up_to(key, up_to)
+
+    def end_transaction(self, key: TransactionKey, *, committed: bool) -> Released:
+        """Acknowledge what a transaction holds, or hold it no longer; returns what it was."""
+        held = self.pending.release(key)
+        if held is not NOTHING:
+            self._changed()
+        if committed:
+            for ledger_id, first, last in held.ranges:
+                self.acks.ack_range(ledger_id, first, last)
+            for ledger_id, entry_id, unacked, size in held.parts:
+                self.acks.ack_bits((ledger_id, entry_id), unacked, size)
+            if held.up_to is not None:
+                ledger_id, entry_id, unacked, size = held.up_to
+                self.acks.cumulative((ledger_id, entry_id), unacked if size else None, size)
+        return held
+
     def set_position_properties(self, properties: Mapping[str, int]) -> None:
         """Replace what is stored with the position, from the next save on."""
         self.position_properties = properties
@@ -160,12 +197,17 @@ class Cursor:
         self.acks.reset(mark_delete)
 
     def may_have_acked(self, part: Slice) -> bool:
-        """Whether a slice may contain acknowledged entries."""
-        acks = self.acks
-        return acks.holed or acks.mark_delete >= (part.ledger_id, part.first_entry)
+        """Whether a slice may contain acknowledged entries, or such as a transaction holds."""
+        acks, first = self.acks, (part.ledger_id, part.first_entry)
+        return acks.holed or acks.mark_delete >= first or self.pending.may_cover(first)
 
     def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
-        """The parts of a slice that are not acknowledged, each with the bits of its batches."""
+        """The parts of a slice that are neither acknowledged nor held by a transaction, each with
+        the bits of its batches.
+        """
+        if self.pending.may_cover((part.ledger_id, part.first_entry)):
+            yield from self._unheld_parts(part)
+            return
         acks, ledger_id, first = self.acks, part.ledger_id, part.first_entry
         count = len(part.payloads)
         start = 0
@@ -183,6 +225,22 @@ class Cursor:
                 stop += 1
             yield part.part(start, stop), partial
             start = stop
+
+    def _unheld_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
+        acks, pending = self.acks, self.pending
+        start, partial = 0, dict[int, int]()
+        for at in range(len(part.payloads)):
+            position = (part.ledger_id, part.first_entry + at)
+            bits = acks.bits(position)
+            left = pending.left_of(position, bits)
+            if acks.is_acked(position) or pending.covers(position) or left == 0:
+                if at > start:
+                    yield part.part(start, at), partial or None
+                start, partial = at + 1, {}
+            elif left is not None:
+                partial[at - start] = left
+        if start < len(part.payloads):
+            yield part.part(start, len(part.payloads)), partial or None
 
     def _changed(self) -> None:
         if self.durable and not self._dirty:
@@ -214,6 +272,7 @@ class Cursor:
         snapshot = await self.place.last_snapshot() or info.snapshot
         self.position_properties = snapshot.properties
         self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
+        self.pending.restore(snapshot.pending)
 
     async def close(self) -> None:
         """Save the state in the znode, so that opening again costs one read."""
@@ -367,6 +426,7 @@ class Cursor:
             ranges=self.acks.ranges(HOLES_SAVED_MAX),
             bits=self.acks.partial(BITS_SAVED_MAX),
             properties=self.position_properties,
+            pending=self.pending.image(),
         )
 
     def _snapshot(self) -> bytes:

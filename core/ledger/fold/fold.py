@@ -45,8 +45,7 @@ after it, the new one. Entries are trimmed after that. At each step the snapshot
 together give the same view.
 
 Users: `core/topic/publishing/deduplication.py`, `core/topic/transaction_buffer.py`,
-`wire/kafka/partition/producer_snapshots.py`. Pulsar's transactions fit the present view: a key of
-its index is opaque, so a producer may have several open, if keys are TxnIDs (`core/entry/form.py`).
+`wire/kafka/partition/producer_snapshots.py`.
 """
 
 from __future__ import annotations

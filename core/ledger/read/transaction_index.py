@@ -50,10 +50,12 @@ class IndexImage(NamedTuple):
 class TransactionIndex:
     """See the module's docstring. A view of the log (`fold.py`)."""
 
-    __slots__ = ("_notice", "aborted", "open")
+    __slots__ = ("_notice", "aborted", "open", "present")
 
     def __init__(self, notice: ChangeNotice | None = None) -> None:
         self._notice = ChangeNotice() if notice is None else notice
+        self.present = False
+        """Whether the log has, or ever had, transactions; else no entry is looked at for them."""
         self.open: dict[TransactionKey, Open] = {}
         """In the order in which they began."""
         self.aborted: list[Aborted] = []

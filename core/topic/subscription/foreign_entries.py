@@ -17,11 +17,12 @@ from typing import Final
 import trio
 
 from magnetar.core.entry import conversion
-from magnetar.core.entry.form import Form
+from magnetar.core.entry.form import Form, MarkKind
 from magnetar.core.entry.forms import NATIVE, form_of
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.ledger.read.transaction_index import TransactionIndex
 
 log = logging.getLogger(__name__)
 
@@ -42,13 +43,17 @@ async def converted(part: Slice, hide: Hide, ledger: ManagedLedger) -> Slice:
     headers: list[bytes] = []
     counts: list[int] = []
     size = messages = 0
+    transactions = ledger.transactions
     for place, stored in enumerate(part.payloads):
         header, tail = part.header(place), part.sent(place)
         headers.append(stored[: header.size] if part.headers is None else part.headers[place])
         form = form_of(tail)
         count = 1 if part.counts is None else part.counts[place]
-        if form is not NATIVE:
+        if transactions.present and is_hidden(transactions, part, place):
+            tail, count = b"", 0
+        elif form is not NATIVE:
             tail, count = await _crossed(ledger, form, tail, header.first_index, count)
+        if not tail or form is not NATIVE:
             if not tail:
                 hide(part.ledger_id, part.first_entry + place, part.first_entry + place)
             messages += count
@@ -66,15 +71,24 @@ async def converted(part: Slice, hide: Hide, ledger: ManagedLedger) -> Slice:
 async def _crossed(
     ledger: ManagedLedger, form: Form, sent: bytes, index: int, count: int
 ) -> tuple[bytes, int]:
-    transactions = ledger.transactions
     try:
-        if transactions.aborted:
-            found = form.transaction_mark(sent)
-            if found is not None and transactions.hides(found.key, index):
-                return b"", 0
         if count <= MESSAGES_ON_THE_LOOP:
             return conversion.converted(sent, NATIVE, index)
         return await trio.to_thread.run_sync(conversion.converted, sent, NATIVE, index)
     except Corrupted as error:
         log.error("%s: nobody can read the batch at index %d: %s", ledger.name, index, error)
         return b"", 0
+
+
+def is_hidden(transactions: TransactionIndex, part: Slice, place: int) -> bool:
+    """Whether an entry ends a transaction, or belongs to one that was aborted."""
+    sent = part.sent(place)
+    try:
+        found = form_of(sent).transaction_mark(sent)
+    except Corrupted:
+        return False
+    if found is None:
+        return False
+    if found.kind is not MarkKind.PART:
+        return True
+    return transactions.hides(found.key, part.header(place).first_index)

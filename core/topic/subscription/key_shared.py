@@ -12,7 +12,7 @@ pending or in replay, except for delayed ones, which are read again for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -261,11 +261,14 @@ class KeyedDispatcher:
             self._held.freed(hash_)
             self._schedule()
 
-    def acked(self, _consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
+    def acked(self, _consumer: Consumer | None, ledger_id: int, first: int, last: int) -> int:
         return self.out.acked(ledger_id, first, last)
 
     def acked_partly(self, position: Position, messages: int) -> int:
         return self.out.acked_partly(position, messages)
+
+    def came_back(self, positions: Iterable[Position]) -> None:
+        self.out.came_back(position for position in positions if position < self.read)
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         self.out.redeliver(consumer, positions)

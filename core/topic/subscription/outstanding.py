@@ -11,13 +11,16 @@ Pulsar has these sets too: `PendingAcksMap.java`, `MessageRedeliveryController.j
        come_back    v  | sent
                   replay <--due-- delayed
 
+An entry that is acknowledged in an open transaction is in none of the sets; if the transaction is
+aborted, it comes back.
+
 Invariants: an entry is in at most one of pending, replay and delayed; `unacked` is the number of
 messages in all pending entries, and so is each consumer's own count of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import trio
@@ -248,6 +251,15 @@ class Outstanding:
         for position in self.held_by(consumer) if positions is None else positions:
             if self.pending.get(position) is consumer:
                 self.come_back(position)
+
+    def came_back(self, positions: Iterable[Position]) -> None:
+        """Add entries to replay that a transaction has held, wholly or in part."""
+        for position in positions:
+            if position in self.pending:
+                self.come_back(position)
+            else:
+                self.deliveries[position] = self.deliveries.get(position, 0) + 1
+                self.replay.add(position)
 
     def come_back(self, position: Position) -> None:
         """Return a pending entry to replay."""

@@ -5,12 +5,13 @@ one read position (`PersistentDispatcherMultipleConsumers.java` of Pulsar 4.2). 
 large message go to the consumer that got its first one (PIP-37 forbids chunks with Shared; later
 clients allow them).
 
-Invariant: an entry below the read position is acknowledged, pending, waiting in replay, or delayed.
+Invariant: an entry below the read position is acknowledged, held by a transaction, pending, waiting
+in replay, or delayed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from magnetar.core.dispatch.chunks import ChunkedEntry, ChunkOwners
@@ -174,11 +175,14 @@ class SharedDispatcher:
 
     # -- acknowledgement and coming back ------------------------------------------------------
 
-    def acked(self, _consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
+    def acked(self, _consumer: Consumer | None, ledger_id: int, first: int, last: int) -> int:
         return self.out.acked(ledger_id, first, last)
 
     def acked_partly(self, position: Position, messages: int) -> int:
         return self.out.acked_partly(position, messages)
+
+    def came_back(self, positions: Iterable[Position]) -> None:
+        self.out.came_back(position for position in positions if position < self.read)
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         self.out.redeliver(consumer, positions)

@@ -11,7 +11,7 @@ active consumer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from magnetar.core.dispatch.single import active as choose_active
@@ -144,11 +144,15 @@ class SingleDispatcher:
         if consumer is self.active:
             self.rewind()
 
+    def came_back(self, positions: Iterable[Position]) -> None:
+        """Rewind, as above."""
+        self.rewind()
+
     def moved(self) -> None:
         """The mark-delete position was moved (expiry, skip): read on after it."""
         self.read = max(self.read, self._cursor.read_from)
 
-    def acked(self, consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
+    def acked(self, consumer: Consumer | None, ledger_id: int, first: int, last: int) -> int:
         """The number of acknowledged entries: messages are not tracked here."""
         return last - first + 1
 

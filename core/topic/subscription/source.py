@@ -8,9 +8,12 @@ A lost entry (`core/ledger/read/losses.py`, which logs it) is tried again in the
 client skips it. If the broker is set to skip lost entries, empty ones that count as acknowledged
 take their place.
 
-In a mixed topic every entry is loaded, because it is converted first (`foreign_entries.py`).
+In a mixed topic every entry is loaded, because it is converted first (`foreign_entries.py`). In a
+topic with transactions, entries before the first open one are returned, and among them markers and
+those of aborted transactions are hidden: they count as acknowledged (PIP-31).
 
-Invariant: a source has at most one load; only confirmed entries are returned.
+Invariant: a source has at most one load; only confirmed entries are returned, and only those whose
+transactions are decided.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.topic.subscription.foreign_entries import Hide, converted
+from magnetar.core.topic.subscription.foreign_entries import Hide, converted, is_hidden
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,7 @@ class EntrySource:
 
     __slots__ = (
         "_arrived", "_failed", "_hide", "_ledger", "_loaded", "_loading", "_retry_seconds",
-        "_spawn",
+        "_sifted", "_spawn",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +62,8 @@ class EntrySource:
         self._failed: Position | None = None
         """The position whose load failed, during the pause."""
         self._retry_seconds = RETRY_SECONDS
+        self._sifted = (-1, 0, 0)
+        """Ledger, first entry, and the one behind the last, of those looked at for hidden ones."""
 
     def at(
         self, position: Position, entries_max: int = LOAD_ENTRIES_MAX
@@ -74,13 +79,27 @@ class EntrySource:
             self._loaded = None
         cached = self._ledger.cached(position)
         if cached is not None and not self._ledger.mixed:
-            return cached
+            return self._decided(*cached) if self._ledger.transactions.present else cached
         if self._loading is None and position != self._failed:
             if self._failed is not None:
                 self._failed, self._retry_seconds = None, RETRY_SECONDS
             self._loading = position
             self._spawn(self._load, position, entries_max)
         return None
+
+    def _decided(self, part: Slice, start: int) -> tuple[Slice, int]:
+        """The cached entries whose transactions are decided; hidden ones are hidden by then."""
+        transactions, ledger_id, first = self._ledger.transactions, part.ledger_id, part.first_entry
+        end = transactions.stable_entries(ledger_id, first, len(part.payloads))
+        sifted_ledger, sifted_from, sifted_to = self._sifted
+        begin, stop = first + start, first + end
+        if ledger_id != sifted_ledger or not sifted_from <= begin <= sifted_to:
+            sifted_from = sifted_to = begin
+        for place in range(sifted_to - first, end):
+            if is_hidden(transactions, part, place):
+                self._hide(ledger_id, first + place, first + place)
+        self._sifted = (ledger_id, sifted_from, max(sifted_to, stop))
+        return part.part(0, end), start
 
     def _stable(self, position: Position) -> bool:
         """Whether no open transaction began before that entry (PIP-31's read committed)."""
@@ -126,4 +145,6 @@ class EntrySource:
         if ledger.transactions.open:
             stable = ledger.transactions.stable_entries(*position, len(part.payloads))
             part = part.part(0, stable)
-        return await converted(part, self._hide, ledger) if ledger.mixed else part
+        if ledger.mixed:
+            return await converted(part, self._hide, ledger)
+        return self._decided(part, 0)[0] if ledger.transactions.present else part

@@ -9,19 +9,22 @@ Invariant: the dispatcher always matches `type`; no consumer attaches while it i
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from magnetar.core.entry.form import TransactionKey
 from magnetar.core.kernel.errors import (
     BrokerError,
     ConsumerBusy,
     Invalid,
+    NotAllowed,
     NotReady,
     SubscriptionBusy,
 )
 from magnetar.core.kernel.rates import Inflow, Outflow, Rates
 from magnetar.core.kernel.throttle import RateLimit, Throttle, throttle_for
 from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.cursor.pending_acks import NOTHING, EntryRange, HeldPart, Released
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.topic.environment import Environment
@@ -71,7 +74,11 @@ class Dispatcher(Protocol):
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None: ...
 
-    def acked(self, consumer: Consumer, ledger_id: int, first: int, last: int) -> int: ...
+    def acked(self, consumer: Consumer | None, ledger_id: int, first: int, last: int) -> int: ...
+
+    def came_back(self, positions: Iterable[Position]) -> None:
+        """These entries are no longer held by a transaction, and not acknowledged."""
+        ...
 
     def acked_partly(self, position: Position, messages: int) -> int: ...
 
@@ -311,6 +318,87 @@ class PersistentSubscription:
         self._moved_from(mark_delete)
         if self._ledger.terminated:
             self.schedule()  # the end of the topic may be due
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    def hold(
+        self,
+        consumer: Consumer,
+        key: TransactionKey,
+        ranges: Sequence[EntryRange],
+        parts: Sequence[HeldPart],
+    ) -> None:
+        """Acknowledge in an open transaction: until its end, nobody is delivered these messages.
+
+        `TransactionConflict` if another one does, or if they are acknowledged.
+        """
+        dispatcher = self._held_by(consumer)
+        left = [self._left(part) for part in parts]
+        self.cursor.hold(key, ranges, parts)
+        consumer.last_acked_ms = self._env.clock.wall_ms()
+        held = 0
+        for ledger_id, first, last in ranges:
+            held += dispatcher.acked(consumer, ledger_id, first, last)
+        for part, before in zip(parts, left, strict=True):
+            position, now = (part[0], part[1]), self._left(part)
+            if now:
+                held += dispatcher.acked_partly(position, before - now) if before > now else 0
+            else:
+                held += dispatcher.acked(consumer, part[0], part[1], part[1])
+        consumer.messages_acked += held
+        self.schedule()
+
+    def _left(self, part: HeldPart) -> int:
+        """How many messages of a batch are neither acknowledged nor held."""
+        position = (part[0], part[1])
+        left = self.cursor.pending.left_of(position, self.cursor.acks.bits(position))
+        return part[3] if left is None else left.bit_count()
+
+    def hold_up_to(self, consumer: Consumer, key: TransactionKey, up_to: HeldPart) -> None:
+        """The same for everything up to a position, where one consumer is served at a time."""
+        self._held_by(consumer)
+        if self.type is None or not self.type.ordered:
+            raise NotAllowed("messages are acknowledged one by one in a shared subscription")
+        self.cursor.hold_up_to(key, up_to)
+        consumer.last_acked_ms = self._env.clock.wall_ms()
+
+    def _held_by(self, consumer: Consumer) -> Dispatcher:
+        if not self.cursor.durable:
+            raise NotAllowed("a subscription that is not durable takes part in no transaction")
+        if self.fenced or self.dispatcher is None or consumer.subscription is not self:
+            raise NotReady(f"subscription {self.name} is being reset or closed")
+        return self.dispatcher
+
+    async def end_transaction(self, key: TransactionKey, *, committed: bool) -> None:
+        """Acknowledge what the transaction holds here, or deliver it again; durable on return.
+
+        A repetition changes nothing, but waits until the cursor is stored.
+        """
+        mark_delete = self.cursor.mark_delete
+        held = self.cursor.end_transaction(key, committed=committed)
+        if committed:
+            self._drop_acked(held)
+            self._moved_from(mark_delete)
+        elif self.dispatcher is not None and self.consumers and held is not NOTHING:
+            self.dispatcher.came_back(self._unheld(held))
+        self.schedule()
+        await self.cursor.saved()
+
+    def _drop_acked(self, held: Released) -> None:
+        """Have dispatch forget batches whose last messages a transaction has acknowledged."""
+        for ledger_id, entry_id, _, _ in held.parts if self.dispatcher is not None else ():
+            if self.cursor.acks.is_acked((ledger_id, entry_id)) and self.dispatcher is not None:
+                self.dispatcher.acked(None, ledger_id, entry_id, entry_id)
+
+    def _unheld(self, held: Released) -> Iterator[Position]:
+        acks = self.cursor.acks
+        for ledger_id, first, last in held.ranges:
+            for entry_id in range(first, last + 1):
+                if not acks.is_acked((ledger_id, entry_id)):
+                    yield ledger_id, entry_id
+        for ledger_id, entry_id, _, _ in held.parts:
+            if not acks.is_acked((ledger_id, entry_id)):
+                yield ledger_id, entry_id
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         """Deliver these entries again, or (None) all that this consumer has not acknowledged."""

@@ -279,12 +279,6 @@ def test_redeliver_all(play, kind):
     assert seen == {"again": numbered(15, 20), "left": []}
 
 
-def test_transactions_are_refused(play, server):
-    seen = play("acks.transactions", service=server.pulsar_url)
-    assert seen != "none"
-    assert seen != "TimeoutException"
-
-
 # -- reading -------------------------------------------------------------------------------------
 
 

@@ -52,6 +52,10 @@ class FetchedBatches:
         """The number of entries taken."""
         self._foreign = Foreign(log.topic.ledger)
 
+    def leave_out_aborted(self) -> None:
+        """Leave out messages of other protocols whose transactions were aborted."""
+        self._foreign.committed = True
+
     @property
     def end(self) -> int:
         """The offset behind the last message taken."""

@@ -4,6 +4,10 @@ Neighbours share a batch, since many entries hold a single message. Each message
 An offset without a message (a chunk but the last, a marker, an unreadable entry) is a hole in the
 batch, such as Kafka's log compaction leaves, which every client accepts.
 
+A batch has no producer id, so the list of aborted transactions in a response cannot name what was
+aborted in another protocol's transactions. For `read_committed` their messages are holes as well;
+for `read_uncommitted` they are sent, as Kafka sends its own (docs/decisions/0025).
+
 Invariant: batches cover each offset once, in order.
 """
 
@@ -14,6 +18,8 @@ from typing import Final
 
 import trio
 
+from magnetar.core.entry.empty import EMPTY
+from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import Corrupted
@@ -32,9 +38,11 @@ RECORDS_PER_REST: Final = 300
 class Foreign:
     """The batch under construction."""
 
-    __slots__ = ("_base", "_ledger", "_records", "_since_rest", "offsets", "size")
+    __slots__ = ("_base", "_ledger", "_records", "_since_rest", "committed", "offsets", "size")
 
     def __init__(self, ledger: ManagedLedger) -> None:
+        self.committed = False
+        """Whether messages of aborted transactions are left out."""
         self._ledger = ledger
         self._records: list[Record] = []
         self._base = 0
@@ -52,6 +60,8 @@ class Foreign:
             self._base = offset
         shift = offset - self._base
         try:
+            if self.committed and self._is_aborted(sent, offset):
+                sent = EMPTY
             for record in await chunked_messages.records_at(self._ledger, position, sent):
                 self._records.append(record._replace(place=record.place + shift))
         except Corrupted as error:
@@ -62,6 +72,13 @@ class Foreign:
         if self._since_rest >= RECORDS_PER_REST:
             self._since_rest = 0
             await trio.lowlevel.checkpoint()
+
+    def _is_aborted(self, sent: bytes, offset: int) -> bool:
+        transactions = self._ledger.transactions
+        if not transactions.aborted:
+            return False
+        found = form_of(sent).transaction_mark(sent)
+        return found is not None and transactions.hides(found.key, offset)
 
     def take(self) -> bytes:
         """Return the batch, and begin the next one."""

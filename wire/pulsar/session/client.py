@@ -84,6 +84,19 @@ class PulsarClient:
         if self.original is not None:
             access.check(self.original, action, kind, name, host)
 
+    @property
+    def principal(self) -> str:
+        """The name of whom it acts for; empty without authentication."""
+        return self.identity.name if self.original is None else self.original.name
+
+    def owns(self, owner: str) -> bool:
+        """Whether it may use what somebody of that name has begun: it is he, or a superuser."""
+        access = self.access
+        if access.judge is None or owner == self.principal:
+            return True
+        everybody = (self.identity,) if self.original is None else (self.identity, self.original)
+        return all(access.allows(who, Action.ALTER, ResourceType.SERVER, "") for who in everybody)
+
     # -- answers ------------------------------------------------------------------------------
 
     def reply(self, frame: bytes) -> None:

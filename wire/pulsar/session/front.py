@@ -32,10 +32,14 @@ class PulsarFront:
         return wire, PulsarSession(self.services, connection, wire)
 
     async def open(self) -> None:
-        """The front owns no state: topics and cursors are the broker's."""
+        """Load transactions; all other state is the broker's: topics and cursors."""
+        if self.services.transactions is not None:
+            await self.services.transactions.open()
 
     async def run(self) -> None:
-        """There is no work without connections."""
+        """Abort transactions whose time is over."""
+        if self.services.transactions is not None:
+            await self.services.transactions.run()
 
     async def stop(self) -> None:
         """Connections have nothing that is not stored."""

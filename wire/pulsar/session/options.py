@@ -29,3 +29,5 @@ class PulsarOptions(Struct, frozen=True):
     """Roles of proxies, which say for whom they speak (`proxyRoles`)."""
     authenticate_original_auth_data: bool = False
     """Whether the clients of proxies have to prove themselves, too."""
+    transactions: bool = True
+    """Whether there are transactions (`transactionCoordinatorEnabled`)."""

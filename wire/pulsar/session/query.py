@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.dates import iso_date
-from magnetar.core.kernel.errors import NotAllowed, TopicNotFound
-from magnetar.wire.pulsar import events, refusals, replies
+from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.client import PulsarClient
@@ -53,18 +52,7 @@ class QueryHandlers:
             )
         )
 
-    def on_transaction(self, event: Any) -> None:
-        """Refuse with the message of a broker without transactions, which clients look for."""
-        self._client.reply(refusals.transactions_are_off(event.request_id))
-
 
 HANDLERS: Final[Mapping[type, Any]] = {
     events.ConsumerStats: QueryHandlers.on_consumer_stats,
-    events.TcConnect: QueryHandlers.on_transaction,
-    events.NewTxn: QueryHandlers.on_transaction,
-    events.AddPartitionsToTxn: QueryHandlers.on_transaction,
-    events.AddSubscriptionsToTxn: QueryHandlers.on_transaction,
-    events.EndTxn: QueryHandlers.on_transaction,
-    events.EndTxnOnPartition: QueryHandlers.on_transaction,
-    events.EndTxnOnSubscription: QueryHandlers.on_transaction,
 }

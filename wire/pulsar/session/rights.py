@@ -9,6 +9,9 @@ A producer and a consumer need their right when they attach, and are closed when
     look up     DESCRIBE on the topic: any permission of it
     list        DESCRIBE on the namespace: any permission of it
 
+A transaction is its owner's. What it may publish to and acknowledge in is checked when it is added,
+unlike in 4.2: a marker is written to every topic that was.
+
 Invariant: every event is in `RIGHTS`, and what is not free is checked before anything is changed.
 """
 
@@ -38,6 +41,7 @@ class Free(Enum):
     CONNECTION = "it is about the connection"
     ATTACHED = "it is about what is attached, which has its right"
     LEAVING = "it gives something up"
+    OWNED = "it is about a transaction, which only its owner may use (`topic_transactions.py`)"
     REFUSED = "it is refused to everybody"
 
 
@@ -88,6 +92,20 @@ def _listed(
     yield Action.DESCRIBE, ResourceType.NAMESPACE, name
 
 
+def _published_in_txn(
+    event: events.AddPartitionsToTxn, _consumers: ConnectionConsumers
+) -> Iterable[Need]:
+    for topic in event.topics:
+        yield to_produce(topic_name(topic))
+
+
+def _consumed_in_txn(
+    event: events.AddSubscriptionsToTxn, _consumers: ConnectionConsumers
+) -> Iterable[Need]:
+    for topic, subscription in event.subscriptions:
+        yield to_consume(topic_name(topic), subscription)
+
+
 RIGHTS: Final[Mapping[type, CommandRight | Free]] = {
     events.Connect: Free.CONNECTION,
     events.AuthResponse: Free.CONNECTION,
@@ -113,11 +131,11 @@ RIGHTS: Final[Mapping[type, CommandRight | Free]] = {
     events.ConsumerStats: CommandRight("get consumer stats", _attached),
     events.GetSchema: CommandRight("GetSchema", _looked_up),
     events.GetOrCreateSchema: CommandRight("GetOrCreateSchema", _new_schema),
-    events.TcConnect: Free.REFUSED,
-    events.NewTxn: Free.REFUSED,
-    events.AddPartitionsToTxn: Free.REFUSED,
-    events.AddSubscriptionsToTxn: Free.REFUSED,
-    events.EndTxn: Free.REFUSED,
+    events.TcConnect: Free.OWNED,
+    events.NewTxn: Free.OWNED,
+    events.AddPartitionsToTxn: CommandRight("Produce", _published_in_txn),
+    events.AddSubscriptionsToTxn: CommandRight("Subscribe", _consumed_in_txn),
+    events.EndTxn: Free.OWNED,
     events.EndTxnOnPartition: Free.REFUSED,
     events.EndTxnOnSubscription: Free.REFUSED,
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.entry.pulsar import form
+from magnetar.core.transactions.topic_transactions import TopicTransactions
 from magnetar.wire.pulsar.session.lookup import LookupLimit
 from magnetar.wire.pulsar.session.options import PulsarOptions
 from magnetar.wire.pulsar.session.requests import RequestSchedule
@@ -16,3 +18,4 @@ class PulsarServices:
         self.options = options
         self.lookups = LookupLimit(options.lookups_max)
         self.schedule = RequestSchedule(broker.spawn)
+        self.transactions = TopicTransactions(broker, form) if options.transactions else None

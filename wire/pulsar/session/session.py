@@ -36,6 +36,9 @@ from magnetar.wire.pulsar.session.producers.produce import ConnectionProducers
 from magnetar.wire.pulsar.session.query import QueryHandlers
 from magnetar.wire.pulsar.session.requests import RequestQueue
 from magnetar.wire.pulsar.session.schemas import SchemaHandlers
+from magnetar.wire.pulsar.session.transactions import transact
+from magnetar.wire.pulsar.session.transactions.participation import TransactionParticipation
+from magnetar.wire.pulsar.session.transactions.transact import CoordinatorHandlers
 from magnetar.wire.pulsar.session.watches import ConnectionWatches
 from magnetar.wire.pulsar.wire import PulsarWire
 
@@ -54,6 +57,7 @@ HANDLERS: Final[Mapping[type, tuple[str, Any]]] = {
         ("querying", query.HANDLERS),
         ("watches", watches.HANDLERS),
         ("schemas", schemas.HANDLERS),
+        ("transacting", transact.HANDLERS),
     )
     for event, handler in handlers.items()
 }
@@ -86,6 +90,7 @@ class PulsarSession:
         "schemas",
         "seeking",
         "subscribing",
+        "transacting",
         "watches",
     )
 
@@ -100,8 +105,14 @@ class PulsarSession:
             client, requests, options, clock, self._known, self.rights_changed
         )
         self._spawn = broker.spawn
-        self.producers = ConnectionProducers(client, broker, requests, options.pending_messages_max)
-        self.consumers = consumers = ConnectionConsumers(client, broker, options.batch_index_acks)
+        part = TransactionParticipation(client, requests, services.transactions)
+        self.producers = ConnectionProducers(
+            client, broker, requests, options.pending_messages_max, part
+        )
+        self.consumers = consumers = ConnectionConsumers(
+            client, broker, options.batch_index_acks, part
+        )
+        self.transacting = CoordinatorHandlers(client, services.transactions)
         self.subscribing = SubscribeHandlers(client, broker, requests, consumers)
         self.looking_up = LookupHandlers(client, broker, requests, services.lookups, options)
         self.seeking = SeekHandlers(client, consumers)

@@ -116,6 +116,52 @@ def send_batch(producer_id: int, sequence_id: int, messages: Sequence[bytes]) ->
     )
 
 
+def tc_connect(request_id: int, coordinator: int = 0) -> bytes:
+    message = pb.CommandTcClientConnectRequest(request_id=request_id, tc_id=coordinator)
+    return frame("TC_CLIENT_CONNECT_REQUEST", message)
+
+
+def new_txn(request_id: int, ttl_ms: int = 60_000, coordinator: int = 0) -> bytes:
+    message = pb.CommandNewTxn(request_id=request_id, txn_ttl_millis=ttl_ms, tc_id=coordinator)
+    return frame("NEW_TXN", message)
+
+
+def _txn(txn: tuple[int, int]) -> dict[str, int]:
+    return {"txnid_most_bits": txn[0], "txnid_least_bits": txn[1]}
+
+
+def add_partitions(request_id: int, txn: tuple[int, int], *topics: str) -> bytes:
+    message = pb.CommandAddPartitionToTxn(request_id=request_id, partitions=topics, **_txn(txn))
+    return frame("ADD_PARTITION_TO_TXN", message)
+
+
+def add_subscription(request_id: int, txn: tuple[int, int], topic: str, name: str) -> bytes:
+    message = pb.CommandAddSubscriptionToTxn(request_id=request_id, **_txn(txn))
+    message.subscription.add(topic=topic, subscription=name)
+    return frame("ADD_SUBSCRIPTION_TO_TXN", message)
+
+
+def end_txn(request_id: int, txn: tuple[int, int], *, commit: bool = True) -> bytes:
+    action = pb.COMMIT if commit else pb.ABORT
+    message = pb.CommandEndTxn(request_id=request_id, txn_action=action, **_txn(txn))
+    return frame("END_TXN", message)
+
+
+def send_in(txn: tuple[int, int], producer_id: int, sequence_id: int, payload: bytes) -> bytes:
+    """A message of a transaction."""
+    about = metadata(sequence_id, **_txn(txn))
+    return send(producer_id, sequence_id, payload, about=about, **_txn(txn))
+
+
+def ack_in(
+    txn: tuple[int, int], request_id: int, consumer_id: int, *ids: pb.MessageIdData, **fields: Any
+) -> bytes:
+    """An acknowledgement in a transaction."""
+    said: dict[str, Any] = {"ack_type": pb.CommandAck.INDIVIDUAL, **_txn(txn), **fields}
+    message = pb.CommandAck(consumer_id=consumer_id, message_id=ids, request_id=request_id, **said)
+    return frame("ACK", message)
+
+
 def subscribe(
     request_id: int, consumer_id: int, topic: str, subscription: str, **fields: Any
 ) -> bytes:

@@ -88,7 +88,8 @@ class PartitionFetch:
         self.committed = committed
         """Whether to read below the last stable offset only (`read_committed`, KIP-98)."""
         self.aborted: list[AbortedTransaction] | None = None
-        """None for `read_uncommitted`. Their records are sent, and dropped by the consumer."""
+        """None for `read_uncommitted`. Their records are sent, and dropped by the consumer; those
+        of other protocols' transactions are left out instead (`partition/foreign_entries.py`)."""
         self.size = 0
         self.answer: list[bytes | memoryview] = []
         self.end_seen = 0
@@ -140,7 +141,10 @@ class PartitionFetch:
         if self.error or self.part.fetch_offset >= end:
             return None
         bytes_max = min(bytes_max, self.part.partition_max_bytes)
-        return FetchedBatches(log, bytes_max, end, one_at_least=one_at_least)
+        found = FetchedBatches(log, bytes_max, end, one_at_least=one_at_least)
+        if self.committed:
+            found.leave_out_aborted()
+        return found
 
     def _take(self, found: FetchedBatches) -> None:
         self.answer, self.size = found.pieces, found.size

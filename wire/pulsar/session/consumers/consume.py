@@ -11,7 +11,7 @@ import trio
 
 from magnetar.core.broker.attachment import ATTACH_SECONDS
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady
+from magnetar.core.kernel.errors import BrokerError, Invalid, NotReady
 from magnetar.core.kernel.pieces import size_of
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer
@@ -26,6 +26,7 @@ from magnetar.wire.pulsar.wire import Recipient
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.pulsar.session.client import PulsarClient
+    from magnetar.wire.pulsar.session.transactions.participation import TransactionParticipation
 
 log = logging.getLogger(__name__)
 
@@ -142,12 +143,27 @@ class AttachedConsumer:
 class ConnectionConsumers:
     """The consumers of one connection: FLOW, ACK, REDELIVER_UNACKNOWLEDGED_MESSAGES."""
 
-    __slots__ = ("_batch_index_acks", "_broker", "absent", "attached", "client", "coming")
+    __slots__ = (
+        "_batch_index_acks",
+        "_broker",
+        "absent",
+        "attached",
+        "client",
+        "coming",
+        "participation",
+    )
 
-    def __init__(self, client: PulsarClient, broker: Broker, batch_index_acks: bool) -> None:
+    def __init__(
+        self,
+        client: PulsarClient,
+        broker: Broker,
+        batch_index_acks: bool,
+        participation: TransactionParticipation,
+    ) -> None:
         self.client = client
         self._broker = broker
         self._batch_index_acks = batch_index_acks
+        self.participation = participation
         self.attached: dict[int, AttachedConsumer] = {}
         """By consumer id."""
         self.coming: dict[int, int] = {}
@@ -230,7 +246,7 @@ class ConnectionConsumers:
             self._answer_ack(event, NotReady("the consumer is not attached"))
             return
         if event.txn is not None:
-            self._answer_ack(event, NotAllowed("Transactions are not enabled."))
+            self.participation.acknowledge(attached.topic.stored, attached.consumer, event)
             return
         subscription = attached.consumer.subscription
         if event.validation_error is not None:

@@ -11,7 +11,7 @@ from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.errors import Corrupted, Invalid, NotAllowed, NotReady
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.topic.seek import find_by_time, mark_before
+from magnetar.core.topic.seek import find_by_time, last_delivered, mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
 from magnetar.wire.pulsar import events, replies
 
@@ -53,7 +53,7 @@ class SeekHandlers:
         topic = attached.topic.stored
         if topic is None:
             raise NotAllowed("a topic that stores nothing has no last message")
-        last, partition = topic.ledger.chain.confirmed, topic.name.partition_index
+        last, partition = await last_delivered(topic.ledger), topic.name.partition_index
         batch_index = -1
         if last < topic.ledger.chain.first:
             last = START

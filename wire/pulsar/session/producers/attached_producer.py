@@ -25,6 +25,7 @@ from magnetar.core.kernel.errors import (
     Unauthorized,
     Unavailable,
 )
+from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.fenced_appends import SplitPosition, stretches_of
 from magnetar.core.topic import restrictions
@@ -195,10 +196,13 @@ class AttachedProducer:
             if self.closing is not None and not self.waits:
                 self.client.reply(replies.success(self.closing))
 
+        done: Appended = stored
+        if run.txn is not None and self.topic.stored is not None:
+            done = self.topic.stored.in_transaction(run.txn, stored)
         if highest is None:
-            self.topic.publish(run.payloads, run.counts, stored)
+            self.topic.publish(run.payloads, run.counts, done)
         else:
-            self.topic.publish_once(producer.name, highest, run.payloads, run.counts, stored)
+            self.topic.publish_once(producer.name, highest, run.payloads, run.counts, done)
 
     @property
     def waits(self) -> bool:
@@ -212,6 +216,8 @@ class AttachedProducer:
         duplicates. These are answered after the receipts of the messages before them.
         """
         found: dict[int, BrokerError | None] = dict.fromkeys(malformed, MALFORMED)
+        if self.topic.looks_for_transactions:
+            found.update(dict.fromkeys(restrictions.strays(run.payloads, run.txn), MALFORMED))
         if self.topic.policies.checks_messages:
             found.update(restrictions.refused(run.payloads, self.topic.policies, now_ms))
         sightings = self._sightings(run, found)

@@ -32,11 +32,13 @@ from magnetar.wire.pulsar.session.needs import allows, to_produce
 from magnetar.wire.pulsar.session.producers.attached_producer import AttachedProducer
 from magnetar.wire.pulsar.session.producers.publish_limit import PublishLimit
 from magnetar.wire.pulsar.session.schemas import topic_schema, version_bytes
+from magnetar.wire.pulsar.session.transactions.participation import OFF
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.pulsar.session.client import PulsarClient
     from magnetar.wire.pulsar.session.requests import RequestQueue
+    from magnetar.wire.pulsar.session.transactions.participation import TransactionParticipation
 
 MODES: Final[Mapping[events.AccessMode, AccessMode]] = {
     events.AccessMode.SHARED: AccessMode.SHARED,
@@ -55,10 +57,24 @@ LEFT_MAX: Final = 1_000
 class ConnectionProducers:
     """The producers of one connection: PRODUCER, SEND, CLOSE_PRODUCER."""
 
-    __slots__ = ("_attached", "_coming", "_left", "_requests", "broker", "client", "limit")
+    __slots__ = (
+        "_attached",
+        "_coming",
+        "_left",
+        "_requests",
+        "broker",
+        "client",
+        "limit",
+        "participation",
+    )
 
     def __init__(
-        self, client: PulsarClient, broker: Broker, requests: RequestQueue, pending_max: int
+        self,
+        client: PulsarClient,
+        broker: Broker,
+        requests: RequestQueue,
+        pending_max: int,
+        participation: TransactionParticipation,
     ) -> None:
         self.client = client
         self.broker = broker
@@ -67,6 +83,7 @@ class ConnectionProducers:
         )
         self.limit = PublishLimit(client.connection, throttle, pending_max)
         self._requests = requests
+        self.participation = participation
         self._attached: dict[int, AttachedProducer] = {}
         """By producer id."""
         self._coming: dict[int, int] = {}
@@ -111,6 +128,8 @@ class ConnectionProducers:
         """Attach, unless the client has given up."""
         producer_id, coming = event.producer_id, self._coming
         await self.broker.housekeeping.check_quota_of_newcomer(topic)
+        if event.transactional and self.participation.transactions is None:
+            raise OFF
         version = await self._prepare(event, topic)
         name = event.name or await self.broker.catalog.new_producer_name()
         if coming.get(producer_id) == event.request_id:
@@ -205,8 +224,13 @@ class ConnectionProducers:
         if attached is None or not attached.ready:
             self._check_left(event.producer_id)
             return
-        if event.txn is not None:
-            self._refuse_each(event, NotAllowed("Transactions are not enabled."))
+        refusal = (
+            None
+            if event.txn is None
+            else self.participation.refusal(attached.topic.stored, event.txn)
+        )
+        if refusal is not None:
+            self._refuse_each(event, refusal)
         elif attached.encrypted_only and not _all_encrypted(event.payloads):
             self._refuse_each(event, Invalid("Messages must be encrypted"))
         elif (malformed := hot.malformed(event.payloads)) or attached.topic.looks_at_messages:

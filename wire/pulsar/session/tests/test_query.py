@@ -18,7 +18,19 @@ async def test_how_a_consumer_is_doing(stage: Stage) -> None:
 
 
 async def test_transactions_are_refused_in_the_words_that_clients_look_for(stage: Stage) -> None:
-    client = await stage.player()
-    message = pb.CommandNewTxn(request_id=4, tc_id=0)
-    received = await client.says_one(peer.frame("NEW_TXN", message))
-    assert (received.kind, received.body.message) == ("ERROR", "Transactions are not enabled.")
+    client = await stage.player(transactions=False)
+    txn = (0, 0)
+    for frame in (
+        peer.tc_connect(4),
+        peer.new_txn(4),
+        peer.add_partitions(4, txn, "t"),
+        peer.add_subscription(4, txn, "t", "s"),
+        peer.end_txn(4, txn),
+    ):
+        received = await client.says_one(frame)
+        assert (received.kind, received.body.message) == ("ERROR", "Transactions are not enabled.")
+    received = await client.says_one(peer.producer(5, 1, "t", txn_enabled=True))
+    assert received.body.error == pb.NotAllowedError
+    await client.says_one(peer.producer(6, 1, "t"))
+    received = await client.says_one(peer.send_in(txn, 1, 0, b"x"))
+    assert (received.kind, received.body.error) == ("SEND_ERROR", pb.NotAllowedError)

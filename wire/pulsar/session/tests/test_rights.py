@@ -36,6 +36,8 @@ REQUESTS: Mapping[type, tuple[bytes, str]] = {
     ),
     events.Producer: (peer.producer(1, 1, "t"), "produce"),
     events.Subscribe: (peer.subscribe(1, 1, "t", "s"), "consume"),
+    events.AddPartitionsToTxn: (peer.add_partitions(1, (0, 0), "t"), "produce"),
+    events.AddSubscriptionsToTxn: (peer.add_subscription(1, (0, 0), "t", "s"), "consume"),
     events.GetSchema: (schema("GET_SCHEMA"), "look"),
     events.GetOrCreateSchema: (schema("GET_OR_CREATE_SCHEMA"), "produce"),
 }

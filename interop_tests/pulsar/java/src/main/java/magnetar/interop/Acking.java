@@ -1,6 +1,5 @@
 package magnetar.interop;
 
-import static magnetar.interop.Scene.DEADLINE_SECONDS;
 import static magnetar.interop.Scene.bodies;
 import static magnetar.interop.Scene.body;
 import static magnetar.interop.Scene.drain;
@@ -18,7 +17,6 @@ import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.DeadLetterPolicy;
 import org.apache.pulsar.client.api.Message;
-import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.MultiplierRedeliveryBackoff;
@@ -34,7 +32,6 @@ final class Acking {
         families.put("acks.dead", Acking::dead);
         families.put("acks.retry", Acking::retry);
         families.put("acks.redeliver", Acking::redeliver);
-        families.put("acks.transactions", Acking::transactions);
     }
 
     private static ConsumerBuilder<byte[]> consumer(Scene scene) throws Exception {
@@ -189,18 +186,6 @@ final class Acking {
             consumer.redeliverUnacknowledgedMessages();
             return map("again", drain(consumer, 5), "left", leftovers(consumer, producer));
         }
-    }
-
-    /** Transactions are off: the client is told so at once. */
-    private static Object transactions(Scene scene) throws Exception {
-        return Scene.errorOf(() -> PulsarClient.builder()
-                .serviceUrl(scene.text("service", ""))
-                .operationTimeout(5, TimeUnit.SECONDS)
-                .enableTransaction(true)
-                .build()
-                .newTransaction()
-                .build()
-                .get(DEADLINE_SECONDS, TimeUnit.SECONDS));
     }
 
     private Acking() {

@@ -18,6 +18,7 @@ public final class Main {
         Crashing.register(families);
         Returning.register(families);
         Schemas.register(families);
+        Transactions.register(families);
         new Stage<>(Scene::new, families).run();
     }
 

@@ -68,10 +68,11 @@ final class Scene extends Dialogue {
 
     /** To end a client takes seconds, so those who can share one. */
     private static synchronized PulsarClient shared(Scene scene) throws PulsarClientException {
-        PulsarClient found = SHARED.get(scene.url);
+        String key = scene.url + scene.flag("transactions");
+        PulsarClient found = SHARED.get(key);
         if (found == null) {
             found = scene.connect();
-            SHARED.put(scene.url, found);
+            SHARED.put(key, found);
         }
         return found;
     }
@@ -87,6 +88,7 @@ final class Scene extends Dialogue {
     private PulsarClient connected() throws PulsarClientException, MalformedURLException {
         var builder = PulsarClient.builder()
                 .serviceUrl(url)
+                .enableTransaction(flag("transactions"))
                 .operationTimeout(number("patience", DEADLINE_SECONDS), TimeUnit.SECONDS)
                 .startingBackoffInterval(50, TimeUnit.MILLISECONDS)
                 .maxBackoffInterval(1, TimeUnit.SECONDS);

@@ -1,0 +1,353 @@
+"""Transactions over topics and subscriptions: who may use them, and what crashes leave of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from magnetar.core.broker.broker import Broker
+from magnetar.core.entry.pulsar import form
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.kernel.errors import (
+    NotAllowed,
+    NotCoordinator,
+    Overloaded,
+    StorageFailed,
+    TransactionConflict,
+    TransactionNotFound,
+    WrongTransactionState,
+)
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.client import ClientConsumer, attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.testing.ledgers import MemoryLedger
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import SubscriptionType
+from magnetar.core.transactions import topic_transactions
+from magnetar.core.transactions.topic_transactions import TopicTransactions, TransactionId
+from magnetar.core.transactions.transaction import TransactionState
+
+SOURCE, TARGET = TopicName.parse("source"), TopicName.parse("target")
+
+
+def everybody(_owner: str) -> bool:
+    return True
+
+
+def nobody(owner: str) -> bool:
+    return owner == "nobody"
+
+
+async def topic_of(broker: Broker, name: TopicName) -> PersistentTopic:
+    topic = await broker.topic(name)
+    assert isinstance(topic, PersistentTopic)
+    return topic
+
+
+async def publish(topic: PersistentTopic, key: TransactionId | None, text: bytes) -> Position:
+    waiting = Completion[Position]()
+    done = waiting.done if key is None else topic.in_transaction(key, waiting.done)
+    topic.publish([entry(text, txn=key)], None, done)
+    return await waiting.result()
+
+
+async def begun(transactions: TopicTransactions) -> TransactionId:
+    """Over both topics."""
+    key = await transactions.begin(3, 60_000, "me")
+    await transactions.add_topics(key, [TARGET], everybody)
+    await transactions.add_subscriptions(key, [(SOURCE, "s")], everybody)
+    return key
+
+
+async def delivered(broker: Broker, consumer: ClientConsumer) -> list[bytes]:
+    await settled()
+    broker.dispatch()
+    await settled()
+    broker.dispatch()
+    return [payload[-1:] for payload in consumer.payloads]
+
+
+async def test_ids_are_given_once() -> None:
+    stores = Stores()
+    keys = []
+    for _ in range(2):
+        async with running(stores) as broker:
+            transactions = TopicTransactions(broker, form)
+            keys += [await transactions.begin(number, 1000, "") for number in (0, 0, 15)]
+    assert [key[0] for key in keys] == [0, 0, 15] * 2
+    assert len({key[1] for key in keys}) == 6
+
+
+async def test_coordinators_have_numbers() -> None:
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        for number in (-1, 16, 1 << 63):
+            with pytest.raises(NotCoordinator):
+                await transactions.begin(number, 1000, "")
+
+
+async def test_only_its_owner_may_use_it() -> None:
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await begun(transactions)
+        with pytest.raises(TransactionNotFound, match="neither the owner"):
+            transactions.check_publish(key, TARGET, nobody)
+        with pytest.raises(TransactionNotFound):
+            transactions.check_acknowledge(key, SOURCE, "s", nobody)
+        for refused in (
+            transactions.add_topics(key, [SOURCE], nobody),
+            transactions.add_subscriptions(key, [(SOURCE, "t")], nobody),
+            transactions.end(key, nobody, commit=True),
+        ):
+            with pytest.raises(TransactionNotFound):
+                await refused
+        transactions.check_publish(key, TARGET, everybody)
+        await transactions.end(key, everybody, commit=True)
+
+
+async def test_it_is_used_where_it_is_added_and_until_it_ends() -> None:
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await begun(transactions)
+        transactions.check_publish(key, TARGET, everybody)
+        transactions.check_acknowledge(key, SOURCE, "s", everybody)
+        with pytest.raises(NotAllowed):
+            transactions.check_publish(key, SOURCE, everybody)
+        with pytest.raises(NotAllowed):
+            transactions.check_acknowledge(key, SOURCE, "t", everybody)
+        await transactions.end(key, everybody, commit=False)
+        assert transactions.find(key) is None
+        with pytest.raises(TransactionNotFound):
+            transactions.check_publish(key, TARGET, everybody)
+        with pytest.raises(TransactionNotFound):
+            await transactions.end(key, everybody, commit=False)
+        assert list(transactions.all()) == []
+
+
+async def test_a_decision_is_repeated_and_not_changed() -> None:
+    """While it is carried out: a topic is being loaded, which takes as long as the test wants."""
+    async with running() as broker, trio.open_nursery() as nursery:
+        transactions = TopicTransactions(broker, form)
+        await topic_of(broker, TARGET)
+        key = await begun(transactions)
+        async with broker._alone_with(TARGET):
+            await broker._put_away(broker.topics[TARGET.full])
+            nursery.start_soon(lambda: transactions.end(key, everybody, commit=True))
+            await settled()
+            found = transactions.find(key)
+            assert found is not None
+            assert found.state is TransactionState.COMMITTING
+            with pytest.raises(WrongTransactionState):
+                await transactions.end(key, everybody, commit=False)
+            with pytest.raises(WrongTransactionState):
+                transactions.check_publish(key, TARGET, everybody)
+            nursery.start_soon(lambda: transactions.end(key, everybody, commit=True))
+            await settled()
+        await settled()
+        assert transactions.find(key) is None
+
+
+async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_transactions, "OPEN_MAX", 1)
+    monkeypatch.setattr(topic_transactions, "NAMES_MAX", 2)
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await begun(transactions)
+        with pytest.raises(Overloaded):
+            await transactions.begin(0, 1000, "")
+        await transactions.add_topics(key, [TARGET], everybody)  # it is there already
+        with pytest.raises(NotAllowed):
+            await transactions.add_topics(key, [SOURCE], everybody)
+        await transactions.end(key, everybody, commit=True)
+        await transactions.begin(0, 1000, "")
+
+
+async def test_its_time_ends_it(autojump_clock: MockClock) -> None:
+    stores = Stores()
+    async with running(stores) as broker, trio.open_nursery() as nursery:
+        transactions = TopicTransactions(broker, form)
+        nursery.start_soon(transactions.run)
+        target = await topic_of(broker, TARGET)
+        key = await transactions.begin(0, 5_000, "")
+        await transactions.add_topics(key, [TARGET], everybody)
+        await publish(target, key, b"x")
+        assert key in target.ledger.transactions.open
+        stores.clock.forward(4)
+        await trio.sleep(3)
+        assert transactions.find(key) is not None
+        stores.clock.forward(2)
+        await trio.sleep(3)
+        assert transactions.find(key) is None
+        assert not target.ledger.transactions.open
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_is_deleted_has_no_part_in_the_end() -> None:
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        source, target = await topic_of(broker, SOURCE), await topic_of(broker, TARGET)
+        await source.subscription("s")
+        key = await begun(transactions)
+        await publish(target, key, b"x")
+        await source.unsubscribe("s", force=True)
+        await broker.delete(TARGET, force=True)
+        await transactions.end(key, everybody, commit=True)
+        assert transactions.find(key) is None
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_a_message_is_acknowledged_in_one(kind: SubscriptionType) -> None:
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        source = await topic_of(broker, SOURCE)
+        place = await publish(source, None, b"m")
+        consumer = await attached(source, kind)
+        subscription = source.subscriptions["s"]
+        assert await delivered(broker, consumer) == [b"m"]
+        first, second = await begun(transactions), await begun(transactions)
+        subscription.hold(consumer.consumer, first, [(*place, place[1])], [])
+        with pytest.raises(TransactionConflict):
+            subscription.hold(consumer.consumer, second, [(*place, place[1])], [])
+        consumer.nack()
+        assert await delivered(broker, consumer) == [b"m"], "nobody gets it meanwhile"
+        await transactions.end(first, everybody, commit=False)
+        assert await delivered(broker, consumer) == [b"m", b"m"]
+        subscription.hold(consumer.consumer, second, [(*place, place[1])], [])
+        await transactions.end(second, everybody, commit=True)
+        assert subscription.cursor.backlog == 0
+        consumer.nack()
+        assert await delivered(broker, consumer) == [b"m", b"m"]
+
+
+# -- crashes ------------------------------------------------------------------------------------
+
+
+class Crash:
+    """Ends all writes of the stores after so many of them; the last one may be stored unheard."""
+
+    def __init__(self, stores: Stores, patch: pytest.MonkeyPatch, writes: int, unheard: bool):
+        self.left, self.unheard = writes, unheard
+        self.over = trio.Event()
+        """Set when nobody is left who waits, since writers do not let themselves be cancelled."""
+        metadata, append = stores.metadata, MemoryLedger.append
+
+        def lets_through() -> bool:
+            self.left -= 1
+            return self.left >= 0
+
+        def limited(write: Callable[..., Any]) -> Callable[..., Any]:
+            async def written(*args: Any) -> Any:
+                if lets_through():
+                    return await write(*args)
+                if self.left == -1 and self.unheard:
+                    await write(*args)
+                await self.over.wait()
+                raise StorageFailed("the power is gone")
+
+            return written
+
+        def appended(ledger: MemoryLedger, payloads: Any, done: Any, headers: Any = None) -> int:
+            if lets_through():
+                return append(ledger, payloads, done, headers)
+            if self.left == -1 and self.unheard:
+                return append(ledger, payloads, lambda _error: None, headers)
+            return len(ledger.entries)
+
+        for name in ("put", "delete", "next"):
+            patch.setattr(metadata, name, limited(getattr(metadata, name)))
+        patch.setattr(MemoryLedger, "append", appended)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("unheard", [True, False])
+async def test_a_crash_at_any_write_leaves_it_whole(commit: bool, unheard: bool) -> None:
+    """Whatever was stored last: what was answered holds, and all of it is there, or nothing."""
+    outcomes = set()
+    for writes in range(100):
+        told, outcome = await _one_life(writes, commit=commit, unheard=unheard)
+        outcomes.add(outcome)
+        if "ended" in told:
+            break
+    else:
+        pytest.fail("it never ended")
+    assert writes > 6, "there are so many writes at least"
+    assert outcomes == {"open", "not begun", "over"}
+
+
+async def _one_life(writes: int, *, commit: bool, unheard: bool) -> tuple[list[str], str]:
+    stores, told = Stores(), list[str]()
+    keys: list[TransactionId] = []
+    with pytest.MonkeyPatch.context() as patch:
+        async with running(stores) as broker, trio.open_nursery() as nursery:
+            source, target = await topic_of(broker, SOURCE), await topic_of(broker, TARGET)
+            place = await publish(source, None, b"m")
+            await target.subscription("s", start=(-1, -1))
+            consumer = await attached(source, SubscriptionType.SHARED)
+            await delivered(broker, consumer)
+            crash = Crash(stores, patch, writes, unheard)
+
+            async def work() -> None:
+                transactions = TopicTransactions(broker, form)
+                keys.append(await transactions.begin(3, 60_000, "me"))
+                told.append("begun")
+                await transactions.add_topics(keys[0], [TARGET], everybody)
+                await publish(target, keys[0], b"x")
+                told.append("published")
+                await transactions.add_subscriptions(keys[0], [(SOURCE, "s")], everybody)
+                subscription = source.subscriptions["s"]
+                subscription.hold(consumer.consumer, keys[0], [(*place, place[1])], [])
+                await subscription.cursor.saved()
+                told.append("acknowledged")
+                await transactions.end(keys[0], everybody, commit=commit)
+                told.append("ended")
+
+            async def life() -> None:
+                with suppress(StorageFailed):
+                    await work()
+
+            nursery.start_soon(life)
+            await settled()
+            nursery.cancel_scope.cancel()
+            crash.over.set()
+    return told, await _next_life(stores, keys, told, place, commit=commit)
+
+
+async def _next_life(
+    stores: Stores, keys: list[TransactionId], told: list[str], place: Position, *, commit: bool
+) -> str:
+    async with running(stores) as broker:
+        transactions = TopicTransactions(broker, form)
+        await transactions.open()
+        await settled()
+        outcome = "not begun"
+        if keys:
+            found = transactions.find(keys[0])
+            outcome = "over" if found is None else "open"
+            if found is not None:
+                assert found.state is TransactionState.ONGOING, "a decision is carried out"
+                assert "ended" not in told
+                await transactions.end(keys[0], everybody, commit=commit)
+        for _, left in list(transactions.all()):  # begun, and nobody heard
+            await transactions.end(topic_transactions.id_of(left), everybody, commit=False)
+        source, target = await topic_of(broker, SOURCE), await topic_of(broker, TARGET)
+        assert not target.ledger.transactions.open
+        reader = await attached(target, SubscriptionType.EXCLUSIVE)
+        seen = await delivered(broker, reader)
+        acknowledged = source.subscriptions["s"].cursor.acks.is_acked(place)
+        assert not source.subscriptions["s"].cursor.pending
+        if "acknowledged" in told:
+            assert seen == ([b"x"] if commit else [])
+            assert acknowledged is commit
+        elif "published" in told:
+            assert seen == ([b"x"] if commit else [])
+        again = await attached(source, SubscriptionType.SHARED)
+        assert await delivered(broker, again) == ([] if acknowledged else [b"m"])
+        return outcome

@@ -1,0 +1,299 @@
+"""Transactions in which clients publish to topics and acknowledge in subscriptions.
+
+Clients name them by id, in two halves: the number of a coordinator, and a number that is given
+once. A client begins one, names each topic before it publishes there and each subscription before
+it acknowledges there, and then has it committed or aborted. They are records of the coordinator
+that serves other protocols, too (`coordinator.py`, which has the theory of decisions).
+
+    state        stored in              leaves for
+    ONGOING      its record             COMMITTING or ABORTING by `end`, ABORTING by its time-out
+    COMMITTING   its record             gone, when every topic has its marker and every subscription
+    ABORTING     its record             has acknowledged what it holds, or holds it no longer
+    gone         nowhere
+
+What belongs to it is stored elsewhere: published messages in their topics, marked with the id
+(`core/topic/transaction_buffer.py` knows where it begins), and acknowledgements in cursors
+(`core/ledger/cursor/pending_acks.py`).
+
+Invariants:
+ 1. A topic or subscription takes part in nothing of a transaction before the record names it. So
+    the end reaches everything, whatever crashes.
+ 2. Nothing is added to a transaction that is decided: `check_publish` and `check_acknowledge` are
+    called in the turn of the loop in which a message is handed to its log, or an acknowledgement to
+    its cursor.
+ 3. `end` returns when the outcome is stored everywhere, and so seen by every consumer from then on.
+
+What a crash leaves, by the last step that was stored:
+
+    begun, or a name added      it goes on: its client may, and else its time-out ends it
+    a message, an ack           they are undecided until the end, which the record's names ensure
+    the decision                `open` carries it out; markers and acks that were stored before are
+                                not changed by their repetition
+    the deletion                nothing is left to do
+    an answer                   a repeated request finds nothing: the id is not known any more
+
+Only who began a transaction may use it, and superusers. Somebody else's is not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+from urllib.parse import quote, unquote
+
+import trio
+from msgspec import Struct
+
+from magnetar.core.entry.form import TransactionalForm
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    NotAllowed,
+    NotCoordinator,
+    Overloaded,
+    TopicNotFound,
+    TransactionNotFound,
+    WrongTransactionState,
+)
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.transactions.coordinator import (
+    TopicHost,
+    TransactionCoordinator,
+    TransactionKind,
+    nothing_pending,
+)
+from magnetar.core.transactions.transaction import Transaction, TransactionState
+
+RECORDS: Final = "/magnetar/transactions/by-id"
+NUMBERS: Final = "/magnetar/transactions/numbers"
+NUMBERS_AT_ONCE: Final = 1_024
+"""Numbers that one write of the metadata reserves; a restart skips the rest of them."""
+COORDINATORS: Final = 16
+"""How many coordinators clients share the transactions among, as Pulsar's tools set up."""
+OPEN_MAX: Final = 50_000
+"""Transactions that are not ended. Each takes a kilobyte, and the names of its topics."""
+NAMES_MAX: Final = 5_000
+"""Topics and subscriptions of one transaction; its record has to fit into a metadata store."""
+TTL_MS_MAX: Final = 1 << 53
+
+TransactionId = tuple[int, int]
+"""The number of the coordinator, and that of the transaction."""
+Owns = Callable[[str], bool]
+"""Whether the caller may use a transaction of that owner."""
+
+
+class TransactionCounts(Struct):
+    """What has become of transactions since the start."""
+
+    begun: int = 0
+    committed: int = 0
+    aborted: int = 0
+
+
+class TopicTransactions:
+    """See the module's docstring."""
+
+    def __init__(self, broker: TopicHost, form: TransactionalForm) -> None:
+        self._broker = broker
+        self.counts = TransactionCounts()
+        kind = TransactionKind(id_of, self._settle, is_reused=False)
+        self._coordinator = TransactionCoordinator(broker, RECORDS, form, nothing_pending, kind)
+        self._numbers: Iterator[int] = iter(())
+        self._reserving = trio.Lock()
+
+    async def open(self) -> None:
+        """Load the transactions that this broker coordinates, and carry out decisions."""
+        await self._coordinator.open()
+
+    async def run(self) -> None:
+        """Abort transactions whose time is over, until cancelled."""
+        await self._coordinator.run(TTL_MS_MAX)
+
+    # -- questions ------------------------------------------------------------------------------
+
+    def find(self, key: TransactionId) -> Transaction | None:
+        return self._coordinator.find(_name(key))
+
+    def all(self) -> Iterator[tuple[TransactionId, Transaction]]:
+        """All that are not ended."""
+        for found in self._coordinator.all():
+            yield id_of(found), found
+
+    def check_coordinator(self, number: int) -> None:
+        """Raise `NotCoordinator` unless there is a coordinator of that number."""
+        if not 0 <= number < COORDINATORS:
+            raise NotCoordinator(f"there is no transaction coordinator {number}")
+
+    def low_water_mark(self, number: int) -> int:
+        """No transaction of that coordinator with this number or a lower one is open."""
+        lowest = min((key[1] for key, _ in self.all() if key[0] == number), default=None)
+        return -1 if lowest is None else lowest - 1
+
+    def check_publish(self, key: TransactionId, topic: TopicName, owns: Owns) -> None:
+        """Raise unless messages of the transaction may be published to the topic. Plain call."""
+        found = self._ongoing(key, owns)
+        if topic.full not in found.logs:
+            raise NotAllowed(f"topic {topic} is in no transaction {_shown(key)}")
+
+    def check_acknowledge(
+        self, key: TransactionId, topic: TopicName, subscription: str, owns: Owns
+    ) -> None:
+        """Raise unless messages may be acknowledged in it. Plain call."""
+        found = self._ongoing(key, owns)
+        if _participant(topic, subscription) not in found.participants:
+            raise NotAllowed(f"subscription {subscription} is in no transaction {_shown(key)}")
+
+    def _ongoing(self, key: TransactionId, owns: Owns) -> Transaction:
+        return _usable(key, self.find(key), owns)
+
+    # -- changes --------------------------------------------------------------------------------
+
+    async def begin(self, number: int, ttl_ms: int, owner: str) -> TransactionId:
+        """Begin a transaction, and return its id."""
+        self.check_coordinator(number)
+        if self._coordinator.size >= OPEN_MAX:
+            raise Overloaded(f"{OPEN_MAX} transactions are open")
+        key = number, await self._next_number()
+        now_ms = self._broker.clock.wall_ms()
+        begun = Transaction(
+            _name(key),
+            writer=key[1],
+            epoch=0,
+            timeout_ms=min(ttl_ms, TTL_MS_MAX),
+            state=TransactionState.ONGOING,
+            began_ms=now_ms,
+            owner=owner,
+        )
+        async with self._coordinator.alone_with(begun.name, settled=False) as slot:
+            await self._coordinator.store(slot, begun)
+        self.counts.begun += 1
+        return key
+
+    async def _next_number(self) -> int:
+        async with self._reserving:
+            number = next(self._numbers, -1)
+            if number < 0:
+                block = await self._broker.metadata.next(NUMBERS)
+                first = block * NUMBERS_AT_ONCE
+                self._numbers = iter(range(first, first + NUMBERS_AT_ONCE))
+                number = next(self._numbers)
+            return number
+
+    async def add_topics(self, key: TransactionId, topics: Iterable[TopicName], owns: Owns) -> None:
+        """Let messages be published to these topics."""
+        names = list(dict.fromkeys(topics))
+        _usable(key, self.find(key), owns)
+        for name in names:
+            await self._prepare(name)
+        await self._extend(key, owns, [name.full for name in names], [])
+
+    async def _prepare(self, name: TopicName) -> None:
+        """Have the log note that it has transactions, before the first entry of one."""
+        try:
+            topic = (await self._broker.topic(name, create=False)).stored
+        except TopicNotFound:
+            return  # nothing can be published to it, until it is there and added again
+        if topic is not None and not topic.transactions.present:
+            await topic.begin_transactions()
+
+    async def add_subscriptions(
+        self, key: TransactionId, subscriptions: Iterable[tuple[TopicName, str]], owns: Owns
+    ) -> None:
+        """Let messages be acknowledged in these subscriptions."""
+        names = [_participant(topic, name) for topic, name in subscriptions]
+        await self._extend(key, owns, [], names)
+
+    async def _extend(
+        self, key: TransactionId, owns: Owns, logs: list[str], participants: list[str]
+    ) -> None:
+        coordinator = self._coordinator
+        async with coordinator.alone_with(_name(key), settled=False) as slot:
+            found = _usable(key, slot.transaction, owns)
+            if slot.logs.issuperset(logs) and set(found.participants).issuperset(participants):
+                return
+            size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
+            if size > NAMES_MAX:
+                raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
+            await coordinator.extend(slot, logs=logs, participants=participants)
+
+    async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
+        """Commit or abort; returns when every topic and subscription has the outcome."""
+        wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
+        coordinator = self._coordinator
+        async with coordinator.alone_with(_name(key), settled=False) as slot:
+            found = _owned(key, slot.transaction, owns)
+            if found.state is TransactionState.ONGOING:
+                await coordinator.decide(slot, commit=commit)
+                if commit:
+                    self.counts.committed += 1
+                else:
+                    self.counts.aborted += 1
+            elif found.state is not wanted:
+                raise _decided(key, found)
+        await slot.rest.wait()
+        if slot.lost:
+            raise NotCoordinator(f"another broker coordinates transaction {_shown(key)}")
+
+    # -- carrying out ---------------------------------------------------------------------------
+
+    async def _settle(self, found: Transaction, participant: str) -> None:
+        """Have a subscription acknowledge what the transaction holds there, or hold it no longer.
+        One that is deleted has nothing to do.
+        """
+        name, subscription = _parsed(participant)
+        try:
+            topic = (await self._broker.topic(name, create=False)).stored
+        except TopicNotFound:
+            return
+        present = None if topic is None else topic.subscriptions.get(subscription)
+        if present is not None:
+            committed = found.state is TransactionState.COMMITTING
+            await present.end_transaction(id_of(found), committed=committed)
+
+
+def id_of(found: Transaction) -> TransactionId:
+    most, _, least = found.name.partition(".")
+    return int(most), int(least)
+
+
+def _name(key: TransactionId) -> str:
+    return f"{key[0]}.{key[1]}"
+
+
+def _shown(key: TransactionId) -> str:
+    """As Pulsar shows an id."""
+    return f"({key[0]},{key[1]})"
+
+
+def _participant(topic: TopicName, subscription: str) -> str:
+    return f"{quote(subscription, safe='')} {topic.full}"
+
+
+def _parsed(participant: str) -> tuple[TopicName, str]:
+    subscription, _, topic = participant.partition(" ")
+    return TopicName.parse(topic), unquote(subscription)
+
+
+def subscriptions_of(found: Transaction) -> Iterator[tuple[TopicName, str]]:
+    """The subscriptions in which a transaction acknowledges."""
+    return map(_parsed, found.participants)
+
+
+def _owned(key: TransactionId, found: Transaction | None, owns: Owns) -> Transaction:
+    if found is None:
+        raise TransactionNotFound(f"there is no transaction {_shown(key)}")
+    if not owns(found.owner):
+        raise TransactionNotFound(
+            f"the client is neither the owner of the transaction {_shown(key)} nor a super user"
+        )
+    return found
+
+
+def _usable(key: TransactionId, found: Transaction | None, owns: Owns) -> Transaction:
+    found = _owned(key, found, owns)
+    if found.state is not TransactionState.ONGOING:
+        raise _decided(key, found)
+    return found
+
+
+def _decided(key: TransactionId, found: Transaction) -> BrokerError:
+    return WrongTransactionState(f"transaction {_shown(key)} is {found.state.value} already")

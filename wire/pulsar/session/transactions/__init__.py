@@ -1,0 +1,1 @@
+"""Transactions: the requests to their coordinators, and SEND and ACK in them."""

@@ -1,0 +1,87 @@
+"""Requests to transaction coordinators: TC_CLIENT_CONNECT_REQUEST, NEW_TXN, ADD_PARTITION_TO_TXN,
+ADD_SUBSCRIPTION_TO_TXN and END_TXN (PIP-31), on the transactions of core.
+
+END_TXN is answered when every topic and subscription has the outcome, as by Apache's broker
+(`TransactionMetadataStoreService.endTransaction` of 4.2). So a client that has committed may read
+what it has written. END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION are for brokers to send to
+each other, and refused: here core itself goes to topics and subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.errors import Unsupported
+from magnetar.wire.pulsar import events, refusals, replies
+from magnetar.wire.pulsar.session.lookup import topic_name
+
+if TYPE_CHECKING:
+    from magnetar.core.transactions.topic_transactions import TopicTransactions
+    from magnetar.wire.pulsar.session.client import PulsarClient
+
+
+class CoordinatorHandlers:
+    """See the module's docstring. `transactions` is None if they are not enabled."""
+
+    __slots__ = ("_client", "_transactions")
+
+    def __init__(self, client: PulsarClient, transactions: TopicTransactions | None) -> None:
+        self._client = client
+        self._transactions = transactions
+
+    def _enabled(self, event: Any) -> TopicTransactions | None:
+        """The transactions; else the client gets the message that it looks for."""
+        if self._transactions is None:
+            self._client.reply(refusals.transactions_are_off(event.request_id))
+        return self._transactions
+
+    def on_tc_connect(self, event: events.TcConnect) -> None:
+        transactions = self._enabled(event)
+        if transactions is not None:
+            transactions.check_coordinator(event.coordinator_id)
+            self._client.reply(replies.coordinator_connected(event.request_id))
+
+    async def on_new_txn(self, event: events.NewTxn) -> None:
+        transactions = self._enabled(event)
+        if transactions is not None:
+            owner = self._client.principal
+            txn = await transactions.begin(event.coordinator_id, event.ttl_millis, owner)
+            self._client.reply(replies.new_txn(event.request_id, txn))
+
+    async def on_add_partitions(self, event: events.AddPartitionsToTxn) -> None:
+        transactions = self._enabled(event)
+        if transactions is not None:
+            topics = [topic_name(topic) for topic in event.topics]
+            await transactions.add_topics(event.txn, topics, self._client.owns)
+            self._client.reply(replies.partitions_added(event.request_id, event.txn))
+
+    async def on_add_subscriptions(self, event: events.AddSubscriptionsToTxn) -> None:
+        transactions = self._enabled(event)
+        if transactions is not None:
+            pairs = [(topic_name(topic), name) for topic, name in event.subscriptions]
+            await transactions.add_subscriptions(event.txn, pairs, self._client.owns)
+            self._client.reply(replies.subscriptions_added(event.request_id, event.txn))
+
+    async def on_end_txn(self, event: events.EndTxn) -> None:
+        transactions = self._enabled(event)
+        if transactions is not None:
+            await transactions.end(event.txn, self._client.owns, commit=event.commit)
+            self._client.reply(replies.txn_ended(event.request_id, event.txn))
+
+    def on_end_elsewhere(
+        self, event: events.EndTxnOnPartition | events.EndTxnOnSubscription
+    ) -> None:
+        if self._enabled(event) is not None:
+            raise Unsupported("topics and subscriptions learn of the end from this broker itself")
+
+
+HANDLERS: Final[Mapping[type, Any]] = {
+    events.TcConnect: CoordinatorHandlers.on_tc_connect,
+    events.NewTxn: CoordinatorHandlers.on_new_txn,
+    events.AddPartitionsToTxn: CoordinatorHandlers.on_add_partitions,
+    events.AddSubscriptionsToTxn: CoordinatorHandlers.on_add_subscriptions,
+    events.EndTxn: CoordinatorHandlers.on_end_txn,
+    events.EndTxnOnPartition: CoordinatorHandlers.on_end_elsewhere,
+    events.EndTxnOnSubscription: CoordinatorHandlers.on_end_elsewhere,
+}
