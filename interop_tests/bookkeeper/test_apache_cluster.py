@@ -50,6 +50,7 @@ async def in_thread(function, *arguments, **options):
     return await trio.to_thread.run_sync(lambda: function(*arguments, **options))
 
 
+@pytest.mark.heavy
 async def test_a_stock_bookie_on_a_cluster_that_we_formatted(uri, tmp_path) -> None:
     async with opened(uri) as store:
         cluster = await initialize_cluster(store, ONE)

@@ -47,6 +47,10 @@ Bookie {{
   org.apache.zookeeper.server.auth.DigestLoginModule required user_gateway="sesame";
 }};
 """
+VERSIONS = [
+    pytest.param(False, id="version 3"),
+    pytest.param(True, id="version 2", marks=pytest.mark.heavy),
+]
 
 
 def signed(path: Path, subject: str, expires_in: float = 600, secret: bytes = SECRET) -> Path:
@@ -135,14 +139,14 @@ def test_apaches_client_with_its_own_sasl(ours, uri, tmp_path, v2) -> None:
     round_trip(stock(ours, uri, tmp_path, more, jaas))
 
 
-@pytest.mark.parametrize("v2", [False, True], ids=["version 3", "version 2"])
+@pytest.mark.parametrize("v2", VERSIONS)
 @pytest.mark.parametrize("wrong", ["expired", "stranger", "megabyte"])
 def test_apaches_client_with_what_is_wrong(ours, uri, secrets, tmp_path, wrong, v2) -> None:
     client = stock(ours, uri, tmp_path, token(secrets / wrong, v2=v2))
     client.client("write", "1", succeeds=False)
 
 
-@pytest.mark.parametrize("v2", [False, True], ids=["version 3", "version 2"])
+@pytest.mark.parametrize("v2", VERSIONS)
 def test_apaches_client_with_nothing(ours, uri, tmp_path, v2) -> None:
     more = "useV2WireProtocol=true\n" if v2 else ""
     said = stock(ours, uri, tmp_path, more).client("write", "1", succeeds=False)

@@ -51,6 +51,7 @@ def test_bookies(apache, bookies) -> None:
     assert where in apache.bkctl("bookie", "endpointinfo", "--bookieid", where)
 
 
+@pytest.mark.heavy
 def test_ledgers(cluster, apache, bookies, tmp_path) -> None:
     apache.bkctl("ledger", "simpletest", "-e", "3", "-w", "3", "-a", "2", "-n", "50")
     apache.bkctl("bookie", "sanitytest", "--entries", "20")
@@ -70,6 +71,7 @@ def test_ledgers(cluster, apache, bookies, tmp_path) -> None:
     apache.bkctl("ledger", "show", "--ledgerid", ledger, succeeds=False)
 
 
+@pytest.mark.heavy
 def test_autorecovery(cluster, apache, bookies, tmp_path) -> None:
     apache.bkctl("autorecovery", "toggle")
     assert "false" in apache.bkctl("autorecovery", "toggle", "--status").lower()
@@ -119,6 +121,7 @@ def test_the_health_check(apache) -> None:
     apache.bkctl("healthCheck", "switch", "--enable")
 
 
+@pytest.mark.heavy
 def test_a_cluster_begins_anew(own_zookeeper, java, tmp_path) -> None:
     cluster = Cluster(own_zookeeper, java, "")
     apache = ApacheBookie(cluster.uri, tmp_path / "apache")

@@ -110,7 +110,7 @@ def test_connections_that_break_in_lists_delete_nothing(cluster, bookie, cutter,
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="LD_PRELOAD is Linux's")
-@pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.heavy)])
 def test_killed_behind_each_sync_while_ledgers_are_deleted(cluster, tmp_path, step) -> None:
     """Of flushes, deletions and compactions, one after the other: the number of the sync is counted
     up until all of them end before it. What lives is readable, and what is deleted goes in the end.

@@ -62,8 +62,15 @@ def check(publisher: Publisher, gateway: Gateway) -> None:
     assert first_times == sorted(first_times, key=lambda text: int(text[1:]))
 
 
-@pytest.mark.parametrize("spare", [False, True], ids=["alone", "spare"])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    ("how", "spare"),
+    [
+        pytest.param(signal.SIGKILL, False, marks=pytest.mark.heavy),
+        (signal.SIGKILL, True),
+        (signal.SIGSTOP, False),
+        pytest.param(signal.SIGSTOP, True, marks=pytest.mark.heavy),
+    ],
+)
 def test_one_of_three_bookies_is_lost(
     own_zookeeper: ZooKeeper,
     bookies: list[Bookie],

@@ -136,6 +136,7 @@ def log_bytes(bookie: Bookie) -> int:
     return sum(log.stat().st_size for log in found)
 
 
+@pytest.mark.heavy
 def test_the_space_of_a_deleted_topic_comes_back(broker, bookies, connect, topic) -> None:
     """The first test: logs of which half is in use are kept, whoever uses it."""
 
@@ -155,6 +156,7 @@ def test_the_space_of_a_deleted_topic_comes_back(broker, bookies, connect, topic
     wait_until(lambda: held() < 2_000 * len(KIB))
 
 
+@pytest.mark.heavy
 def test_what_was_acknowledged_outlives_everything(broker, bookies, connect, topic) -> None:
     client = connect(broker.url)
     consumer = client.subscribe(topic, "s")

@@ -78,6 +78,7 @@ def test_an_open_ledger_of_a_lost_bookie_is_closed_and_repaired(cluster, bookies
     assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(100)
 
 
+@pytest.mark.heavy
 def test_a_bookie_of_apaches_is_lost(cluster, tmp_path) -> None:
     """Three of its and two of ours; what is repaired is read from what is left of each kind."""
     with ExitStack() as stack:
@@ -215,6 +216,7 @@ def test_a_bookie_repairs_too_and_goes_on_when_its_recovery_is_cut_off(cluster, 
         assert any_of_them.stop() == 0
 
 
+@pytest.mark.heavy
 def test_apaches_shell_sees_what_waits(cluster, bookies, tmp_path) -> None:
     """All bookies but three are lost: nobody can take the place."""
     ledger = a_closed_ledger(cluster, 10)

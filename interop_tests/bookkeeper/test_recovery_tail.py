@@ -91,7 +91,8 @@ def cluster(zookeeper, java) -> Cluster:
     return Cluster(zookeeper, java, "tail/")
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=pytest.mark.heavy)])
+@pytest.mark.heavy
+@pytest.mark.parametrize("rounds", [1, 3])
 def test_ten_thousand_candidates(cluster, tmp_path, rounds) -> None:
     with ExitStack() as stack:
         bookies = [

@@ -115,6 +115,7 @@ def test_a_bookie_is_tested_and_told_to_collect(cluster, bookies) -> None:
     assert f"the bookie {one} does not " in command(uri, "bookie", "sanity", one, succeeds=False)
 
 
+@pytest.mark.heavy
 def test_switches_that_both_kinds_of_tools_know(cluster, tmp_path) -> None:
     uri = cluster.uri
     shell = ApacheBookie(uri, tmp_path / "apache")

@@ -82,6 +82,7 @@ def test_metadata_are_dumped_and_restored(cluster, bookies, shell, tmp_path) -> 
     assert cluster.play("ledgers.read", ledger=ledger, password="")["entries"] == texts(20)
 
 
+@pytest.mark.heavy
 def test_bookies_and_their_cookies(cluster, bookies, shell, tmp_path) -> None:
     said = shell.shell("bookieinfo")
     for bookie in bookies:
@@ -108,6 +109,7 @@ def cookie(said: str) -> str:
     return said.split("---\n")[1]
 
 
+@pytest.mark.heavy
 def test_the_cluster_and_its_auditor(cluster, bookies, shell, recovery) -> None:
     wait_until(lambda: '"auditorElected" : true' in shell.shell("clusterinfo"))
     said = shell.shell("clusterinfo")
@@ -123,6 +125,7 @@ def test_the_cluster_and_its_auditor(cluster, bookies, shell, recovery) -> None:
     assert "No Ledger is being recovered" in shell.shell("queryautorecoverystatus")
 
 
+@pytest.mark.heavy
 def test_a_lost_bookie_is_replaced_and_another_decommissioned(
     cluster, bookies, shell, recovery
 ) -> None:

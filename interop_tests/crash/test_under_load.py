@@ -75,7 +75,10 @@ def progress(mine, theirs):
         playing.wait_for("more")
 
 
-@pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
+@pytest.mark.parametrize(
+    "batched",
+    [pytest.param(False, marks=pytest.mark.heavy, id="single"), pytest.param(True, id="batched")],
+)
 def test_killed_many_times(java, connect, topics, batched):
     go_on(java, connect, topics, [lambda server: server.kill()] * 8, batched=batched)
 

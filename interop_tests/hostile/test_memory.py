@@ -211,6 +211,7 @@ class Raws:
         self.socket.sendall(peer.flow(1, 2**31 - 1))
 
 
+@pytest.mark.heavy
 def test_publishers_that_stop_in_the_middle(server):
     """Each has sent most of a megabyte of one batch. A producer of large batches gets through."""
     highest = Highest(server)

@@ -73,6 +73,7 @@ def zstd(data: bytes) -> bytes:
         pytest.param(
             lambda: headed(zstd(record(0, b"") * 5_000_000), 5_000_000, attributes=ZSTD),
             id="records",
+            marks=pytest.mark.heavy,
         ),
         pytest.param(
             lambda: headed(zstd(record(0, bytes(15 * MIB))), 1, attributes=ZSTD), id="valid"

@@ -276,6 +276,7 @@ def test_across_a_restart(magnetar_function, topic, readers, kind, how) -> None:
     until(lambda: sum(offsets(server, topic).values()) == 80)
 
 
+@pytest.mark.heavy
 def test_an_application_moves_over_to_the_newer_protocol_and_back(
     magnetar_function, topic, readers
 ) -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from magnetar.bookie.tests.simulation.seeds import CHUNK, SEEDS, check
+from magnetar.bookie.tests.simulation.seeds import SEEDS, check, chunks
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("first", range(1, SEEDS // 2, CHUNK))
+@pytest.mark.parametrize("first", chunks(1, SEEDS // 2))
 def test_the_invariants_hold(first):
     check(first)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from magnetar.bookie.tests.simulation.seeds import CHUNK, FURTHER, SEEDS, check, check_one
+from magnetar.bookie.tests.simulation.seeds import FURTHER, SEEDS, check, check_one, chunks
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("first", range(SEEDS // 2 + 1, SEEDS + 1, CHUNK))
+@pytest.mark.parametrize("first", chunks(SEEDS // 2 + 1, SEEDS + 1))
 def test_the_invariants_hold(first):
     check(first)
 

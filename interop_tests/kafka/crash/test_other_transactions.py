@@ -67,7 +67,7 @@ def job(topics):
         yield Job(server, source, target, ends)
 
 
-@pytest.fixture(params=["kill", "stop"])
+@pytest.fixture(params=["kill", pytest.param("stop", marks=pytest.mark.heavy)])
 def trouble(request, job) -> Trouble:
     return Trouble(job.server, request.param)
 

@@ -21,7 +21,7 @@ KINDS = [("classic", "none"), ("classic", "lz4"), ("consumer", "zstd")]
 """The protocol of the group, and what the producer compresses with."""
 
 
-@pytest.mark.parametrize("going", ["kill", "stop"])
+@pytest.mark.parametrize("going", ["kill", pytest.param("stop", marks=pytest.mark.heavy)])
 def test_idempotent_producers_and_groups(topics, going):
     under_load(topics, going, 5 if going == "kill" else 2)
 

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 KINDS = [("classic", "none"), ("consumer", "lz4")]
 
 
-@pytest.mark.parametrize("going", ["kill", "stop"])
+@pytest.mark.parametrize("going", ["kill", pytest.param("stop", marks=pytest.mark.heavy)])
 def test_idempotent_producers_and_groups(kafka_java, topics, going):
     under_load(kafka_java, topics, going, 5 if going == "kill" else 2)
 
