@@ -67,7 +67,7 @@ LOADS: Final = {
                       5_000, 65_000),
     "mqtt-connections": Load("mqttload", "mqtt",
                              "--mode publish --qos 1 --connections 100 --depth 1", 2_000, 22_000),
-    "mqtt-0": Load("mqttload", "mqtt", "--mode both --qos 0", 5_000, 45_000),
+    "mqtt-0": Load("mqttload", "mqtt", "--mode both --qos 0", 5_000, 205_000),
     "mqtt-1": Load("mqttload", "mqtt", "--mode both --qos 1 --depth 20", 2_000, 22_000),
     "mqtt-2": Load("mqttload", "mqtt", "--mode both --qos 2 --depth 20", 2_000, 22_000),
 }  # fmt: skip

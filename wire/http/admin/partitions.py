@@ -11,6 +11,7 @@ from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
+from magnetar.wire.http.audited import note_made
 from magnetar.wire.http.request import AdminRequest, plain
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, exclusive
@@ -55,9 +56,13 @@ async def get(request: AdminRequest) -> PartitionedTopic:
     Apache's broker.
     """
     create = request.flag("checkAllowAutoCreation")
+    before = 0
     if create:
         await request.broker.catalog.policies(request.namespace)
+        before = await request.broker.catalog.partitions(request.topic)
     number = await request.broker.partitions_or_create(request.topic, create=create)
+    if create and number and not before:
+        note_made(request, f"topic {request.topic}")
     if not number:
         return PartitionedTopic(0)
     properties = await topic_properties.of_partitioned(request)

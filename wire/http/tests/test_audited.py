@@ -36,3 +36,37 @@ async def test_changes_and_denials() -> None:
     assert (found[0]["operation"], found[0]["outcome"]) == (f"PUT {where}", "status 204")
     assert found[1]["outcome"].startswith("refused: ")
     assert (found[2]["action"], found[2]["resource"]) == ("alter", "server")
+
+
+async def test_what_is_made_by_requests_that_read() -> None:
+    """Once; the same request again makes nothing."""
+    lines: list[bytes] = []
+    access = guarded(["root"])
+    access.audit = AuditTrail(SystemClock(), lines.append)
+    here = "/admin/v2/persistent/public/default"
+    async with visiting(access=access) as visitor:
+        creation = {
+            "allowAutoTopicCreation": True,
+            "topicType": "partitioned",
+            "defaultNumPartitions": 2,
+        }
+        where = "/admin/v2/namespaces/public/default/autoTopicCreation"
+        await visitor.ask("POST", where, creation, headers=ROOT)
+        await visitor.ask("PUT", f"{here}/t", headers=ROOT)
+        lines.clear()
+        for _ in range(2):
+            asked = f"{here}/p/partitions?checkAllowAutoCreation=true"
+            answered = await visitor.ask("GET", asked, headers=ROOT)
+            assert answered.json()["partitions"] == 2
+            body = {"subscription": "r", "positions": {"t": [0, 0]}}
+            moved = await visitor.ask("POST", "/admin/v2/reading/cursors", body, headers=ROOT)
+            assert moved.json() == {"missing": []}
+    found = [json.loads(line) for line in lines]
+    assert [(one["operation"], one["resources"], one["outcome"]) for one in found] == [
+        (f"GET {here}/p/partitions", ["topic persistent://public/default/p"], "done"),
+        (
+            "POST /admin/v2/reading/cursors",
+            ["subscription r of persistent://public/default/t"],
+            "done",
+        ),
+    ]

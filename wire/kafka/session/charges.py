@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from magnetar.core.quotas.limits import QuotaKey
 from magnetar.core.quotas.mutations import MutationQuota
 from magnetar.core.quotas.usage import WAIT_SECONDS_MAX
+from magnetar.core.quotas.uses import CountedName, counted
 from magnetar.wire.kafka.api_keys import FETCH, PRODUCE, ApiKey
 from magnetar.wire.kafka.messages.records import FetchRequest, FetchResponse
 from magnetar.wire.kafka.session.sasl import PROVES
@@ -58,6 +59,7 @@ class RequestCharges:
     __slots__ = (
         "_begun",
         "_caller",
+        "_client",
         "_clock",
         "_fetched",
         "_generation",
@@ -66,7 +68,6 @@ class RequestCharges:
         "_throttle",
         "_time",
         "_usage",
-        "client_id",
     )
 
     def __init__(
@@ -78,24 +79,31 @@ class RequestCharges:
         self._clock = clock
         self._begun = -1.0
         """When the request whose plain call runs was begun; negative if its time is counted."""
-        self.client_id = ""
-        """The client id of the request that was begun last."""
+        self._client: CountedName = ""
+        """The client id of the request that was begun last; its digest, if it is long: it lives as
+        long as the connection.
+        """
         self._generation = -1
         self._identity = caller.identity
         self._produced: RateWindow | None = None
         self._fetched: RateWindow | None = None
         self._time: RateWindow | None = None
 
+    @property
+    def client_id(self) -> str | None:
+        """The client id of the request that was begun last; None for a long one."""
+        return self._client if isinstance(self._client, str) else None
+
     def _look_up(self, client_id: str) -> None:
         """Find the windows for a client id, unless they are those of the last one."""
-        usage, identity = self._usage, self._caller.identity
+        usage, identity, client = self._usage, self._caller.identity, counted(client_id)
         if (
             usage.generation == self._generation
-            and client_id == self.client_id
+            and client == self._client
             and identity is self._identity
         ):
             return
-        self.client_id, self._identity = client_id, identity
+        self._client, self._identity = client, identity
         self._produced = self._fetched = self._time = None
         if self._caller.admitted:
             user = self._user
@@ -125,13 +133,16 @@ class RequestCharges:
             self._begun = -1.0
             self._spend_time(self._clock.monotonic() - begun)
 
-    async def timed(self, key: int, client_id: str, work: Awaitable[Made]) -> Made:
-        """Do the work of a request, and count its time."""
+    async def timed(self, key: int, client_id: str | None, work: Awaitable[Made]) -> Made:
+        """Do the work of a request, and count its time; without a client id as that of the last
+        one, even if limits have changed meanwhile.
+        """
         if self._time is None or key in PROVES:
             return await work
         measured = Measured(work, self._clock.monotonic)
         made = await measured
-        self._look_up(client_id)
+        if client_id is not None:
+            self._look_up(client_id)
         self._spend_time(measured.seconds)
         return made
 

@@ -24,6 +24,7 @@ from magnetar.core.topic.seek import mark_before
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.programs.stored_topics import stored
+from magnetar.wire.http.audited import note_made
 from magnetar.wire.http.request import AdminRequest
 
 PROPERTY: Final = "magnetar.cursor"
@@ -50,7 +51,7 @@ async def cursors(request: AdminRequest) -> dict[str, Any]:
     async for text, position in Cooperative(body.positions.items(), CURSORS_PER_REST):
         name = TopicName.parse(text)
         request.check_readable(name, body.subscription)
-        move = partial(_move, body.subscription, position)
+        move = partial(_move, request, body.subscription, position)
         try:
             await attach(request.broker, name, move, create=False)
         except TopicNotFound:
@@ -58,12 +59,15 @@ async def cursors(request: AdminRequest) -> dict[str, Any]:
     return {"missing": missing}
 
 
-async def _move(name: str, position: Position, found: Topic) -> None:
+async def _move(request: AdminRequest, name: str, position: Position, found: Topic) -> None:
     topic = stored(found)
+    is_new = name not in topic.subscriptions
     mark = mark_before(topic.ledger.chain, position)
     made = {PROPERTY: READER}
     subscription = await topic.subscription(name, start=mark, properties=made)
     _check_own(topic, subscription)
+    if is_new:
+        note_made(request, f"subscription {name} of {topic.name}")
     if mark < subscription.cursor.mark_delete:
         await subscription.seek(mark)  # a checkpoint of before: what it reads again is needed
     elif mark > subscription.cursor.mark_delete:

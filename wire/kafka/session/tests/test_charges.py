@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -332,3 +333,23 @@ async def test_time_is_that_on_the_loop(mock_clock: MockClock) -> None:
             mock_clock.jump(seconds)
     assert made == ["done"]
     assert measured.seconds == 1 + 2 + 5
+
+
+@ways_of_producing()
+async def test_no_long_client_id_lives_with_its_connection(
+    timed_stage: Stage, mock_clock: MockClock, known: bool, large: bool
+) -> None:
+    """The limit is that of the id itself all the same."""
+    stage, stage.known, stage.large = timed_stage, known, large
+    name = "c" * 30_000
+    limit(stage, QuotaEntity(client=name), producer_byte_rate=100)
+    client, other = await stage.client("t"), await stage.client("t")
+    for each, client_id in ((client, name), (other, name[1:])):
+        each.wire.feed(framed(produce_request("t", LARGE), 9, client_id=client_id.encode()))
+        for event in each.wire.take_events():
+            each.session.handle(event)
+        await settled()
+    assert (is_held(client), is_held(other)) == (True, False)
+    for each in (client, other):
+        assert each.session._charges.client_id is None
+        assert sys.getsizeof(each.session._charges._client) < 100
