@@ -226,7 +226,7 @@ def test_brokers(admin: Admin) -> None:
     assert admin.json("brokers leader-broker")["brokerId"] == broker
     assert admin.says("clusters list") == "standalone"
     assert "public/default/" in admin.says(f"brokers namespaces standalone --url {broker}")
-    assert "has no schema" in admin.fails("schemas get persistent://public/default/any")
+    assert "Schema not found" in admin.fails("schemas get persistent://public/default/any")
 
 
 NAMESPACE_POLICIES = (
