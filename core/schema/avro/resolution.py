@@ -109,9 +109,8 @@ class Resolution:
         known = self._records.get((writer, reader))
         if known is not None:
             return known
-        self._records[writer, reader] = action = (
-            ResolvedPair()
-        )  # before its fields: they may contain it
+        # before its fields, which may contain it
+        self._records[writer, reader] = action = ResolvedPair()
         actions = [
             self.resolve(field.type, reader.fields[name].type)
             for name, field in writer.fields.items()
