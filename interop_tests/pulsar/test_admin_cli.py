@@ -21,6 +21,7 @@ import magnetar
 from interop_tests import maven
 
 ADMIN = Path(__file__).with_name("admin")
+JAVA_CLIENT = Path(__file__).with_name("java")
 MAIN = "org.apache.pulsar.admin.cli.PulsarAdminTool"
 SHELL = "org.apache.pulsar.shell.PulsarShell"
 SHELL_SECONDS = 240
@@ -226,7 +227,7 @@ def test_brokers(admin: Admin) -> None:
     assert admin.json("brokers leader-broker")["brokerId"] == broker
     assert admin.says("clusters list") == "standalone"
     assert "public/default/" in admin.says(f"brokers namespaces standalone --url {broker}")
-    assert "has no schema" in admin.fails("schemas get persistent://public/default/any")
+    assert "Schema not found" in admin.fails("schemas get persistent://public/default/any")
 
 
 NAMESPACE_POLICIES = (
@@ -366,3 +367,36 @@ def test_a_reset_sends_consumers_back_to_where_it_points(admin: Admin) -> None:
         b"message 2",
     ]
     client.close()
+
+
+LAMP = {"type": "record", "name": "Lamp", "fields": [{"name": "watts", "type": "int"}]}
+COLOURED = {**LAMP, "fields": [*LAMP["fields"], {"name": "colour", "type": "string"}]}
+
+
+def test_schemas(admin: Admin, tmp_path: Path) -> None:
+    """Uploaded, got, compared, taken from a class, deleted; and used by a client in between."""
+    for name, definition in (("lamp", LAMP), ("coloured", COLOURED)):
+        body = {"type": "AVRO", "schema": json.dumps(definition), "properties": {"by": "me"}}
+        (tmp_path / name).write_text(json.dumps(body))
+    topic, extracted = "persistent://public/default/lamps", "persistent://public/default/orders"
+    jar = maven.build(JAVA_CLIENT) / "pulsar-java-1.jar"
+    story = {
+        f"schemas upload {topic} -f {tmp_path / 'lamp'}": "",
+        f"schemas get {topic}": '"watts"',
+        f"schemas compatibility {topic} -f {tmp_path / 'lamp'}": "",
+        f"schemas compatibility {topic} -f {tmp_path / 'coloured'}": "has no default",
+        f"schemas upload {topic} -f {tmp_path / 'coloured'}": "has no default",
+        "namespaces set-schema-compatibility-strategy public/default -c FORWARD": "",
+        "namespaces get-schema-compatibility-strategy public/default": "FORWARD",
+        f"schemas upload {topic} -f {tmp_path / 'coloured'} ": "",
+        f"schemas get {topic} --version 1": '"colour"',
+        f"schemas get {topic} -a": '"by" : "me"',
+        f"schemas metadata {topic}": '"version" : 1',
+        f"schemas extract {extracted} -j {jar} -c magnetar.interop.Schemas$Lamp -t avro": "",
+        f"schemas get {extracted}": '"watts"',
+        f"schemas delete {topic}": "",
+        f"schemas get {topic} ": "Schema not found",
+    }
+    found = admin.shell([" ".join(command.split()) for command in story], tmp_path / "script")
+    for (command, expected), shown in zip(story.items(), found, strict=True):
+        assert (expected in shown) if expected else (shown == ""), (command, shown)

@@ -1,8 +1,8 @@
 """Whether a reader with one schema can read what was written with another. Pure.
 
 The verdicts are those of Avro's decoders, which Pulsar asks (`Resolver.java` and
-`Symbol.hasErrors` of 1.12, through `SchemaValidatorBuilder`): stricter judges exist
-(`compatibility.py`), with other verdicts.
+`Symbol.hasErrors` of 1.12, through `SchemaValidatorBuilder`). Avro has a stricter judge, too
+(`SchemaCompatibility.java`), which asks for names of records and for all symbols of an enum.
 
     the same primitive, or int -> long -> float -> double, string <-> bytes      read
     record      whatever their names: each field of the reader is in the writer's record and read,
@@ -51,16 +51,16 @@ def refusal(writer: AvroNode, reader: AvroNode) -> str:
     return action.reason(effort, set())
 
 
-class Action:
+class ResolvedPair:
     """What a decoder does with a pair of types: it succeeds if all of `parts` do."""
 
     __slots__ = ("error", "parts")
 
     def __init__(self, error: str = READ) -> None:
         self.error = error
-        self.parts: list[Action] = []
+        self.parts: list[ResolvedPair] = []
 
-    def reason(self, effort: Effort, seen: set[Action]) -> str:
+    def reason(self, effort: Effort, seen: set[ResolvedPair]) -> str:
         """The first error in it."""
         if self.error or self in seen:
             return self.error
@@ -70,7 +70,7 @@ class Action:
             return next(filter(None, reasons), READ)
 
 
-NOTHING: Final = Action()
+NOTHING: Final = ResolvedPair()
 
 
 class Resolution:
@@ -78,9 +78,9 @@ class Resolution:
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
-        self._records: dict[tuple[AvroNode, AvroNode], Action] = {}
+        self._records: dict[tuple[AvroNode, AvroNode], ResolvedPair] = {}
 
-    def resolve(self, writer: AvroNode, reader: AvroNode) -> Action:
+    def resolve(self, writer: AvroNode, reader: AvroNode) -> ResolvedPair:
         """What a decoder does with that pair of types."""
         with self._effort:
             if writer.kind == "union":
@@ -91,25 +91,26 @@ class Resolution:
                 return self._reader_union(writer, reader)
             if reader.kind in PROMOTIONS.get(writer.kind, ()):
                 return NOTHING
-            return Action(f"{writer.full_name} is not read as {reader.full_name}")
+            return ResolvedPair(f"{writer.full_name} is not read as {reader.full_name}")
 
-    def _same_kind(self, writer: AvroNode, reader: AvroNode) -> Action:
+    def _same_kind(self, writer: AvroNode, reader: AvroNode) -> ResolvedPair:
         if writer.kind == "record":
             return self._record(writer, reader)
         if writer.kind in NAMED and writer.name != reader.name:
-            return Action(f"{writer.full_name} is not read as {reader.full_name}")
+            return ResolvedPair(f"{writer.full_name} is not read as {reader.full_name}")
         if writer.size != reader.size:
-            return Action(f"{writer.full_name} has another size")
-        action = Action()
+            return ResolvedPair(f"{writer.full_name} has another size")
+        action = ResolvedPair()
         if writer.parts:  # of an array or a map
             action.parts = [self.resolve(writer.parts[0], reader.parts[0])]
         return action
 
-    def _record(self, writer: AvroNode, reader: AvroNode) -> Action:
+    def _record(self, writer: AvroNode, reader: AvroNode) -> ResolvedPair:
         known = self._records.get((writer, reader))
         if known is not None:
             return known
-        self._records[writer, reader] = action = Action()  # before its fields: they may contain it
+        # before its fields, which may contain it
+        self._records[writer, reader] = action = ResolvedPair()
         actions = [
             self.resolve(field.type, reader.fields[name].type)
             for name, field in writer.fields.items()
@@ -124,24 +125,24 @@ class Resolution:
                 reason = f"the default of {reader.full_name}.{name} is not of its type"
             else:
                 continue
-            self._records[writer, reader] = action = Action(reason)
+            self._records[writer, reader] = action = ResolvedPair(reason)
             return action
         action.parts = actions
         return action
 
     # -- unions -------------------------------------------------------------------------------
 
-    def _writer_union(self, writer: AvroNode, reader: AvroNode) -> Action:
+    def _writer_union(self, writer: AvroNode, reader: AvroNode) -> ResolvedPair:
         if Likeness(self._effort).alike(writer, reader):
             return NOTHING
-        action = Action()
+        action = ResolvedPair()
         action.parts = [self.resolve(branch, reader) for branch in writer.parts]
         return action
 
-    def _reader_union(self, writer: AvroNode, reader: AvroNode) -> Action:
+    def _reader_union(self, writer: AvroNode, reader: AvroNode) -> ResolvedPair:
         branch = self._branch(writer, reader)
         if branch is None:
-            return Action(f"{writer.full_name} is in no branch of the reader's union")
+            return ResolvedPair(f"{writer.full_name} is in no branch of the reader's union")
         return self.resolve(writer, branch)
 
     def _branch(self, writer: AvroNode, reader: AvroNode) -> AvroNode | None:

@@ -22,18 +22,15 @@ def pair(key: str, value: str, definition: bytes, **more: str) -> TopicSchema:
 
 
 def test_halves() -> None:
-    schema = pair(
-        "STRING", "AVRO", joined(b"", RECORD), **{"value.schema.properties": '{"a": "b"}'}
-    )
-    key, value = halves(schema)
+    more = {"value.schema.properties": '{"a": "b"}'}
+    key, value = halves(pair("STRING", "AVRO", joined(b"", RECORD), **more))
     assert key == TopicSchema(SchemaKind.STRING)
     assert value == TopicSchema(SchemaKind.AVRO, RECORD, {"a": "b"})
 
 
 def test_kinds_that_are_not_said_are_bytes() -> None:
-    key, value = halves(
-        TopicSchema(SchemaKind.KEY_VALUE, b"\xff\xff\xff\xff" + joined(b"", b"")[4:])
-    )
+    definition = b"\xff\xff\xff\xff" + joined(b"", b"")[4:]
+    key, value = halves(TopicSchema(SchemaKind.KEY_VALUE, definition))
     assert key.kind is value.kind is SchemaKind.BYTES
     assert key.definition == b""
 

@@ -36,6 +36,7 @@ MAY = {
     Needs.NAMESPACE: ("admin", "maker", "reader", "other"),
     Needs.TOPIC: ("admin", "maker", "reader", "other"),
     Needs.CONSUMER: ("admin", "reader"),
+    Needs.PRODUCER: ("admin", "maker"),
     Needs.READER: ("admin", "reader"),
     Needs.WRITER: ("admin", "maker"),
     Needs.IDENTITY: ("admin", "maker", "reader", "other", "stranger"),
@@ -46,7 +47,7 @@ MAY = {
 PARTS = {
     "tenant": "public", "namespace": "default", "topic": "t", "subscription": "s", "role": "r",
     "bundle": lookup.BUNDLE, "count": "1", "seconds": "1", "timestamp": "1", "position": "1",
-    "ledger": "1", "entry": "1", "user": "u", "mechanism": "SCRAM-SHA-256",
+    "ledger": "1", "entry": "1", "version": "1", "user": "u", "mechanism": "SCRAM-SHA-256",
 }  # fmt: skip
 
 
@@ -224,6 +225,9 @@ def weakest(method: str, path: str) -> set[Needs]:
         return {Needs.IDENTITY}
     if kind in ("namespaces", "mqtt"):
         return {Needs.SUPERUSER, Needs.TENANT_ADMIN}
+    if kind == "schemas":
+        asks = {("POST", "schema"): Needs.PRODUCER, ("POST", "version"): Needs.TOPIC}
+        return {Needs.SUPERUSER, Needs.TENANT_ADMIN, asks.get((method, rest[-1]), Needs.SUPERUSER)}
     if kind in ("persistent", "non-persistent"):
         asks = rest[3:4] and rest[3] in CONSUMERS
         return {Needs.SUPERUSER, Needs.TENANT_ADMIN} | ({Needs.CONSUMER} if asks else set())

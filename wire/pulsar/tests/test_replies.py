@@ -127,6 +127,15 @@ def test_producer_success():
     assert (owner.topic_epoch, owner.HasField("topic_epoch")) == (0, True)
 
 
+def test_schema_found():
+    schema = events.SchemaInfo("public/default/t", 4, b"{}", {"a": "b"})
+    reply = received(replies.schema_found(3, schema, b"\0" * 8)).body
+    assert (reply.request_id, reply.schema_version) == (3, b"\0" * 8)
+    assert not reply.HasField("error_code")
+    assert (reply.schema.name, reply.schema.type) == ("public/default/t", pb.Schema.AVRO)
+    assert (reply.schema.schema_data, len(reply.schema.properties)) == (b"{}", 1)
+
+
 def test_schema_taken():
     reply = received(replies.schema_taken(0)).body
     assert (reply.request_id, reply.schema_version) == (0, b"")
