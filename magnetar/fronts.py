@@ -24,6 +24,7 @@ from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.core.transactions.sinks import Sinks
+from magnetar.core.transactions.topic_transactions import TopicTransactions
 from magnetar.doors.origins import Origins
 from magnetar.doors.sockets import DoorPlan, address, host_names
 from magnetar.measures import mqtt
@@ -68,6 +69,8 @@ class Parts(Struct, frozen=True):
     """The administration of MQTT's clients, by namespace."""
     sinks: list[Sinks] = []
     """The writers in batches, of the front that has them."""
+    transactions: list[TopicTransactions] = []
+    """Those of Pulsar's clients, of the front that has them."""
 
     def addresses(self) -> dict[str, str]:
         """`host:port` of each door."""
@@ -88,9 +91,11 @@ class FrontPlan(NamedTuple):
 
 
 def _pulsar(parts: Parts, doors: Sequence[Door]) -> Front:
-    return PulsarFront(
-        parts.broker, part_settings.pulsar_options(parts.settings, parts.addresses()), doors
-    )
+    options = part_settings.pulsar_options(parts.settings, parts.addresses())
+    front = PulsarFront(parts.broker, options, doors)
+    if front.services.transactions is not None:
+        parts.transactions.append(front.services.transactions)
+    return front
 
 
 def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
@@ -150,7 +155,9 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
         parts.storage.places(part_settings.advertised(settings, parts.addresses().get(BOOKIE))),
     )
     sinks = next(iter(parts.sinks), None)
+    transactions = next(iter(parts.transactions), None)
     options = replace(options, bookies=parts.storage.bookies, sinks=sinks, tickets=parts.tickets)
+    options = replace(options, transactions=transactions)
     return HttpFront(parts.broker, options, partial(_metrics, parts), doors, parts.lend)
 
 

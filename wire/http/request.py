@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind")
 
+PERSISTENT: Final = "persistent"
+NON_PERSISTENT: Final = "non-persistent"
 TLS_STATE: Final = "tls"
 """Of a connection, as its requests have it in their state (ASGI's lifespan state)."""
 DEPTH_MAX: Final = 64
@@ -112,8 +114,11 @@ class AdminRequest:
 
     @property
     def domain(self) -> str:
-        """`persistent` or `non-persistent`, from the path at which the routes are mounted."""
-        return str(self.request.scope["root_path"].rpartition("/")[2])
+        """`persistent` or `non-persistent`, from the path at which the routes are mounted; below
+        other paths topics are persistent.
+        """
+        found = str(self.request.scope["root_path"].rpartition("/")[2])
+        return NON_PERSISTENT if found == NON_PERSISTENT else PERSISTENT
 
     @property
     def namespace(self) -> NamespaceName:

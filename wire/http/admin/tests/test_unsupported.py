@@ -14,7 +14,6 @@ async def test_no_topic_has_a_schema(visitor: Visitor) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/admin/v3/transactions/coordinatorStats",
         "/admin/v3/functions/public/default",
         "/admin/v2/worker/cluster",
         *("/admin/v3/sink/public/default", "/admin/v3/source/public/default"),
