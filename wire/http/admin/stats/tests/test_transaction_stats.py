@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from magnetar.core.entry.pulsar import form
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry, part
 from magnetar.core.topic.subscription.subscription import SubscriptionType
