@@ -28,7 +28,11 @@ class Raw:
         if receive_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.bind((source, 0))
-        self.socket.connect((host, int(port)))
+        try:
+            self.socket.connect((host, int(port)))
+        except OSError:
+            self.socket.close()
+            raise
         self._heard = b""
 
     def __enter__(self) -> Self:

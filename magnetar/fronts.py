@@ -24,6 +24,7 @@ from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.core.transactions.sinks import Sinks
+from magnetar.core.transactions.topic_transactions import TopicTransactions
 from magnetar.doors.origins import Origins
 from magnetar.doors.sockets import DoorPlan, address, host_names
 from magnetar.measures import mqtt, quotas
@@ -76,6 +77,8 @@ class Parts(Struct, frozen=True):
     """The front that serves WebSockets, if there is one."""
     sinks: list[Sinks] = []
     """The writers in batches, of the front that has them."""
+    transactions: list[TopicTransactions] = []
+    """Those of Pulsar's clients, of the front that has them."""
 
     def addresses(self) -> dict[str, str]:
         """`host:port` of each door."""
@@ -99,6 +102,8 @@ def _pulsar(parts: Parts, doors: Sequence[Door]) -> Front:
     options = part_settings.pulsar_options(parts.settings, parts.addresses())
     front = PulsarFront(parts.broker, options, doors)
     parts.pulsar.append(front)
+    if front.services.transactions is not None:
+        parts.transactions.append(front.services.transactions)
     return front
 
 
@@ -164,6 +169,7 @@ def _http(parts: Parts, doors: Sequence[Door]) -> Front:
         options,
         bookies=parts.storage.bookies,
         sinks=sinks,
+        transactions=next(iter(parts.transactions), None),
         tickets=parts.tickets,
         pass_on=_websockets(parts, hosts),
         late_modules=(LAYER,),

@@ -16,21 +16,26 @@ def entry(
     published_ms: int = 1,
     deliver_at_ms: int | None = None,
     chunk: tuple[bytes, int, int] | None = None,
-    txn: tuple[int, int] | None = None,
 ) -> bytes:
-    """Make an entry of checksum, metadata and payload. `chunk` is (uuid, chunk id, chunks), `txn`
-    the id of a transaction.
-    """
+    """Make an entry of checksum, metadata and payload. `chunk` is (uuid, chunk id, chunks)."""
     metadata = _bytes(1, b"p") + _number(2, sequence_id) + _number(3, published_ms)
     if key is not None:
         metadata += _bytes(6, key)
     if deliver_at_ms is not None:
         metadata += _number(19, deliver_at_ms)
-    if txn is not None:
-        metadata += _number(22, txn[1]) + _number(23, txn[0])
     if chunk is not None:
         uuid, number, count = chunk
         metadata += _bytes(26, uuid) + _number(27, count) + _number(29, number)
+    return _sealed(metadata, payload)
+
+
+def part(txn: tuple[int, int], payload: bytes = b"", *, sequence_id: int = 0) -> bytes:
+    """Make an entry that belongs to a transaction."""
+    metadata = _bytes(1, b"p") + _number(2, sequence_id) + _number(3, 1)
+    return _sealed(metadata + _number(22, txn[1]) + _number(23, txn[0]), payload)
+
+
+def _sealed(metadata: bytes, payload: bytes) -> bytes:
     body = struct.pack(">I", len(metadata)) + metadata + payload
     return b"\x0e\x01" + struct.pack(">I", crc32c(body)) + body
 

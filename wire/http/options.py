@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.read.tickets import TicketOffice
     from magnetar.core.link.layers.tls import TlsParts
     from magnetar.core.transactions.sinks import Sinks
+    from magnetar.core.transactions.topic_transactions import TopicTransactions
 
 
 class MessageMetadata(Protocol):
@@ -145,6 +146,8 @@ class HttpOptions(Struct, frozen=True):
     """The administration of MQTT's clients, by the namespaces that listeners serve."""
     tickets: TicketOffice | None = None
     """Where readers of ledgers get what they show to bookies; None if bookies ask for nothing."""
+    transactions: TopicTransactions | None = None
+    """The transactions of Pulsar's clients; None if they are off."""
     ledger_places: LedgerPlaces | None = None
     """Where ledgers are, for those who read them themselves."""
     sinks: Sinks | None = None

@@ -50,7 +50,7 @@ class IndexImage(NamedTuple):
 class TransactionIndex:
     """See the module's docstring. A view of the log (`fold.py`)."""
 
-    __slots__ = ("_notice", "aborted", "open", "present")
+    __slots__ = ("_notice", "aborted", "committed", "open", "present")
 
     def __init__(self, notice: ChangeNotice | None = None) -> None:
         self._notice = ChangeNotice() if notice is None else notice
@@ -58,6 +58,8 @@ class TransactionIndex:
         """Whether the log has, or ever had, transactions; else no entry is looked at for them."""
         self.open: dict[TransactionKey, Open] = {}
         """In the order in which they began."""
+        self.committed = 0
+        """How many were committed since the log was opened, or its last snapshot."""
         self.aborted: list[Aborted] = []
         """In the order in which they ended."""
 
@@ -73,6 +75,8 @@ class TransactionIndex:
         begun = self.open.pop(key, None)
         if begun is not None and not committed:
             self.aborted.append(Aborted(key, begun.first, index))
+        elif begun is not None:
+            self.committed += 1
 
     # -- questions ----------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import ClientConsumer, attached
-from magnetar.core.testing.entries import entry
+from magnetar.core.testing.entries import entry, part
 from magnetar.core.testing.ledgers import MemoryLedger
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
@@ -55,7 +55,7 @@ async def topic_of(broker: Broker, name: TopicName) -> PersistentTopic:
 async def publish(topic: PersistentTopic, key: TransactionId | None, text: bytes) -> Position:
     waiting = Completion[Position]()
     done = waiting.done if key is None else topic.in_transaction(key, waiting.done)
-    topic.publish([entry(text, txn=key)], None, done)
+    topic.publish([entry(text) if key is None else part(key, text)], None, done)
     return await waiting.result()
 
 

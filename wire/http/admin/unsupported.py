@@ -23,7 +23,6 @@ TABLES: Final = {
     "/admin/v2/resource-quotas": _refuses("resource quotas are not part of this server"),
     "/admin/v2/worker": FUNCTIONS,
     "/admin/v2/worker-stats": FUNCTIONS,
-    "/admin/v3/transactions": _refuses("Transactions are not enabled"),
     "/admin/v3/functions": FUNCTIONS,
     # pulsar-admin requests the singular, Pulsar's documentation has the plural
     **{f"/admin/v3/{kind}": FUNCTIONS for kind in ("source", "sources", "sink", "sinks")},

@@ -216,6 +216,8 @@ def weakest(method: str, path: str) -> set[Needs]:
     parts = path.strip("/").split("/")
     if method in ("GET", "HEAD"):
         return set(Needs) - {Needs.OF_BOOKIE}
+    if parts[:3] == ["admin", "v3", "transactions"]:
+        return {Needs.SUPERUSER}
     if parts[:2] != ["admin", "v2"]:
         return set()
     kind, rest = parts[2], parts[3:]

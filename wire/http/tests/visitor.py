@@ -36,8 +36,9 @@ OPTIONS = HttpOptions(
 class Visitor:
     """Asks, and reads what is answered."""
 
-    def __init__(self, broker: Broker, client: httpx.AsyncClient) -> None:
+    def __init__(self, broker: Broker, client: httpx.AsyncClient, services: HttpServices) -> None:
         self.broker = broker
+        self.services = services
         self.client = client
 
     async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
@@ -125,5 +126,5 @@ async def visiting(
         app = application(services)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-            yield Visitor(broker, client)
+            yield Visitor(broker, client, services)
         nursery.cancel_scope.cancel()

@@ -103,9 +103,18 @@ async def described(request: AdminRequest, topic: Topic) -> Json:
         "topicCreationTimeStamp": topic.created_ms,
         "lastPublishTimeStamp": topic.last_published_ms,
         "compaction": {},
-        "ongoingTxnCount": 0,
-        "abortedTxnCount": 0,
-        "committedTxnCount": 0,
+        **_transactions(topic),
+    }
+
+
+def _transactions(topic: Topic) -> Json:
+    """Of all protocols; the aborted ones are those that the topic still has messages of."""
+    stored = topic.stored
+    index = None if stored is None else stored.ledger.transactions
+    return {
+        "ongoingTxnCount": 0 if index is None else len(index.open),
+        "abortedTxnCount": 0 if index is None else len(index.aborted),
+        "committedTxnCount": 0 if index is None else index.committed,
     }
 
 

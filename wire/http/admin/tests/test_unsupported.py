@@ -8,7 +8,6 @@ from magnetar.wire.http.tests.visitor import Visitor
 @pytest.mark.parametrize(
     "path",
     [
-        "/admin/v3/transactions/coordinatorStats",
         "/admin/v3/functions/public/default",
         "/admin/v2/worker/cluster",
         *("/admin/v3/sink/public/default", "/admin/v3/source/public/default"),

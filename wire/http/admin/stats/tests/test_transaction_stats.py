@@ -1,0 +1,154 @@
+"""Transactions of Pulsar's clients, as admin tools see them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from magnetar.core.entry.pulsar import form
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.security.tests.people import guarded
+from magnetar.core.testing.client import attached
+from magnetar.core.testing.entries import entry, part
+from magnetar.core.topic.subscription.subscription import SubscriptionType
+from magnetar.core.transactions.topic_transactions import TopicTransactions
+from magnetar.wire.http.admin.stats.transaction_stats import TABLE
+from magnetar.wire.http.tests.visitor import Visitor, visiting
+
+DOCS = Path(__file__).resolve().parents[5] / "docs/admin.md"
+NAMES = {"timeout": "MS"}
+HERE = "/admin/v3/transactions"
+TOPIC = TopicName.parse("t")
+
+
+def mine(_owner: str) -> bool:
+    return True
+
+
+def given(visitor: Visitor) -> TopicTransactions:
+    """Have the server show transactions."""
+    services = visitor.services
+    made = TopicTransactions(visitor.broker, form)
+    services.options = replace(services.options, transactions=made)
+    return made
+
+
+async def test_they_are_off(visitor: Visitor) -> None:
+    for path in ("coordinators", "transactionMetadata/0/1", "slowTransactions/0"):
+        assert "transactionCoordinatorEnabled" in await visitor.fails(503, "GET", f"{HERE}/{path}")
+
+
+def test_every_path_is_documented() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    rows = re.findall(rf"^\| `(GET|POST) {HERE}(\S+?)(?:\?\S*)?` \|", text, re.MULTILINE)
+    served = {
+        (method, re.sub(r"\{(\w+)\}", lambda found: NAMES.get(found[1], found[1].upper()), path))
+        for method, path, *_ in TABLE
+        if "rest:" not in path
+    }
+    assert set(rows) == served
+
+
+async def test_only_its_owner_and_superusers_see_one() -> None:
+    async with visiting(access=guarded(superusers=["root"])) as visitor:
+        key = await given(visitor).begin(0, 1_000, "alice")
+        path = f"{HERE}/transactionMetadata/{key[0]}/{key[1]}"
+        seen = []
+        for name in ("alice", "root", "bob"):
+            headers = {"authorization": f"Bearer {name}"}
+            seen.append((await visitor.ask("GET", path, headers=headers)).status_code)
+        assert seen == [200, 200, 404]
+
+
+async def test_one_over_its_life(visitor: Visitor) -> None:
+    transactions = given(visitor)
+    topic = await visitor.topic("t")
+    (place,) = await visitor.publish("t", [entry()])
+    consumer = await attached(topic, SubscriptionType.EXCLUSIVE)
+    key = await transactions.begin(2, 60_000, "me")
+    await transactions.add_topics(key, [TOPIC], mine)
+    await transactions.add_subscriptions(key, [(TOPIC, "s")], mine)
+    topic.publish([part(key)], None, topic.in_transaction(key, lambda _result: None))
+    (behind,) = await visitor.publish("t", [entry()])
+    topic.subscriptions["s"].hold_up_to(consumer.consumer, key, (*place, 0, 0))
+
+    one = f"{key[0]}/{key[1]}"
+    begins = f"{behind[0]}:{behind[1] - 1}"
+    found = await visitor.get(f"{HERE}/transactionMetadata/{one}")
+    assert found.pop("openTimestamp") > 0
+    in_buffer = {"startPosition": begins, "aborted": False}
+    pending = {"cumulativeAckPosition": f"{place[0]}:{place[1]}"}
+    assert found == {
+        "txnId": f"(2,{key[1]})",
+        "timeoutAt": 60_000,
+        "status": "OPEN",
+        "producedPartitions": {TOPIC.full: in_buffer},
+        "ackedPartitions": {TOPIC.full: {"s": pending}},
+        "owner": "me",
+    }
+    assert await visitor.get(f"{HERE}/transactionInBufferStats/public/default/t/{one}") == in_buffer
+    path = f"{HERE}/transactionInPendingAckStats/public/default/t/s/{one}"
+    assert await visitor.get(path) == pending
+    found = await visitor.get(f"{HERE}/transactionBufferStats/public/default/t")
+    assert (found["state"], found["ongoingTxnSize"]) == ("Ready", 1)
+    assert found["maxReadPosition"] == f"{place[0]}:{place[1]}"
+    found = await visitor.get(f"{HERE}/pendingAckStats/public/default/t/s")
+    assert (found["state"], found["ongoingTxnSize"]) == ("Ready", 1)
+    found = await visitor.get(f"{HERE}/coordinatorStats?coordinatorId=2")
+    assert (found["ongoingTxnSize"], found["leastSigBits"]) == (1, key[1])
+    assert list(await visitor.get(f"{HERE}/slowTransactions/0")) == [f"(2,{key[1]})"]
+    assert await visitor.get(f"{HERE}/slowTransactions/0?coordinatorId=1") == {}
+    assert await visitor.get(f"{HERE}/slowTransactions/60000") == {}
+    stats = await visitor.get("/admin/v2/persistent/public/default/t/stats")
+    assert stats["ongoingTxnCount"] == 1
+
+    await visitor.does("POST", f"{HERE}/abortTransaction/{one}")
+    await visitor.fails(404, "GET", f"{HERE}/transactionMetadata/{one}")
+    await visitor.fails(404, "POST", f"{HERE}/abortTransaction/{one}")
+    found = await visitor.get(f"{HERE}/transactionInBufferStats/public/default/t/{one}")
+    assert found == {"startPosition": None, "aborted": True}
+    stats = await visitor.get("/admin/v2/persistent/public/default/t/stats")
+    assert (stats["ongoingTxnCount"], stats["abortedTxnCount"]) == (0, 1)
+
+
+async def test_which_messages_are_held(visitor: Visitor) -> None:
+    transactions = given(visitor)
+    topic = await visitor.topic("t")
+    places = await visitor.publish("t", [entry()] * 3)
+    consumer = await attached(topic, SubscriptionType.SHARED)
+    key = await transactions.begin(0, 60_000, "")
+    subscription = topic.subscriptions["s"]
+    subscription.hold(consumer.consumer, key, [(*places[1], places[1][1])], [])
+    subscription.hold(consumer.consumer, key, [], [(*places[2], 0b01, 2)])
+    subscription.cursor.ack_range(*places[0], places[0][1])
+    seen = []
+    for query in ("0", "1", "2?batchIndex=0", "2?batchIndex=1"):
+        path = f"{HERE}/pendingAckStats/public/default/t/s/{places[0][0]}/{query}"
+        seen.append((await visitor.get(path))["state"])
+    assert seen == ["MarkDelete", "PendingAck", "NotInPendingAck", "PendingAck"]
+
+
+async def test_coordinators(visitor: Visitor) -> None:
+    given(visitor)
+    found = await visitor.get(f"{HERE}/coordinators")
+    assert [each["id"] for each in found] == list(range(16))
+    assert found[0]["brokerServiceUrl"] == "pulsar://127.0.0.1:6650"
+    found = await visitor.get(f"{HERE}/coordinatorStats")
+    assert {each["state"] for each in found.values()} == {"Ready"}
+    assert len(found) == 16
+    await visitor.fails(503, "GET", f"{HERE}/coordinatorStats?coordinatorId=16")
+
+
+async def test_what_is_not_there(visitor: Visitor) -> None:
+    given(visitor)
+    await visitor.topic("t")
+    await visitor.fails(404, "GET", f"{HERE}/transactionMetadata/0/1")
+    await visitor.fails(404, "GET", f"{HERE}/transactionBufferStats/public/default/missing")
+    await visitor.fails(404, "GET", f"{HERE}/pendingAckStats/public/default/t/missing")
+    await visitor.fails(405, "GET", f"{HERE}/coordinatorInternalStats/1")
+    await visitor.fails(405, "POST", f"{HERE}/transactionCoordinator/replicas", 17)
+    await visitor.fails(400, "GET", f"{HERE}/transactionMetadata/0/x")
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/p/partitions", 2)
+    await visitor.fails(405, "GET", f"{HERE}/transactionBufferStats/public/default/p")

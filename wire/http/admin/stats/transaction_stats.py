@@ -1,0 +1,265 @@
+"""`/admin/v3/transactions`: transactions of Pulsar's clients, and what topics have of them
+(`TransactionsBase.java` of 4.2).
+
+Invariant: a transaction is shown to its owner and to superusers; to others it does not exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.exceptions import HTTPException
+
+from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.core.kernel.errors import TransactionNotFound, Unauthorized
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
+from magnetar.core.transactions.topic_transactions import (
+    COORDINATORS,
+    TopicTransactions,
+    TransactionId,
+    subscriptions_of,
+)
+from magnetar.core.transactions.transaction import Transaction, TransactionState
+from magnetar.wire.http.admin.topic_lookup import persistent, subscription_of
+from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Needs
+from magnetar.wire.http.routes import NotHere, Table, not_here
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json = dict[str, Any]
+
+STATUS: Final[Mapping[TransactionState, str]] = {
+    TransactionState.EMPTY: "OPEN",
+    TransactionState.ONGOING: "OPEN",
+    TransactionState.COMMITTING: "COMMITTING",
+    TransactionState.ABORTING: "ABORTING",
+    TransactionState.COMMITTED: "COMMITTED",
+    TransactionState.ABORTED: "ABORTED",
+}
+"""The names of `TransactionState` in Pulsar (`TxnStatus.java`)."""
+OFF: Final = "This Broker is not configured with transactionCoordinatorEnabled=true."
+
+
+def _transactions(request: AdminRequest) -> TopicTransactions:
+    found = request.services.options.transactions
+    if found is None:
+        raise HTTPException(503, OFF)
+    return found
+
+
+def _shown(position: Position) -> str:
+    return f"{position[0]}:{position[1]}"
+
+
+def _key(request: AdminRequest) -> TransactionId:
+    return request.path_count("most"), request.path_count("least")
+
+
+async def _topic(request: AdminRequest) -> PersistentTopic:
+    _transactions(request)
+    name = request.topic
+    if not name.partitioned and await request.broker.catalog.partitions(name):
+        raise not_here(f"{name} is partitioned: name one of its partitions")
+    return persistent(await request.broker.topic(name, create=False))
+
+
+# -- transactions ------------------------------------------------------------------------------
+
+
+def _owned(request: AdminRequest, key: TransactionId) -> Transaction:
+    found = _transactions(request).find(key)
+    if found is None or not _owns(request, found.owner):
+        raise TransactionNotFound(f"there is no transaction ({key[0]},{key[1]})")
+    return found
+
+
+def _owns(request: AdminRequest, owner: str) -> bool:
+    who = request.identity if request.original is None else request.original
+    if request.services.access.judge is None or who.name == owner:
+        return True
+    try:
+        request.check(Action.ALTER, ResourceType.SERVER, "")
+    except Unauthorized:
+        return False
+    return True
+
+
+async def metadata(request: AdminRequest) -> Json:
+    key = _key(request)
+    return await _metadata(request, key, _owned(request, key))
+
+
+async def _metadata(request: AdminRequest, key: TransactionId, found: Transaction) -> Json:
+    produced, acked = {}, dict[str, Json]()
+    for name in found.logs:
+        produced[name] = _in_buffer(request.broker.topics.get(name), key)
+    for topic, subscription in subscriptions_of(found):
+        loaded = request.broker.topics.get(topic.full)
+        stored = None if loaded is None else loaded.stored
+        present = None if stored is None else stored.subscriptions.get(subscription)
+        acked.setdefault(topic.full, {})[subscription] = _in_pending_ack(present, key)
+    return {
+        "txnId": f"({key[0]},{key[1]})",
+        "openTimestamp": found.began_ms,
+        "timeoutAt": found.timeout_ms,
+        "status": STATUS[found.state],
+        "producedPartitions": produced,
+        "ackedPartitions": acked,
+        "owner": found.owner,
+    }
+
+
+async def slow(request: AdminRequest) -> Json:
+    """Those that are open for longer than so many milliseconds."""
+    least_ms, now_ms = request.path_count("timeout"), request.broker.clock.wall_ms()
+    coordinator = request.number("coordinatorId", -1)
+    shown = {}
+    async for key, found in Cooperative(list(_transactions(request).all())):
+        asked = coordinator in (-1, key[0])
+        if asked and now_ms - found.began_ms >= least_ms:
+            shown[f"({key[0]},{key[1]})"] = await _metadata(request, key, found)
+    return shown
+
+
+async def abort(request: AdminRequest) -> None:
+    """Abort a transaction, whoever began it."""
+    await _transactions(request).end(_key(request), lambda _owner: True, commit=False)
+
+
+# -- coordinators ------------------------------------------------------------------------------
+
+
+async def coordinators(request: AdminRequest) -> list[Json]:
+    _transactions(request)
+    url = request.options.broker_url or request.options.broker_url_tls
+    return [{"id": number, "brokerServiceUrl": url} for number in range(COORDINATORS)]
+
+
+async def coordinator_stats(request: AdminRequest) -> Json:
+    transactions = _transactions(request)
+    asked = request.number("coordinatorId", -1)
+    if asked == -1:
+        return {str(number): _coordinator(transactions, number) for number in range(COORDINATORS)}
+    transactions.check_coordinator(asked)
+    return _coordinator(transactions, asked)
+
+
+def _coordinator(transactions: TopicTransactions, number: int) -> Json:
+    own = [key for key, _ in transactions.all() if key[0] == number]
+    return {
+        "state": "Ready",
+        "lowWaterMark": transactions.low_water_mark(number),
+        "leastSigBits": max((key[1] for key in own), default=-1),
+        "ongoingTxnSize": len(own),
+        "recoverStartTime": 0,
+        "recoverEndTime": 0,
+    }
+
+
+# -- what topics have of them -------------------------------------------------------------------
+
+
+def _in_buffer(topic: Any, key: TransactionId) -> Json:
+    stored = None if topic is None else topic.stored
+    if stored is None:
+        return {"startPosition": None, "aborted": False}
+    transactions = stored.ledger.transactions
+    begun = transactions.open.get(key)
+    return {
+        "startPosition": None if begun is None else _shown(begun.position),
+        "aborted": any(one.key == key for one in transactions.aborted),
+    }
+
+
+async def in_buffer(request: AdminRequest) -> Json:
+    return _in_buffer(await _topic(request), _key(request))
+
+
+async def buffer_stats(request: AdminRequest) -> Json:
+    topic = await _topic(request)
+    ledger = topic.ledger
+    first = ledger.transactions.oldest
+    last = ledger.chain.confirmed if first is None else first.position
+    readable = last if first is None else (last[0], last[1] - 1)
+    return {
+        "state": "Ready" if topic.transactions.present else "NoSnapshot",
+        "maxReadPosition": _shown(readable),
+        "ongoingTxnSize": len(ledger.transactions.open),
+        "totalAbortedTransactions": len(ledger.transactions.aborted),
+        "lastSnapshotTimestamps": 0,
+        "recoverStartTime": 0,
+        "recoverEndTime": 0,
+    }
+
+
+# -- what subscriptions hold --------------------------------------------------------------------
+
+
+def _in_pending_ack(subscription: PersistentSubscription | None, key: TransactionId) -> Json:
+    up_to = None if subscription is None else subscription.cursor.pending.up_to(key)
+    return {"cumulativeAckPosition": None if up_to is None else _shown(up_to)}
+
+
+async def _subscription(request: AdminRequest) -> PersistentSubscription:
+    return subscription_of(await _topic(request), request.subscription)
+
+
+async def in_pending_ack(request: AdminRequest) -> Json:
+    return _in_pending_ack(await _subscription(request), _key(request))
+
+
+async def pending_ack_stats(request: AdminRequest) -> Json:
+    pending = (await _subscription(request)).cursor.pending
+    return {
+        "state": "Ready" if pending else "None",
+        "ongoingTxnSize": len(pending.keys),
+        "recoverStartTime": 0,
+        "recoverEndTime": 0,
+    }
+
+
+async def position_in_pending_ack(request: AdminRequest) -> Json:
+    """Whether a transaction holds an entry, or a message of its batch."""
+    subscription = await _subscription(request)
+    position = request.path_count("ledger"), request.path_count("entry")
+    batch_index = request.number("batchIndex", -1)
+    cursor = subscription.cursor
+    if cursor.acks.is_acked(position):
+        return {"state": "MarkDelete"}
+    left = cursor.pending.left_of(position, cursor.acks.bits(position))
+    of_batch = batch_index >= 0 and left is not None and not left >> batch_index & 1
+    held = cursor.pending.covers(position) or of_batch
+    return {"state": "PendingAck" if held else "NotInPendingAck"}
+
+
+TOPIC: Final = "{tenant}/{namespace}/{topic}"
+ONE: Final = "{most}/{least}"
+OTHER: Final = NotHere("transactions have no logs of their own here, and always 16 coordinators")
+TABLE: Final[Table] = (
+    ("GET", "/coordinators", coordinators, Needs.SUPERUSER),
+    ("GET", "/coordinatorStats", coordinator_stats, Needs.SUPERUSER),
+    ("GET", "/slowTransactions/{timeout}", slow, Needs.SUPERUSER),
+    ("POST", f"/abortTransaction/{ONE}", abort, Needs.SUPERUSER),
+    ("GET", f"/transactionMetadata/{ONE}", metadata, Needs.IDENTITY),
+    ("GET", f"/transactionInBufferStats/{TOPIC}/{ONE}", in_buffer, Needs.TOPIC),
+    ("GET", f"/transactionBufferStats/{TOPIC}", buffer_stats, Needs.TOPIC),
+    (
+        "GET",
+        f"/transactionInPendingAckStats/{TOPIC}/{{subscription}}/{ONE}",
+        in_pending_ack,
+        Needs.CONSUMER,
+    ),
+    ("GET", f"/pendingAckStats/{TOPIC}/{{subscription}}", pending_ack_stats, Needs.CONSUMER),
+    (
+        "GET",
+        f"/pendingAckStats/{TOPIC}/{{subscription}}/{{ledger}}/{{entry}}",
+        position_in_pending_ack,
+        Needs.CONSUMER,
+    ),
+    ("GET POST", "/{rest:path}", OTHER, Needs.IDENTITY),
+)
