@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import socket
 import statistics
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,10 @@ HANDSHAKE: Final = (
 )
 
 
+def pause(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
 def memory_kb(pid: int) -> int:
     """Private memory of a process."""
     fields = Path(f"/proc/{pid}/statm").read_text().split()
@@ -50,9 +55,9 @@ def cpu_seconds(pid: int) -> float:
 
 def idle_cpu(pid: int) -> float:
     """CPU of an idle server, in percent of a core."""
-    time.sleep(SETTLE_SECONDS)
+    pause(SETTLE_SECONDS)
     before = cpu_seconds(pid)
-    time.sleep(IDLE_SECONDS)
+    pause(IDLE_SECONDS)
     return 100 * (cpu_seconds(pid) - before) / IDLE_SECONDS
 
 
@@ -70,7 +75,8 @@ def websocket(server: Standalone, topic: int) -> Iterator[socket.socket]:
 
 def websockets(count: int, topics: int) -> None:
     """Consumers over WebSocket. Before them, as many consumers of the binary protocol on one
-    connection show what the subscriptions and topics cost."""
+    connection show what the subscriptions and topics cost.
+    """
     with standalone() as server, contextlib.ExitStack() as stack:
         for index in range(10):  # imports, caches
             stack.enter_context(websocket(server, -1 - index))
@@ -82,7 +88,7 @@ def websockets(count: int, topics: int) -> None:
         for index in range(count):
             stack.enter_context(websocket(server, index % topics))
         seconds = time.perf_counter() - started
-        time.sleep(SETTLE_SECONDS)
+        pause(SETTLE_SECONDS)
         each = (memory_kb(server.pid) - before) / count
         print(f"{count} idle WebSockets: {each:.1f} KB each, opened in {seconds:.1f} s")
         print(f"idle CPU: {idle_cpu(server.pid):.2f} % of a core")
@@ -124,38 +130,39 @@ class Client:
 
 def watchers(topics: int, count: int) -> None:
     with standalone() as server, contextlib.ExitStack() as stack:
-        with httpx.Client(base_url=f"{server.http_url}/admin/v2/persistent/public/default") as http:
-            for index in range(topics // 100):
-                answer = http.put(f"/t{index}/partitions", json=100, timeout=60)
-                assert answer.status_code == 204, answer.text
-            print(f"{topics} topics; idle CPU without watchers: {idle_cpu(server.pid):.2f} %")
-            memory = memory_kb(server.pid)
-            clients = [stack.enter_context(Client(server)) for _ in range(count)]
+        topics_url = f"{server.http_url}/admin/v2/persistent/public/default"
+        http = stack.enter_context(httpx.Client(base_url=topics_url))
+        for index in range(topics // 100):
+            answer = http.put(f"/t{index}/partitions", json=100, timeout=60)
+            assert answer.status_code == 204, answer.text
+        print(f"{topics} topics; idle CPU without watchers: {idle_cpu(server.pid):.2f} %")
+        memory = memory_kb(server.pid)
+        clients = [stack.enter_context(Client(server)) for _ in range(count)]
+        started = time.perf_counter()
+        for number, client in enumerate(clients):
+            said = pb.CommandWatchTopicList(
+                request_id=1,
+                watcher_id=1,
+                namespace="public/default",
+                topics_pattern=f"persistent://public/default/(t|new).{{0,{number + 10}}}",
+            )
+            found = client.ask(peer.frame("WATCH_TOPIC_LIST", said))
+            assert len(found.body.topic) == topics, found.kind
+        seconds = time.perf_counter() - started
+        used = memory_kb(server.pid) - memory
+        print(f"{count} patterns watched in {seconds:.1f} s, {used / 1024:.1f} MB")
+        print(f"idle CPU with watchers: {idle_cpu(server.pid):.2f} %")
+        told = []
+        for number in range(ROUNDS):
             started = time.perf_counter()
-            for number, client in enumerate(clients):
-                said = pb.CommandWatchTopicList(
-                    request_id=1,
-                    watcher_id=1,
-                    namespace="public/default",
-                    topics_pattern=f"persistent://public/default/(t|new).{{0,{number + 10}}}",
-                )
-                found = client.ask(peer.frame("WATCH_TOPIC_LIST", said))
-                assert len(found.body.topic) == topics, found.kind
-            seconds = time.perf_counter() - started
-            used = memory_kb(server.pid) - memory
-            print(f"{count} patterns watched in {seconds:.1f} s, {used / 1024:.1f} MB")
-            print(f"idle CPU with watchers: {idle_cpu(server.pid):.2f} %")
-            told = []
-            for number in range(ROUNDS):
-                started = time.perf_counter()
-                assert http.put(f"/new{number}").status_code == 204
-                for client in clients:
-                    found = client.hear()
-                    assert list(found.body.new_topics), found
-                told.append(1000 * (time.perf_counter() - started))
-                time.sleep(0.5)
-            median = statistics.median(told)
-            print(f"all are told of a new topic after {median:.0f} ms (median), {max(told):.0f} ms")
+            assert http.put(f"/new{number}").status_code == 204
+            for client in clients:
+                found = client.hear()
+                assert list(found.body.new_topics), found
+            told.append(1000 * (time.perf_counter() - started))
+            pause(0.5)
+        median = statistics.median(told)
+        print(f"all are told of a new topic after {median:.0f} ms (median), {max(told):.0f} ms")
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.connection import Connection
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.session import connect, lookup, query, rights, watches
+from magnetar.wire.pulsar.session import connect, lookup, query, rights
 from magnetar.wire.pulsar.session.client import PulsarClient
 from magnetar.wire.pulsar.session.connect import ConnectHandlers
 from magnetar.wire.pulsar.session.consumers import consume, seek, subscribe
@@ -35,7 +35,8 @@ from magnetar.wire.pulsar.session.producers import produce
 from magnetar.wire.pulsar.session.producers.produce import ConnectionProducers
 from magnetar.wire.pulsar.session.query import QueryHandlers
 from magnetar.wire.pulsar.session.requests import RequestQueue
-from magnetar.wire.pulsar.session.watches import ConnectionWatches
+from magnetar.wire.pulsar.session.watches import connection as watches
+from magnetar.wire.pulsar.session.watches.connection import ConnectionWatches
 from magnetar.wire.pulsar.wire import PulsarWire
 
 if TYPE_CHECKING:
