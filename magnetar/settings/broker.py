@@ -134,6 +134,13 @@ class Broker(Struct, frozen=True):
         bool,
         Meta(description="Send each message's index and broker time to clients that request them."),
     ] = False
+    dispatcher_pause_on_ack_state_persistent_enabled: Annotated[
+        bool,
+        Meta(
+            description="Have shared subscriptions read no further while they have more single "
+            "acknowledgements than are stored."
+        ),
+    ] = False
     subscription_types_enabled: Annotated[
         tuple[SubscriptionType, ...],
         Meta(description="Subscription types that clients may use.", min_length=1),
