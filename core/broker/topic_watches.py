@@ -82,6 +82,8 @@ class MatchingTopics:
         self.users = 0
         """Watchers, and those who will be when the list is made."""
         self.listed = trio.Event()
+        self._digest = ""
+        """Empty if it is to be computed."""
         self._changes: dict[str, bool] = {}
         """Names that have come (True) or gone since the watchers were told."""
         self._last = ("", False)
@@ -101,6 +103,7 @@ class MatchingTopics:
         at = bisect_left(self.names, name.full)
         if (at < len(self.names) and self.names[at] == name.full) is present:
             return
+        self._digest = ""
         if present:
             self.names.insert(at, name.full)
         else:
@@ -115,15 +118,21 @@ class MatchingTopics:
 
     @property
     def digest(self) -> str:
-        return names_hash(self.names)
+        if not self._digest:
+            self._digest = names_hash(self.names)
+        return self._digest
 
-    def tell(self) -> None:
-        """Tell all watchers what has changed."""
+    def tell(self, like: MatchingTopics | None = None) -> None:
+        """Tell all watchers what has changed. `like` is one that was told before: often patterns
+        match the same, and to compare ten thousand names takes a tenth of hashing them.
+        """
         changes, self._changes = self._changes, {}
         if not self.watchers or not changes:
             return
         new = [name for name, present in changes.items() if present]
         gone = [name for name, present in changes.items() if not present]
+        if like is not None and like.names == self.names:
+            self._digest = like.digest
         digest = self.digest
         for watcher in list(self.watchers):
             watcher.changed(new, gone, digest)
@@ -330,9 +339,11 @@ class TopicWatches:
             except BaseException:
                 self._stale[key] = None
                 raise
+        told: MatchingTopics | None = None
         async for pattern in Cooperative(self._patterns()):
             if pattern.is_changed():
-                pattern.tell()
+                pattern.tell(told)
+                told = pattern
         if self.size > NAMES_MAX:
             self._drop_largest()
 

@@ -159,9 +159,7 @@ class Link:
         self.poller.watch(fd, READ)
 
     def watch_server(self, fd: int, call: Callable[[], None]) -> None:
-        """Make a call in a sweep whenever `fd` is readable, and perhaps when it is not: a
-        connection to a server of ours.
-        """
+        """Call in a sweep whenever `fd`, a server's of ours, is readable, and perhaps otherwise."""
         if not self._closed:
             self._servers[fd] = call
             self.poller.watch(fd, READ)
@@ -515,7 +513,7 @@ class Link:
     # -- coming and going ---------------------------------------------------------------------
 
     def adopt(self, name: str, sock: socket.socket, protocol: Protocol, begin: bytes) -> None:
-        """Serve a connection that somebody else has accepted, with what it has sent so far."""
+        """Serve a connection that somebody else has accepted, with what it has sent."""
         self.now = self.clock.monotonic()
         self._feed(self._begin(self._accepting.adopted(name, sock, protocol)), begin)
 

@@ -21,6 +21,7 @@ from magnetar.core.kernel.errors import Invalid
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit
 from magnetar.core.policy import rates
 from magnetar.core.policy.declaration import NamespaceRecord, Policy, Scope, levels_of
+from magnetar.core.policy.rates import SubscriptionPolicies
 from magnetar.core.policy.stored import STORED
 from magnetar.core.policy.values import (
     SUBSCRIPTION_TYPES,
@@ -165,6 +166,14 @@ class Effective(Struct, frozen=True, kw_only=True):
         "A subscription with this many delayed entries reads no further.",
         settings=("max_delayed_messages_per_subscription",),
     )] = 500_000
+    pause_on_ack_state: Annotated[bool, Policy(
+        "A shared subscription reads no further while it has more single acknowledgements than are "
+        "stored (10,000 ranges), so that a crash delivers none of them again.",
+        Scope("dispatcherPauseOnAckStatePersistent", unset=False),
+        Scope("dispatcherPauseOnAckStatePersistentEnabled",
+              "dispatcherPauseOnAckStatePersistent", unset=False),
+        ("dispatcher_pause_on_ack_state_persistent_enabled",), absent=True,
+    )] = False
     subscription_expiration_minutes: Annotated[int, Policy(
         "Deletes subscriptions unused for this long; 0 for never.",
         None, Scope("subscription_expiration_time_minutes", "subscriptionExpirationTime",
@@ -214,6 +223,11 @@ class Effective(Struct, frozen=True, kw_only=True):
                   "dispatch_throttling_rate_per_subscription_in_byte"),
         configure=RateLimit, read=rates.dispatch_rate, show=rates.show_dispatch_rate,
     )] = UNLIMITED
+    subscription_rates: Annotated[dict[str, RateLimit], Policy(
+        "Slows delivery to one subscription (the path of the topic, `SUBSCRIPTION/dispatchRate`).",
+        Scope("subscriptionPolicies", None, {}),
+        kind=dict[str, SubscriptionPolicies], read=rates.of_subscriptions,
+    )] = {}
     subscribe_rate: Annotated[RateLimit, rate(
         rates.SubscribeRate,
         effect="Limits how often each consumer attaches in a period.",
@@ -262,6 +276,10 @@ class Effective(Struct, frozen=True, kw_only=True):
         Scope("configs", None, {}),
     )] = {}
     # fmt: on
+
+    def dispatch_rate_of(self, subscription: str) -> RateLimit:
+        """The rate of one subscription: its own, or that of all."""
+        return self.subscription_rates.get(subscription, self.subscription_dispatch_rate)
 
     @property
     def checks_messages(self) -> bool:

@@ -36,6 +36,12 @@ class SubscribeRate(Struct, frozen=True, rename="camel"):
     rate_period_in_second: float = 30
 
 
+class SubscriptionPolicies(Struct, frozen=True, rename="camel"):
+    """The policies of one subscription (PIP-39's `SubscriptionPolicies`)."""
+
+    dispatch_rate: DispatchRate | None = None
+
+
 Rate = TypeVar("Rate", PublishRate, DispatchRate, SubscribeRate)
 
 
@@ -56,7 +62,20 @@ def publish_rate(sent: Any) -> RateLimit | None:
 
 def dispatch_rate(sent: Any) -> RateLimit | None:
     """Read a rate; None if it decides nothing."""
-    read = _read(sent, DispatchRate)
+    return dispatch_rate_of(_read(sent, DispatchRate))
+
+
+def of_subscriptions(sent: dict[str, SubscriptionPolicies]) -> dict[str, RateLimit]:
+    """The dispatch rates of the subscriptions that have their own."""
+    return {
+        name: limit
+        for name, policies in sent.items()
+        if (limit := dispatch_rate_of(policies.dispatch_rate)) is not None
+    }
+
+
+def dispatch_rate_of(read: DispatchRate | None) -> RateLimit | None:
+    """The limit of a rate; None for none."""
     if read is None:
         return None
     return limit_of(

@@ -66,14 +66,5 @@ STORED: Final = (
         namespace=Scope("deduplicationSnapshotIntervalSeconds", "deduplicationSnapshotInterval",
                         negative="interval must be greater than or equal to 0"),
     ),
-    stored(
-        "dispatcher_pause_on_ack_state_persistent",
-        "delivery does not pause when single acknowledgements outgrow what is stored; a crash "
-        "delivers those again", bool,
-        topic=Scope("dispatcherPauseOnAckStatePersistent", unset=False),
-        namespace=Scope("dispatcherPauseOnAckStatePersistentEnabled",
-                        "dispatcherPauseOnAckStatePersistent", unset=False),
-        absent=True,
-    ),
 )
 # fmt: on

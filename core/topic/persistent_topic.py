@@ -221,7 +221,7 @@ class PersistentTopic:
             self._set_rates_of(subscription)
 
     def _set_rates_of(self, subscription: PersistentSubscription) -> None:
-        own = self.policies.subscription_dispatch_rate
+        own = self.policies.dispatch_rate_of(subscription.name)
         subscription.set_rates(own, self._dispatch_throttle, self.rates)
 
     async def close(self) -> None:

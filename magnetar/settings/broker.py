@@ -165,6 +165,13 @@ class Broker(Struct, frozen=True):
         bool,
         Meta(description="Offer transactions to Pulsar's clients; off by default in Pulsar."),
     ] = True
+    dispatcher_pause_on_ack_state_persistent_enabled: Annotated[
+        bool,
+        Meta(
+            description="Have shared subscriptions read no further while they have more single "
+            "acknowledgements than are stored."
+        ),
+    ] = False
     subscription_types_enabled: Annotated[
         tuple[SubscriptionType, ...],
         Meta(description="Subscription types that clients may use.", min_length=1),

@@ -335,6 +335,11 @@ class AckState:
         """All ranges, lowest first."""
         return iter(self.ranges(len(self)))
 
+    @property
+    def parts(self) -> int:
+        """The number of batches that are acknowledged in part."""
+        return len(self._bits)
+
     def __len__(self) -> int:
         """The number of ranges."""
         return sum(len(ranges.firsts) for ranges in self._ranges.values())

@@ -125,6 +125,11 @@ class Cursor:
         return self.acks.holed
 
     @property
+    def overflows(self) -> bool:
+        """Whether it has as many acknowledged ranges, or batches in part, as a snapshot has."""
+        return len(self.acks) >= HOLES_SAVED_MAX or self.acks.parts >= BITS_SAVED_MAX
+
+    @property
     def backlog(self) -> int:
         """The number of entries that are not acknowledged."""
         chain = self._ledger.chain

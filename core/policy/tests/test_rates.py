@@ -5,7 +5,7 @@ import pytest
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit
 from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
-from magnetar.core.policy.rates import limit_of
+from magnetar.core.policy.rates import DispatchRate, SubscriptionPolicies, limit_of
 
 IN_NAMESPACE = NamespacePolicies(
     publish_rate={
@@ -68,3 +68,13 @@ def test_nonsense_decides_nothing(rate: str, nonsense: object) -> None:
 def test_numbers_that_mean_no_limit() -> None:
     assert limit_of(-1, 0) == UNLIMITED
     assert limit_of(5, -1, 0) == RateLimit(5, 0, 1)
+
+
+def test_a_subscription_has_its_own_rate_or_that_of_all() -> None:
+    own = {"a": SubscriptionPolicies(DispatchRate(5)), "b": SubscriptionPolicies()}
+    topic = TopicPolicies(
+        subscription_rates=own, subscription_dispatch_rate={"dispatchThrottlingRateInMsg": 7}
+    )
+    found = effective(Effective(), NamespacePolicies(), topic)
+    assert found.dispatch_rate_of("a") == RateLimit(5)
+    assert found.dispatch_rate_of("b") == found.dispatch_rate_of("c") == RateLimit(7)

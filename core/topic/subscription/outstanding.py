@@ -59,6 +59,9 @@ class SharedLimits(FrozenStruct, frozen=True):
     delayed_max: int = 500_000
     """Delayed entries, of about 50 bytes each. At the limit no new entries are read until some are
     due, so later messages wait too, delayed or not."""
+    pauses_unsaved: bool = False
+    """Whether no new entries are read while the cursor has more acknowledged ranges than it stores
+    (`dispatcherPauseOnAckStatePersistent` in Pulsar)."""
 
 
 def limits_of(policies: Effective) -> SharedLimits:
@@ -67,6 +70,7 @@ def limits_of(policies: Effective) -> SharedLimits:
         unacked_max=policies.max_unacked_per_subscription,
         delays=policies.delayed_delivery.active,
         delayed_max=policies.max_delayed_per_subscription,
+        pauses_unsaved=policies.pause_on_ack_state,
     )
 
 
@@ -101,8 +105,13 @@ class Outstanding:
 
     @property
     def full(self) -> bool:
-        """Whether a limit of replay or delayed entries is reached, so that none are read."""
-        return len(self.replay) >= self.limits.replay_max or self.delays_left <= 0
+        """Whether a limit of replay or delayed entries is reached, or of acknowledgements that are
+        stored, so that none are read.
+        """
+        limits = self.limits
+        if len(self.replay) >= limits.replay_max or self.delays_left <= 0:
+            return True
+        return limits.pauses_unsaved and self._cursor.overflows
 
     @property
     def delays_left(self) -> int:

@@ -131,7 +131,6 @@ async def set_replicated(request: AdminRequest) -> None:
 _HERE: Final = "/{tenant}/{namespace}/{topic}"
 _STATUS: Final = f"{_HERE}/subscription/{{subscription}}/replicatedSubscriptionStatus"
 _NO_SHADOWS: Final = refuses("a topic is not the shadow of another in this server")
-_ALL_ALIKE: Final = refuses("a rate of dispatch holds for all subscriptions of a topic alike")
 TOPICS: Final[Table] = (
     ("GET", _STATUS, replicated, Needs.CONSUMER),
     ("POST", _STATUS, set_replicated, Needs.CONSUMER),
@@ -140,6 +139,4 @@ TOPICS: Final[Table] = (
     ("PUT", f"{_HERE}/shadowTopics", _NO_SHADOWS, Needs.TENANT_ADMIN),
     ("GET DELETE", f"{_HERE}/entryFilters", nothing, Needs.TENANT_ADMIN),
     ("POST PUT", f"{_HERE}/entryFilters", _NO_FILTERS, Needs.TENANT_ADMIN),
-    ("GET DELETE", f"{_HERE}/{{subscription}}/dispatchRate", nothing, Needs.TENANT_ADMIN),
-    ("POST", f"{_HERE}/{{subscription}}/dispatchRate", _ALL_ALIKE, Needs.TENANT_ADMIN),
 )

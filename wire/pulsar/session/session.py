@@ -23,7 +23,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.link.connection import Connection
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.session import connect, lookup, query, rights, schemas, watches
+from magnetar.wire.pulsar.session import connect, lookup, query, rights, schemas
 from magnetar.wire.pulsar.session.client import PulsarClient
 from magnetar.wire.pulsar.session.connect import ConnectHandlers
 from magnetar.wire.pulsar.session.consumers import consume, seek, subscribe
@@ -39,7 +39,8 @@ from magnetar.wire.pulsar.session.schemas import SchemaHandlers
 from magnetar.wire.pulsar.session.transactions import transact
 from magnetar.wire.pulsar.session.transactions.participation import TransactionParticipation
 from magnetar.wire.pulsar.session.transactions.transact import CoordinatorHandlers
-from magnetar.wire.pulsar.session.watches import ConnectionWatches
+from magnetar.wire.pulsar.session.watches import connection as watches
+from magnetar.wire.pulsar.session.watches.connection import ConnectionWatches
 from magnetar.wire.pulsar.wire import PulsarWire
 
 if TYPE_CHECKING:

@@ -38,14 +38,14 @@ class WebSockets(NamedTuple):
     """Which web pages may connect."""
 
     def connect(self, tls: TlsParts | None, connection: Connection) -> tuple[Wire, Session]:
-        from magnetar.wire.pulsar.websocket.layer import PulsarWebSocket, Surroundings
+        from magnetar.wire.pulsar.websocket.layer import PulsarWebSocket, WebSocketSurroundings
 
         wire, session = self.front.connect(connection)
         broker = self.front.services.broker
         alarm = Alarm(broker.spawn, connection)
         layer = PulsarWebSocket(
             wire,
-            Surroundings(
+            WebSocketSurroundings(
                 broker.settings.cluster,
                 self.permits,
                 Carrying(connection, session),

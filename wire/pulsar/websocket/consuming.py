@@ -30,16 +30,20 @@ from magnetar.wire.pulsar.replies import UNASKED, Type
 from magnetar.wire.pulsar.websocket import contents
 from magnetar.wire.pulsar.websocket.contents import Position, position_of
 from magnetar.wire.pulsar.websocket.dead_letters import DeadLetters
-from magnetar.wire.pulsar.websocket.documents import ConsumerCommand, EndOfTopic, command
+from magnetar.wire.pulsar.websocket.documents import ConsumerCommand, EndOfTopicAnswer, command
 from magnetar.wire.pulsar.websocket.endpoint import (
     MODES,
     QUEUE_MAX,
     SUBSCRIPTION_TYPES,
-    Endpoint,
     Kind,
     RefusedRequest,
+    WebSocketEndpoint,
 )
-from magnetar.wire.pulsar.websocket.exchange import CLOSED_BY_BROKER, NOT_UNDERSTOOD, Exchange
+from magnetar.wire.pulsar.websocket.exchange import (
+    CLOSED_BY_BROKER,
+    NOT_UNDERSTOOD,
+    DialogueExchange,
+)
 
 NACK_MS: Final = 60_000
 """The delay of Java's client, without `negativeAckRedeliveryDelay`."""
@@ -61,7 +65,7 @@ Start = tuple[int, int, int]
 """A ledger, an entry, and the place in its batch (-1 for all of it)."""
 
 
-class Share:
+class PartitionConsumer:
     """The consumer of one partition, or of the topic."""
 
     __slots__ = ("attempts", "ended", "outstanding", "ready", "returned", "start", "topic")
@@ -78,10 +82,10 @@ class Share:
         """Behind which a reader begins, or goes on when it attaches again."""
 
 
-class Consuming:
+class ConsumerDialogue:
     """See the module's docstring."""
 
-    def __init__(self, endpoint: Endpoint, exchange: Exchange, name: str) -> None:
+    def __init__(self, endpoint: WebSocketEndpoint, exchange: DialogueExchange, name: str) -> None:
         """`name` is that of a reader's subscription. Raises `RefusedRequest`."""
         query = endpoint.query
         self._endpoint = endpoint
@@ -104,11 +108,11 @@ class Consuming:
         self._timeout_ms = endpoint.number("ackTimeoutMillis", 0)
         self._start = _start_of(query.get("messageId", "")) if self._reads else None
         self._dead_letters = None if self._reads else DeadLetters.asked(endpoint, exchange)
-        self._shares: list[Share] = []
+        self._shares: list[PartitionConsumer] = []
         self._is_partitioned = False
         self._held: dict[Place, int] = {}
         """Of batches: a mask of the messages that are not acknowledged."""
-        self._waiting: deque[contents.Received] = deque()
+        self._waiting: deque[contents.ReceivedMessage] = deque()
         """Messages beyond what the peer has permitted."""
         self._due: deque[tuple[int, Position]] = deque()
         """Negatively acknowledged messages, and when they are delivered again."""
@@ -125,7 +129,7 @@ class Consuming:
         name = self._endpoint.topic
         names = [name.partition(index).full for index in range(partitions)] or [name.full]
         self._is_partitioned = partitions > 0
-        self._shares = [Share(each, self._start) for each in names]
+        self._shares = [PartitionConsumer(each, self._start) for each in names]
         for number in range(len(names)):
             self._attach(number)
 
@@ -278,7 +282,7 @@ class Consuming:
 
     def _act(self, said: ConsumerCommand) -> None:
         if said.type == "isEndOfTopic":
-            self._exchange.text(EndOfTopic(all(share.ended for share in self._shares)))
+            self._exchange.text(EndOfTopicAnswer(all(share.ended for share in self._shares)))
         elif said.type == "permit":
             self._permit(said.permit_messages)
         elif said.type == "unsubscribe" and not self._reads:

@@ -170,14 +170,16 @@ def _milliseconds(text: str) -> int:
 # -- to a client ------------------------------------------------------------------------------
 
 
-class Received(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message, and where it is."""
 
     position: Position
     document: Delivered
 
 
-def received(tail: bytes, at: Position, redeliveries: int, acked: int = 0) -> Iterator[Received]:
+def received(
+    tail: bytes, at: Position, redeliveries: int, acked: int = 0
+) -> Iterator[ReceivedMessage]:
     """The messages of an entry, without those of a batch that were acknowledged or compacted away.
     `acked` is a mask of the places that were. Raises `Corrupted`.
     """
@@ -188,18 +190,18 @@ def received(tail: bytes, at: Position, redeliveries: int, acked: int = 0) -> It
         raise Corrupted(str(error)) from error
     common = Delivered("", "", {}, _date(about.publish_time), redeliveries)
     if about.encryption_keys:
-        yield Received(at, _document(common, at, about, parts.payload, _encryption(about)))
+        yield ReceivedMessage(at, _document(common, at, about, parts.payload, _encryption(about)))
         return
     payload = decompress(parts.payload, int(about.compression), about.uncompressed_size)
     if not about.HasField("num_messages_in_batch"):
-        yield Received(at, _document(common, at, about, payload))
+        yield ReceivedMessage(at, _document(common, at, about, payload))
         return
     count = about.num_messages_in_batch
     for place, one, value in _batch(payload, count):
         if one.compacted_out or acked >> place & 1:
             continue
         each = at._replace(batch_index=place, batch_size=count)
-        yield Received(each, _document(common, each, one, value))
+        yield ReceivedMessage(each, _document(common, each, one, value))
 
 
 def _batch(payload: bytes, count: int) -> Iterator[tuple[int, pb.SingleMessageMetadata, bytes]]:

@@ -17,10 +17,10 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.replies import Type
 from magnetar.wire.pulsar.websocket import contents
-from magnetar.wire.pulsar.websocket.contents import Position, ProducerWays, Received
+from magnetar.wire.pulsar.websocket.contents import Position, ProducerWays, ReceivedMessage
 from magnetar.wire.pulsar.websocket.documents import Published
-from magnetar.wire.pulsar.websocket.endpoint import Endpoint, RefusedRequest
-from magnetar.wire.pulsar.websocket.exchange import Exchange
+from magnetar.wire.pulsar.websocket.endpoint import RefusedRequest, WebSocketEndpoint
+from magnetar.wire.pulsar.websocket.exchange import DialogueExchange
 
 PRODUCER_ID: Final = 1 << 20
 REQUEST_ID: Final = 1 << 20
@@ -31,7 +31,7 @@ COUNT_MAX: Final = 16
 class DeadLetters:
     """See the module's docstring."""
 
-    def __init__(self, endpoint: Endpoint, exchange: Exchange, topic: str) -> None:
+    def __init__(self, endpoint: WebSocketEndpoint, exchange: DialogueExchange, topic: str) -> None:
         self.count_max = endpoint.number("maxRedeliverCount", COUNT_MAX, 1)
         self._endpoint = endpoint
         self._exchange = exchange
@@ -40,14 +40,14 @@ class DeadLetters:
         """That of the producer; empty before it is attached."""
         self._is_attaching = False
         self._sequence_id = 0
-        self._waiting: deque[Received] = deque()
-        self._sent: deque[Received] = deque()
+        self._waiting: deque[ReceivedMessage] = deque()
+        self._sent: deque[ReceivedMessage] = deque()
         self._left: dict[tuple[int, int, int], list[int]] = {}
         """Of each entry: messages that are not stored, and all of them."""
         self._stored: list[tuple[Position, int]] = []
 
     @staticmethod
-    def asked(endpoint: Endpoint, exchange: Exchange) -> DeadLetters | None:
+    def asked(endpoint: WebSocketEndpoint, exchange: DialogueExchange) -> DeadLetters | None:
         """As the query wants it; None if it does not."""
         query = endpoint.query
         if "maxRedeliverCount" not in query and "deadLetterTopic" not in query:

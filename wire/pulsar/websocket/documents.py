@@ -104,7 +104,7 @@ class ConsumerCommand(Struct, frozen=True, rename="camel"):
     permit_messages: int | None = None
 
 
-class EndOfTopic(Struct, frozen=True, rename="camel"):
+class EndOfTopicAnswer(Struct, frozen=True, rename="camel"):
     """The answer to `isEndOfTopic`."""
 
     end_of_topic: bool

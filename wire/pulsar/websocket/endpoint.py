@@ -60,14 +60,14 @@ class Kind(Enum):
     READER = "reader"
 
 
-class Credentials(Struct, frozen=True):
+class WebSocketCredentials(Struct, frozen=True):
     """What CONNECT says of who it is."""
 
     method: str = "none"
     data: bytes = b""
 
 
-class Endpoint(Struct, frozen=True):
+class WebSocketEndpoint(Struct, frozen=True):
     """See the module's docstring."""
 
     kind: Kind
@@ -75,7 +75,7 @@ class Endpoint(Struct, frozen=True):
     subscription: str
     """Of a consumer."""
     query: Mapping[str, str]
-    credentials: Credentials
+    credentials: WebSocketCredentials
 
     def number(self, name: str, default: int, least: int = 0) -> int:
         """A whole number of the query."""
@@ -101,7 +101,9 @@ class Endpoint(Struct, frozen=True):
         return found
 
 
-def endpoint_of(target: str, headers: Iterable[tuple[bytes, bytes]], cluster: str) -> Endpoint:
+def endpoint_of(
+    target: str, headers: Iterable[tuple[bytes, bytes]], cluster: str
+) -> WebSocketEndpoint:
     """The endpoint that a request is for."""
     path, _, query = target.partition("?")
     try:
@@ -125,7 +127,7 @@ def endpoint_of(target: str, headers: Iterable[tuple[bytes, bytes]], cluster: st
             check_subscription(subscription)
     except InvalidName as error:
         raise RefusedRequest(400, f"Invalid query params: {error}") from error
-    return Endpoint(kind, topic, subscription, asked, credentials_of(headers, asked))
+    return WebSocketEndpoint(kind, topic, subscription, asked, credentials_of(headers, asked))
 
 
 def _kind_of(path: str, cluster: str) -> tuple[Kind, list[str]]:
@@ -150,7 +152,9 @@ def _kind_of(path: str, cluster: str) -> tuple[Kind, list[str]]:
     return kind, names
 
 
-def credentials_of(headers: Iterable[tuple[bytes, bytes]], query: Mapping[str, str]) -> Credentials:
+def credentials_of(
+    headers: Iterable[tuple[bytes, bytes]], query: Mapping[str, str]
+) -> WebSocketCredentials:
     """Who the client says that it is: by a header as in HTTP, or by the token of its query, since
     browsers can set no header.
     """
@@ -163,12 +167,12 @@ def credentials_of(headers: Iterable[tuple[bytes, bytes]], query: Mapping[str, s
             continue
         scheme, _, rest = value.strip().partition(b" ")
         if scheme.lower() == b"bearer":
-            return Credentials(method or "token", rest.strip())
+            return WebSocketCredentials(method or "token", rest.strip())
         if scheme.lower() == b"basic":
             try:
-                return Credentials(method or "basic", binascii.a2b_base64(rest.strip()))
+                return WebSocketCredentials(method or "basic", binascii.a2b_base64(rest.strip()))
             except binascii.Error as error:
                 raise RefusedRequest(401, "Failed to authenticate: no base64") from error
     if token := query.get("token"):
-        return Credentials("token", token.encode())
-    return Credentials(method or "none")
+        return WebSocketCredentials("token", token.encode())
+    return WebSocketCredentials(method or "none")

@@ -16,7 +16,7 @@ NOT_UNDERSTOOD = 1007
 """Codes of Close frames (RFC 6455 7.4.1); Apache's own are numbers that no client accepts."""
 
 
-class Exchange(Protocol):
+class DialogueExchange(Protocol):
     """What a dialogue may do."""
 
     def command(self, kind: pb.BaseCommand.Type, command: Any, tail: bytes = b"") -> None:
@@ -66,5 +66,5 @@ class Dialogue(Protocol):
         ...
 
     def woken(self) -> None:
-        """The time has come; see `Exchange.wake_in`."""
+        """The time has come; see `DialogueExchange.wake_in`."""
         ...

@@ -47,16 +47,16 @@ from magnetar.core.link.layers.websocket_options import Permits
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.frames import SIZE, command_frame
 from magnetar.wire.pulsar.replies import FIELDS, PONG, Type
-from magnetar.wire.pulsar.websocket.consuming import Consuming
+from magnetar.wire.pulsar.websocket.consuming import ConsumerDialogue
 from magnetar.wire.pulsar.websocket.documents import encoded
 from magnetar.wire.pulsar.websocket.endpoint import (
-    Endpoint,
     Kind,
     RefusedRequest,
+    WebSocketEndpoint,
     endpoint_of,
 )
 from magnetar.wire.pulsar.websocket.exchange import Dialogue
-from magnetar.wire.pulsar.websocket.producing import Producing
+from magnetar.wire.pulsar.websocket.producing import ProducerDialogue
 from magnetar.wire.pulsar.wire import PulsarWire
 
 HEAD_BYTES_MAX: Final = 16 * 1024
@@ -94,7 +94,7 @@ STATUSES: Final = {
 """HTTP statuses of the broker's errors; all others are 500 (`AbstractWebSocketHandler.java`)."""
 
 
-class State(Enum):
+class WebSocketState(Enum):
     """See the module's docstring."""
 
     HANDSHAKE = "handshake"
@@ -103,7 +103,7 @@ class State(Enum):
     CLOSED = "closed"
 
 
-class Surroundings(NamedTuple):
+class WebSocketSurroundings(NamedTuple):
     """What the layer gets from the front; plain calls."""
 
     cluster: str
@@ -125,16 +125,16 @@ class PulsarWebSocket(Layer):
 
     inner: PulsarWire
 
-    def __init__(self, inner: PulsarWire, surroundings: Surroundings) -> None:
+    def __init__(self, inner: PulsarWire, surroundings: WebSocketSurroundings) -> None:
         super().__init__(inner)
         self._around = surroundings
-        self._state = State.HANDSHAKE
+        self._state = WebSocketState.HANDSHAKE
         self._head = bytearray()
         """The beginning of the request, and later what came too early."""
         self._handshake: H11Handshake | None = None
         self._frames: Connection | None = None
         self._dialogue: Dialogue | None = None
-        self._endpoint: Endpoint | None = None
+        self._endpoint: WebSocketEndpoint | None = None
         self._text: list[str] = []
         """Pieces of an incomplete message of the peer."""
         self._text_size = self._idle_frames = 0
@@ -153,14 +153,14 @@ class PulsarWebSocket(Layer):
     # -- in -----------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> int:
-        if self._state is State.HANDSHAKE:
+        if self._state is WebSocketState.HANDSHAKE:
             self._shake_hands(data)
-        elif self._state is State.ATTACHING:
+        elif self._state is WebSocketState.ATTACHING:
             self._head += data
             if len(self._head) > EARLY_BYTES_MAX:
                 self._refuse(400, "frames before the WebSocket is accepted")
                 raise WireError("WebSocket: too much before 101")
-        elif self._state is State.OPEN:
+        elif self._state is WebSocketState.OPEN:
             self._take(data)
         self._feed_said()
         return len(data)
@@ -183,9 +183,9 @@ class PulsarWebSocket(Layer):
                     self.close(CloseReason.UNSUPPORTED_DATA, "JSON is text")
                 elif isinstance(event, CloseConnection):
                     self._outgoing.append(self._frames.send(event.response()))
-                    self._state = State.CLOSED
+                    self._state = WebSocketState.CLOSED
                     raise PeerLeft("the peer closed the WebSocket")
-                if self._state is not State.OPEN:
+                if self._state is not WebSocketState.OPEN:
                     return
             self._dialogue.settle()
         except RemoteProtocolError as error:
@@ -261,7 +261,7 @@ class PulsarWebSocket(Layer):
             self._around.end(f"WebSocket refused: {refused}")
             return
         self._head = rest
-        self._state = State.ATTACHING
+        self._state = WebSocketState.ATTACHING
 
     def _begin(self, handshake: H11Handshake, request: Request) -> None:
         for header, value in request.extra_headers:
@@ -271,9 +271,9 @@ class PulsarWebSocket(Layer):
         endpoint = endpoint_of(request.target, request.extra_headers, self._around.cluster)
         if endpoint.kind is Kind.PRODUCER:
             limit = self.inner.options.message_bytes_max
-            self._dialogue = Producing(endpoint, self, limit, self._around.chance)
+            self._dialogue = ProducerDialogue(endpoint, self, limit, self._around.chance)
         else:
-            self._dialogue = Consuming(endpoint, self, f"reader-{self._around.chance:010x}")
+            self._dialogue = ConsumerDialogue(endpoint, self, f"reader-{self._around.chance:010x}")
         self._handshake, self._endpoint = handshake, endpoint
         self.command(
             Type.CONNECT,
@@ -287,7 +287,7 @@ class PulsarWebSocket(Layer):
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer the request with an error."""
-        self._state = State.CLOSED
+        self._state = WebSocketState.CLOSED
         self._head = bytearray()
         body = msgspec.json.encode({"reason": reason})
         more = b""
@@ -317,7 +317,7 @@ class PulsarWebSocket(Layer):
 
     def _hear(self, frames: bytes) -> None:
         at = 0
-        while at < len(frames) and self._state in (State.ATTACHING, State.OPEN):
+        while at < len(frames) and self._state in (WebSocketState.ATTACHING, WebSocketState.OPEN):
             (size,) = SIZE.unpack_from(frames, at)
             (command_size,) = SIZE.unpack_from(frames, at + 4)
             behind = at + 8 + command_size
@@ -348,18 +348,18 @@ class PulsarWebSocket(Layer):
 
     def _ping(self) -> None:
         """Ask the peer whether it is there; the session, which asks, has its answer."""
-        if self._frames is not None and self._state is State.OPEN:
+        if self._frames is not None and self._state is WebSocketState.OPEN:
             self._outgoing.append(self._frames.send(Ping()))
             self._pinged = True
 
     def woken(self) -> None:
         """The time has come that the dialogue waited for."""
-        if self._dialogue is not None and self._state is State.OPEN:
+        if self._dialogue is not None and self._state is WebSocketState.OPEN:
             self._dialogue.woken()
             self._feed_said()
             self._around.act(self.inner.take_events())
 
-    # -- what the dialogue does (`Exchange`) ---------------------------------------------------
+    # -- what the dialogue does (`DialogueExchange`) ------------------------------------------
 
     def command(self, kind: pb.BaseCommand.Type, command: Any, tail: bytes = b"") -> None:
         base = pb.BaseCommand(type=kind, **{FIELDS[kind]: command}).SerializeToString()
@@ -370,17 +370,17 @@ class PulsarWebSocket(Layer):
             self._said.append(command_frame(base))
 
     def text(self, document: Any) -> None:
-        if self._frames is not None and self._state is State.OPEN:
+        if self._frames is not None and self._state is WebSocketState.OPEN:
             self._outgoing.append(self._frames.send(TextMessage(encoded(document))))
 
     def attached(self) -> None:
-        if self._state is not State.ATTACHING:
+        if self._state is not WebSocketState.ATTACHING:
             return
         assert self._handshake is not None
         self._outgoing.append(self._handshake.send(AcceptConnection()))
         self._handshake = None
         self._frames = Connection(ConnectionType.SERVER)
-        self._state = State.OPEN
+        self._state = WebSocketState.OPEN
         early, self._head = bytes(self._head), bytearray()
         if early:
             try:
@@ -389,7 +389,7 @@ class PulsarWebSocket(Layer):
                 self._around.end(str(error))
 
     def refused(self, code: int, reason: str) -> None:
-        if self._state is State.ATTACHING:
+        if self._state is WebSocketState.ATTACHING:
             status = STATUSES.get(code, 500)  # type: ignore[call-overload]  # an enum of protobuf
             self._refuse(status, reason)
             self._around.end(f"WebSocket refused: {reason}")
@@ -412,11 +412,11 @@ class PulsarWebSocket(Layer):
         if self._frames is not None and self._frames.state is ConnectionState.OPEN:
             text = reason.encode()[:120].decode(errors="ignore")
             self._outgoing.append(self._frames.send(CloseConnection(code, text or None)))
-        self._state = State.CLOSED
+        self._state = WebSocketState.CLOSED
 
     def farewell(self) -> list[bytes]:
-        if self._state is State.OPEN:
+        if self._state is WebSocketState.OPEN:
             self._close_frame(self._reason, "")
-        elif self._state is State.ATTACHING:
+        elif self._state is WebSocketState.ATTACHING:
             self._refuse(503, "the connection ends")
         return self.take_outgoing()

@@ -35,10 +35,10 @@ from magnetar.wire.pulsar.websocket.endpoint import (
     CODECS,
     HASHES,
     ROUTING_MODES,
-    Endpoint,
     RefusedRequest,
+    WebSocketEndpoint,
 )
-from magnetar.wire.pulsar.websocket.exchange import CLOSED_BY_BROKER, Exchange
+from magnetar.wire.pulsar.websocket.exchange import CLOSED_BY_BROKER, DialogueExchange
 
 ATTEMPTS_MAX: Final = 10
 """So often a partition is attached again without a message stored in between."""
@@ -49,7 +49,7 @@ NUMBERS: Final = ("sendTimeoutMillis", "batchingMaxMessages", "batchingMaxPublis
 answered or refused."""
 
 
-class Partition:
+class PartitionProducer:
     """The producer of one partition, or of the topic."""
 
     __slots__ = ("attempts", "name", "next_sequence_id", "pending", "ready", "topic")
@@ -64,11 +64,15 @@ class Partition:
         self.attempts = 0
 
 
-class Producing:
+class ProducerDialogue:
     """See the module's docstring."""
 
     def __init__(
-        self, endpoint: Endpoint, exchange: Exchange, message_bytes_max: int, chance: int
+        self,
+        endpoint: WebSocketEndpoint,
+        exchange: DialogueExchange,
+        message_bytes_max: int,
+        chance: int,
     ) -> None:
         """`chance` chooses the partition of messages without a key. Raises `RefusedRequest`."""
         query = endpoint.query
@@ -84,14 +88,14 @@ class Producing:
             endpoint.number(name, 0)
         self._keys = _keys_of(query.get("encryptionKeys"))
         self._next = chance
-        self._partitions: list[Partition] = []
+        self._partitions: list[PartitionProducer] = []
         self._is_partitioned = False
 
     def attach(self, partitions: int) -> None:
         name = self._endpoint.topic
         names = [name.partition(index).full for index in range(partitions)] or [name.full]
         self._is_partitioned = partitions > 0
-        self._partitions = [Partition(each) for each in names]
+        self._partitions = [PartitionProducer(each) for each in names]
         for producer_id in range(len(names)):
             self._attach(producer_id)
 
@@ -192,7 +196,7 @@ class Producing:
         command = pb.CommandSend(producer_id=producer_id, sequence_id=sequence_id)
         self._exchange.command(Type.SEND, command, tail)
 
-    def _obstacle(self, partition: Partition, size: int) -> str:
+    def _obstacle(self, partition: PartitionProducer, size: int) -> str:
         """Why a message cannot be sent; empty if it can."""
         if size > self._message_bytes_max:
             return f"a message has at most {self._message_bytes_max} bytes"

@@ -1,5 +1,7 @@
 """The books of what is out, for themselves."""
 
+import pytest
+
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.testing.bench import Bench
@@ -86,4 +88,24 @@ async def test_at_the_limit_of_what_is_delayed_nothing_new_is_read(desk: Bench) 
     out.delayed.add((0, 1), 10**15)
     assert out.full
     out.acked(0, 1, 1)
+    assert not out.full
+
+
+async def test_nothing_new_is_read_while_acknowledgements_outgrow_what_is_stored(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("magnetar.core.ledger.cursor.cursor.HOLES_SAVED_MAX", 2)
+    topic = await desk.topic()
+    await desk.published(topic, *[b"x"] * 6)
+    cursor = Cursor(desk.storage, topic.ledger, "s", (-1, -1), durable=False)
+    ledger_id = topic.ledger.chain.confirmed[0]
+    out, careless = [
+        Outstanding(cursor, desk.env, SharedLimits(pauses_unsaved=pauses), lambda: None, Replay())
+        for pauses in (True, False)
+    ]
+    cursor.ack_range(ledger_id, 2, 2)
+    assert not out.full
+    cursor.ack_range(ledger_id, 4, 4)
+    assert (out.full, careless.full) == (True, False)
+    cursor.ack_range(ledger_id, 3, 3)
     assert not out.full

@@ -5,12 +5,15 @@ They belong to the whole topic: a partition has those of its partitioned topic.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from starlette.exceptions import HTTPException
 
 from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import TopicNotFound
+from magnetar.core.policy import rates
 from magnetar.core.policy.declaration import Levels
 from magnetar.core.policy.policies import TopicPolicies
 from magnetar.wire.http.admin.policies import level
@@ -19,6 +22,8 @@ from magnetar.wire.http.admin.policies.limits import check_retention
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, changing
+
+RATES_MAX: Final = 1_000
 
 
 async def _policies(request: AdminRequest) -> TopicPolicies:
@@ -48,10 +53,48 @@ async def _remove_all(request: AdminRequest) -> None:
     await request.broker.apply_policies(request.topic.namespace)
 
 
+async def _rate(request: AdminRequest) -> object:
+    """The dispatch rate of one subscription; with `?applied=true` the one in force."""
+    record = await _policies(request)
+    own = record.subscription_rates.get(request.subscription)
+    if own is not None and own.dispatch_rate is not None:
+        return own.dispatch_rate
+    if not request.flag("applied"):
+        return None
+    found = await request.broker.catalog.effective(request.topic)
+    return rates.show_dispatch_rate(found.dispatch_rate_of(request.subscription))
+
+
+async def _set_rate(request: AdminRequest) -> None:
+    sent = await request.json(rates.DispatchRate)
+    await _change_rate(request, {request.subscription: rates.SubscriptionPolicies(sent)})
+
+
+async def _remove_rate(request: AdminRequest) -> None:
+    await _change_rate(request, {})
+
+
+async def _change_rate(
+    request: AdminRequest, decided: Mapping[str, rates.SubscriptionPolicies]
+) -> None:
+    """Names need not be of subscriptions that exist; there are so many at most."""
+    kept = dict((await _policies(request)).subscription_rates)
+    kept.pop(request.subscription, None)
+    if len(kept) + len(decided) > RATES_MAX:
+        raise HTTPException(412, f"at most {RATES_MAX} subscriptions of a topic have a rate")
+    await _change(request, subscription_rates={**kept, **decided})
+
+
 TOPICS: Final = Level("topic", "/{tenant}/{namespace}/{topic}", _policies, _change)
 
 
 def table(levels: Levels) -> Table:
     """All paths of topics' policies."""
-    rows = [("DELETE", f"{TOPICS.here}/policies", _remove_all, Needs.TENANT_ADMIN)]
+    rate = f"{TOPICS.here}/{{subscription}}/dispatchRate"
+    rows = [
+        ("DELETE", f"{TOPICS.here}/policies", _remove_all, Needs.TENANT_ADMIN),
+        ("GET", rate, _rate, Needs.TENANT_ADMIN),
+        ("POST PUT", rate, _set_rate, Needs.TENANT_ADMIN),
+        ("DELETE", rate, _remove_rate, Needs.TENANT_ADMIN),
+    ]
     return [*changing(rows), *level.table(TOPICS, levels)]

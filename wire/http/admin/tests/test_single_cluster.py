@@ -24,7 +24,6 @@ TOPIC = "/admin/v2/persistent/public/default/a"
         ("POST", f"{SPACE}/entryFilters"),
         ("PUT", f"{TOPIC}/shadowTopics"),
         ("POST", f"{TOPIC}/entryFilters"),
-        ("POST", f"{TOPIC}/s/dispatchRate"),
     ],
 )
 async def test_what_would_need_others_is_refused(visitor: Visitor, method: str, path: str) -> None:
@@ -33,12 +32,7 @@ async def test_what_would_need_others_is_refused(visitor: Visitor, method: str, 
 
 @pytest.mark.parametrize(
     "path",
-    [
-        f"{SPACE}/resourcegroup",
-        f"{SPACE}/entryFilters",
-        f"{TOPIC}/entryFilters",
-        f"{TOPIC}/s/dispatchRate",
-    ],
+    [f"{SPACE}/resourcegroup", f"{SPACE}/entryFilters", f"{TOPIC}/entryFilters"],
 )
 async def test_it_is_not_set_and_may_be_removed(visitor: Visitor, path: str) -> None:
     await visitor.does("GET", path)

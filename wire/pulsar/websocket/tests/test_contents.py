@@ -21,7 +21,7 @@ AT = Position(-1, 5, 7)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
-def document(found: contents.Received) -> Any:
+def document(found: contents.ReceivedMessage) -> Any:
     return json.loads(documents.encoded(found.document))
 
 

@@ -5,16 +5,16 @@ import base64
 import pytest
 
 from magnetar.wire.pulsar.websocket.endpoint import (
-    Credentials,
-    Endpoint,
     Kind,
     RefusedRequest,
+    WebSocketCredentials,
+    WebSocketEndpoint,
     credentials_of,
     endpoint_of,
 )
 
 
-def asked(target: str, **headers: str) -> Endpoint:
+def asked(target: str, **headers: str) -> WebSocketEndpoint:
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     return endpoint_of(target, pairs, "standalone")
 
@@ -71,17 +71,17 @@ def test_numbers_and_words() -> None:
 
 
 def test_who_it_is() -> None:
-    def of(query: str = "", **headers: str) -> Credentials:
+    def of(query: str = "", **headers: str) -> WebSocketCredentials:
         pairs = [(name.replace("_", "-").encode(), v.encode()) for name, v in headers.items()]
         return credentials_of(pairs, {"token": query} if query else {})
 
-    assert of() == Credentials("none", b"")
-    assert of(authorization="Bearer abc") == Credentials("token", b"abc")
-    assert of("abc") == Credentials("token", b"abc")
-    assert of("abc", authorization="bearer xyz") == Credentials("token", b"xyz")
+    assert of() == WebSocketCredentials("none", b"")
+    assert of(authorization="Bearer abc") == WebSocketCredentials("token", b"abc")
+    assert of("abc") == WebSocketCredentials("token", b"abc")
+    assert of("abc", authorization="bearer xyz") == WebSocketCredentials("token", b"xyz")
     basic = base64.b64encode(b"me:secret").decode()
-    assert of(authorization=f"Basic {basic}") == Credentials("basic", b"me:secret")
-    assert of(x_pulsar_auth_method_name="tls") == Credentials("tls", b"")
+    assert of(authorization=f"Basic {basic}") == WebSocketCredentials("basic", b"me:secret")
+    assert of(x_pulsar_auth_method_name="tls") == WebSocketCredentials("tls", b"")
     with pytest.raises(RefusedRequest) as refused:
         of(authorization="Basic a")
     assert refused.value.status == 401

@@ -113,3 +113,28 @@ async def test_a_quota_stays_below_what_the_topic_retains(guest: Visitor) -> Non
     await guest.does("POST", f"{HERE}/backlogQuota", {**quota, "limitSize": 1000})
     half = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 1}
     assert "both limits" in await guest.fails(400, "POST", f"{HERE}/retention", half)
+
+
+async def test_the_rate_of_one_subscription(guest: Visitor) -> None:
+    of_all, own = f"{HERE}/subscriptionDispatchRate", f"{HERE}/s/dispatchRate"
+    await guest.does("POST", of_all, {"dispatchThrottlingRateInMsg": 7})
+    assert await guest.get(own) is None
+    assert (await guest.get(f"{own}?applied=true"))["dispatchThrottlingRateInMsg"] == 7
+    await guest.does("POST", own, {"dispatchThrottlingRateInMsg": 5})
+    assert (await guest.get(own))["dispatchThrottlingRateInMsg"] == 5
+    assert (await guest.get(f"{own}?applied=true"))["dispatchThrottlingRateInMsg"] == 5
+    other = await guest.get(f"{HERE}/x/dispatchRate?applied=true")
+    assert other["dispatchThrottlingRateInMsg"] == 7
+    await guest.fails(400, "POST", own, {"dispatchThrottlingRateInMsg": []})
+    await guest.does("DELETE", own)
+    assert await guest.get(own) is None
+    await guest.fails(404, "GET", f"{HERE}lien/s/dispatchRate")
+
+
+async def test_so_many_subscriptions_have_their_own(
+    guest: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("magnetar.wire.http.admin.policies.topics.RATES_MAX", 1)
+    for _ in range(2):
+        await guest.does("POST", f"{HERE}/s/dispatchRate", {"dispatchThrottlingRateInMsg": 5})
+    await guest.fails(412, "POST", f"{HERE}/x/dispatchRate", {"dispatchThrottlingRateInMsg": 5})

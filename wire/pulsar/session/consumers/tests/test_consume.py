@@ -3,6 +3,8 @@
 import pytest
 
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.policy.policies import TopicPolicies
+from magnetar.core.policy.rates import DispatchRate, SubscriptionPolicies
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.conftest import (
     Stage,
@@ -228,3 +230,17 @@ async def test_index_and_broker_time_for_clients_that_ask(stage: Stage) -> None:
         parts = [peer.open_tail(each.tail).broker for each in received]
         indexes = [part.index for part in parts if part is not None]
         assert indexes == ([0, 1] if allowed and requested else [])
+
+
+async def test_one_subscription_is_slower_than_others(stage: Stage) -> None:
+    await published(stage, *[b"x"] * 4)
+    name, rate = TopicName.parse("t"), SubscriptionPolicies(DispatchRate(1))
+    await stage.broker.catalog.set_topic_policies(
+        name, TopicPolicies(subscription_rates={"s": rate})
+    )
+    await stage.broker.apply_policies(name.namespace)
+    client = await consumer(stage)
+    assert ids(await client.receive()) == [(0, 0)]
+    other = await stage.player()
+    await other.says(peer.subscribe(1, 3, "t", "other", initial_position=1))
+    assert len(await other.says(peer.flow(3, 10))) == 4

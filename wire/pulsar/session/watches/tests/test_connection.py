@@ -6,10 +6,10 @@ import pytest
 
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session import watches
 from magnetar.wire.pulsar.session.conftest import Player, Stage, kinds
 from magnetar.wire.pulsar.session.lookup import topics_hash
-from magnetar.wire.pulsar.session.watches import without_domain
+from magnetar.wire.pulsar.session.watches import connection
+from magnetar.wire.pulsar.session.watches.connection import without_domain
 from magnetar.wire.pulsar.tests import peer
 
 PREFIX = "persistent://public/default/"
@@ -95,37 +95,10 @@ async def test_what_is_refused_makes_java_poll(stage: Stage, pattern: str) -> No
 
 
 async def test_a_connection_watches_so_many(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watches, "WATCHERS_MAX", 1)
+    monkeypatch.setattr(connection, "WATCHERS_MAX", 1)
     client = await stage.player()
     received = await client.says(watch(5, 7, "a"), watch(6, 8, "b"))
     assert kinds(received) == ["WATCH_TOPIC_LIST_SUCCESS", "ERROR"]
-
-
-async def test_a_slow_client_is_told_later(stage: Stage, autojump_clock: object) -> None:
-    client = await stage.player()
-    await client.says(watch(5, 7, ".*"))
-    client.line.congested = True
-    await created(stage, "a", "b")
-    assert await hears(client) == []
-    await stage.broker.delete(TopicName.parse("a"), force=True)
-    assert await hears(client) == []
-    client.line.congested = False
-    client.session.relieved()
-    (told,) = await hears(client)
-    assert (list(told.body.new_topics), list(told.body.deleted_topics)) == ([f"{PREFIX}b"], [])
-    assert told.body.topics_hash == topics_hash([f"{PREFIX}b"])
-
-
-async def test_a_client_that_does_not_receive_is_disconnected(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
-) -> None:
-    monkeypatch.setattr(watches, "HELD_MAX", 2)
-    client = await stage.player()
-    await client.says(watch(5, 7, ".*"))
-    client.line.congested = True
-    await created(stage, "a", "b", "c")
-    await hears(client)
-    assert client.line.ending is not None
 
 
 async def test_a_right_that_is_taken(guarded_stage: Stage, autojump_clock: object) -> None:

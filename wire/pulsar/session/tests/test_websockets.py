@@ -1,0 +1,64 @@
+"""A WebSocket's session is one of the binary protocol; what it waits for wakes it."""
+
+import ssl
+from typing import Any
+
+import trio
+import trio.testing
+
+from magnetar.core.link.layers.tls import TlsParts, TlsWire
+from magnetar.core.testing.line import Line
+from magnetar.wire.pulsar.session.conftest import Stage
+from magnetar.wire.pulsar.session.front import PulsarFront
+from magnetar.wire.pulsar.session.options import PulsarOptions
+from magnetar.wire.pulsar.session.websockets import LOOK_SECONDS, Alarm, WebSockets
+
+
+class Woken:
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def woken(self) -> None:
+        self.times.append(trio.current_time())
+
+
+async def test_it_is_woken_once_at_the_last_time(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    line: Any = Line()
+    alarm, layer = Alarm(stage.broker.spawn, line), Woken()
+    alarm.layer = layer  # type: ignore[assignment]  # the part that is called
+    begun = trio.current_time()
+    alarm.wake_in(60_000)
+    await trio.sleep(1)
+    alarm.wake_in(2_000)
+    await trio.sleep(1)
+    alarm.wake_in(30_000)
+    await trio.sleep(100)
+    assert [round(time - begun) for time in layer.times] == [32]
+
+
+async def test_nobody_is_woken_that_is_gone(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    line: Any = Line()
+    alarm, layer = Alarm(stage.broker.spawn, line), Woken()
+    alarm.layer = layer  # type: ignore[assignment]  # the part that is called
+    alarm.wake_in(60_000)
+    line.open = False
+    await trio.sleep(LOOK_SECONDS + 1)
+    assert alarm._scope is None
+    await trio.sleep(100)
+    assert layer.times == []
+
+
+async def test_over_tls_that_was_begun_elsewhere(stage: Stage) -> None:
+    line: Any = Line()
+    websockets = WebSockets(PulsarFront(stage.broker, PulsarOptions()), lambda *_: True)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls = context.wrap_bio(incoming, outgoing, server_side=True)
+    wire, _ = websockets.connect(TlsParts(tls, incoming, outgoing, b"GET /ws/"), line)
+    assert isinstance(wire, TlsWire)
+    assert wire.tls is tls
+    assert wire.bytes_held == len(b"GET /ws/")

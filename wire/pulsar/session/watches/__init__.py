@@ -1,0 +1,1 @@
+"""The patterns of topics that a connection watches."""
