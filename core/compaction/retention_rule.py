@@ -24,6 +24,7 @@ Invariant: for each key the last value stays, or a later tombstone for its reten
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -90,6 +91,9 @@ class Terms(NamedTuple):
     """How long tombstones stay (`delete.retention.ms`)."""
     clean_to: int
     """Messages before this index were compacted before."""
+    needed_from: int = sys.maxsize
+    """Tombstones from this index on stay: the compacted ledger beside the log still has to learn of
+    them (`last_values.py`)."""
 
 
 class RetentionRule:
@@ -151,6 +155,8 @@ class RetentionRule:
     def _may_go(self, found: UnpackedEntry, about: header.EntryHeader, key: bytes) -> bool:
         """Whether a tombstone may be removed."""
         if self._all_pinned or short(key) in self._pinned:
+            return False
+        if about.index >= self._terms.needed_from:
             return False
         if found.notes_tombstone_time:
             return 0 <= found.tombstones_until_ms <= self._terms.now_ms

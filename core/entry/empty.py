@@ -47,6 +47,10 @@ def chunk(_sent: bytes) -> Chunk | None:
     return None
 
 
+def remaining_places(_sent: bytes) -> Sequence[int]:
+    return ()
+
+
 def transaction_mark(_sent: bytes) -> TransactionMark | None:
     return None
 
@@ -81,3 +85,6 @@ class UnpackedEmpty:
 
 def unpacked(_sent: bytes) -> UnpackedEmpty:
     return UnpackedEmpty()
+
+
+keyed = unpacked

@@ -103,6 +103,12 @@ class Form(Protocol):
         """The chunk that it is; None for whole messages. Total."""
         ...
 
+    def remaining_places(self, sent: bytes) -> Sequence[int]:
+        """The places of the messages that compaction has left of a batch, if the entry tells; none
+        if it is whole. Total.
+        """
+        ...
+
     def transaction_mark(self, sent: bytes) -> TransactionMark | None:
         """The transaction that it belongs to; None if to none."""
         ...
@@ -128,7 +134,13 @@ class Form(Protocol):
         ...
 
     def unpacked(self, sent: bytes, /) -> UnpackedEntry:
-        """The entry as compaction sees it."""
+        """The entry as compaction in place sees it."""
+        ...
+
+    def keyed(self, sent: bytes, /) -> UnpackedEntry:
+        """The entry as the compaction into a second ledger sees it, whose readers are of this
+        protocol, or get the entry converted.
+        """
         ...
 
 

@@ -188,11 +188,15 @@ class Effective(Struct, frozen=True, kw_only=True):
         kind=list[str], read=lambda value: tuple(value) or None,
     )] = SUBSCRIPTION_TYPES
     compaction_threshold: Annotated[int, Policy(
-        "",
+        "Compacts a topic, beside its log, when this many bytes are new; 0 for only when asked to.",
         Scope("compactionThreshold", negative="Invalid value for compactionThreshold"),
         Scope("compaction_threshold", "compactionThreshold"),
-        reason="only `cleanup.policy=compact` compacts a topic yet", wide=True,
+        ("broker_service_compaction_threshold_in_bytes",), wide=True,
     )] = 0
+    compaction_retains_keyless: Annotated[bool, Policy(
+        "Has that compaction retain messages without a key.",
+        settings=("topic_compaction_retain_null_key",),
+    )] = False
     max_message_size: Annotated[int, Policy(
         "Refuses larger messages, in bytes; 0 for the protocol's limit only.",
         Scope("maxMessageSize", negative=TOO_LARGE), default_shown=False,

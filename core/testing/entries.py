@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
+from magnetar.core.entry.forms import NATIVE
+from magnetar.core.entry.record import Record
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.varints import varint
 
@@ -46,3 +49,9 @@ def _number(field: int, value: int) -> bytes:
 
 def _bytes(field: int, value: bytes) -> bytes:
     return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def batch(pairs: Sequence[tuple[bytes | None, bytes | None]], *, published_ms: int = 1) -> bytes:
+    """A batch of messages with these keys and values."""
+    records = [Record(place, 0, key, value) for place, (key, value) in enumerate(pairs)]
+    return NATIVE.entry_of(records, 0, published_ms, "p")

@@ -66,6 +66,10 @@ def chunk(_sent: bytes) -> Chunk | None:
     return None
 
 
+def remaining_places(_sent: bytes) -> Sequence[int]:
+    return ()
+
+
 def transaction_mark(sent: bytes) -> TransactionMark | None:
     if len(sent) < _HEAD.size or sent[_HEAD.size - 1] >= len(_KINDS):
         raise Corrupted("no note")
@@ -124,6 +128,9 @@ class UnpackedNote:
 
 def unpacked(sent: bytes) -> UnpackedNote:
     return UnpackedNote(sent)
+
+
+keyed = unpacked
 
 
 def marker(_key: int, _epoch: int, now_ms: int, *, committed: bool) -> bytes:

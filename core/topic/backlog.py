@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from magnetar.core.ledger.compacted.compacted_topic import CompactionState
 from magnetar.core.ledger.log.chain import Position
 
 if TYPE_CHECKING:
@@ -17,14 +18,30 @@ def slowest(topic: PersistentTopic) -> Position | None:
 
 
 def needed_from(topic: PersistentTopic) -> Position:
-    """The first entry that a subscription still needs.
+    """The first entry that a subscription, or the compaction beside the log, still needs.
 
     Folds hold no entry back: their snapshot is stored before one is deleted
     (`core/ledger/fold/fold.py`).
     """
     chain = topic.ledger.chain
     lowest = slowest(topic)
-    return chain.after(lowest if lowest is not None else chain.confirmed)
+    marks = [chain.confirmed if lowest is None else lowest]
+    if holds_for_compaction(topic):
+        marks.append(topic.compacted.horizon)
+    return chain.after(min(marks))
+
+
+def holds_for_compaction(topic: PersistentTopic) -> bool:
+    """Whether entries that are not compacted yet are not to be deleted, as if `__compaction` were a
+    subscription. It is one in Pulsar, from the first compaction on, or as soon as a threshold is
+    set, until an administrator deletes it.
+    """
+    compacted = topic.compacted
+    return (
+        topic.policies.compaction_threshold > 0
+        or compacted.current is not None
+        or compacted.progress.state is CompactionState.RUNNING
+    )
 
 
 def backlog_bytes(topic: PersistentTopic) -> int:

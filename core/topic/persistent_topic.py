@@ -35,6 +35,7 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.kernel.rates import Inflow, Outflow, Rates
 from magnetar.core.kernel.throttle import Throttle, throttle_for
+from magnetar.core.ledger.compacted.compacted_topic import CompactedTopic
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
@@ -82,6 +83,7 @@ class PersistentTopic:
         self.env = env
         self.policies = policies
         self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced, self._lost)
+        self.compacted = CompactedTopic(env.storage, self.ledger)
         self._set_roll()
         self.subscriptions: dict[str, PersistentSubscription] = {}
         self.producers = Producers()
@@ -170,7 +172,7 @@ class PersistentTopic:
 
     def _add(self, cursor: Cursor) -> PersistentSubscription:
         subscription = PersistentSubscription(
-            self.env, self.ledger, cursor, limits_of(self.policies)
+            self.env, self.ledger, cursor, limits_of(self.policies), self.compacted
         )
         self.subscriptions[cursor.name] = subscription
         self._set_rates_of(subscription)

@@ -19,13 +19,16 @@ LATEST_LEDGER: Final = 2**63 - 1
 """The ledger id of `MessageId.latest` in Pulsar's clients."""
 
 
-def mark_before(chain: Chain, position: Position) -> Position:
-    """The mark-delete position after which `position` is the next entry; -1 means the start."""
+def mark_before(chain: Chain, position: Position, horizon: Position = START) -> Position:
+    """The mark-delete position after which `position` is the next entry; -1 means the start.
+
+    Positions up to `horizon` are those of a compacted ledger, and the log may not have them.
+    """
     if position[0] >= LATEST_LEDGER:
         return chain.confirmed
     if position[0] < 0 or position[1] < 0:
         return START
-    ledger_id, entry_id = chain.normal(position)
+    ledger_id, entry_id = position if position <= horizon else chain.normal(position)
     return (ledger_id, entry_id - 1)
 
 

@@ -202,6 +202,18 @@ class Broker(Struct, frozen=True):
         ),
     ] = 360
 
+    broker_service_compaction_threshold_in_bytes: Annotated[
+        int,
+        Meta(
+            description="Compact a topic, for consumers that read compacted, when this many bytes "
+            "are new; 0 for only when asked to.",
+            ge=0,
+        ),
+    ] = 0
+    topic_compaction_retain_null_key: Annotated[
+        bool, Meta(description="Compacted topics retain messages without a key.")
+    ] = False
+
     max_publish_rate_per_topic_in_messages: Annotated[
         int,
         Meta(description="Maximum messages a second published to one topic; 0 for no limit.", ge=0),

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind")
 
-PERSISTENT: Final = "persistent"
-NON_PERSISTENT: Final = "non-persistent"
 TLS_STATE: Final = "tls"
 """Of a connection, as its requests have it in their state (ASGI's lifespan state)."""
 DEPTH_MAX: Final = 64

@@ -114,6 +114,10 @@ def chunk(_sent: bytes) -> Chunk | None:
     return None
 
 
+def remaining_places(_sent: bytes) -> Sequence[int]:
+    return ()
+
+
 def transaction_mark(sent: bytes) -> TransactionMark | None:
     """Read from the header; of a control batch, the record has the outcome."""
     at = batch_at(sent, 0)
@@ -165,6 +169,9 @@ def entry_of(records: Sequence[Record], index: int, publish_time_ms: int, _produ
 
 def unpacked(sent: bytes) -> UnpackedBatch:
     return UnpackedBatch(sent, batch_at(sent, 0))
+
+
+keyed = unpacked
 
 
 def marker(key: TransactionKey, epoch: int, now_ms: int, *, committed: bool) -> bytes:

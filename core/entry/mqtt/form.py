@@ -114,6 +114,10 @@ def chunk(_sent: bytes) -> Chunk | None:
     return None
 
 
+def remaining_places(_sent: bytes) -> Sequence[int]:
+    return ()
+
+
 def transaction_mark(_sent: bytes) -> TransactionMark | None:
     """None: MQTT has no transactions."""
     return None
@@ -185,3 +189,6 @@ def _packet(record: Record, now_ms: int) -> bytes:
 def unpacked(sent: bytes) -> UnpackedRun:
     run = run_of(sent)
     return UnpackedRun(sent[: len(sent) - len(run.data)], run)
+
+
+keyed = unpacked

@@ -12,8 +12,9 @@ from typing import Final
 
 from magnetar.core.entry.form import MarkKind, TransactionKey, TransactionMark
 from magnetar.core.entry.pulsar import metadata
-from magnetar.core.entry.pulsar.compaction import UnpackedMessages
+from magnetar.core.entry.pulsar.compaction import KeyedMessages, UnpackedMessages
 from magnetar.core.entry.pulsar.messages import PulsarMessage, batch_of
+from magnetar.core.entry.pulsar.messages import remaining_places as remaining_places
 from magnetar.core.entry.record import DetailedRecord, Record
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.varints import varint
@@ -34,6 +35,7 @@ chunk = metadata.chunk
 entry_of = batch_of
 """A batch; the index serves as its sequence id."""
 unpacked = UnpackedMessages
+keyed = KeyedMessages
 
 
 def latest_time(sent: bytes) -> int:

@@ -13,7 +13,7 @@ is read.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from struct import Struct as Layout
 from typing import Any, Final
 
@@ -42,6 +42,8 @@ _ONE_PROPERTIES, _ONE_KEY, _ONE_SIZE, _ONE_GONE, _ONE_EVENT_TIME = 1, 2, 3, 4, 5
 _ONE_KEY_IS_BASE64, _ONE_ORDERING_KEY, _ONE_SEQUENCE_ID = 6, 7, 8
 _ONE_NULL_VALUE, _ONE_NULL_KEY = 9, 10
 """Fields of `SingleMessageMetadata`."""
+_REMAINING_PLACES: Final = 31
+"""Field of `MessageMetadata`: the places of messages that compaction has left of a batch."""
 _NUMBERS: Final = frozenset(
     {
         *(_SEQUENCE_ID, _PUBLISH_TIME, _COMPRESSION, _SIZE_BEFORE, _COUNT, _EVENT_TIME),
@@ -66,7 +68,7 @@ _NOT_PLAIN: Final = frozenset(
 class PulsarMessage:
     """A message or a batch with parsed metadata and unparsed payload."""
 
-    __slots__ = ("_fields", "_metadata", "payload")
+    __slots__ = ("_fields", "metadata", "payload")
 
     def __init__(self, tail: bytes) -> None:
         at = 6 if tail.startswith(_CHECKSUM) else 0
@@ -75,8 +77,8 @@ class PulsarMessage:
         end = at + 4 + _SIZE.unpack_from(tail, at)[0]
         if end > len(tail):
             raise Corrupted("the metadata of a message is longer than the message")
-        self._metadata = tail[at + 4 : end]
-        self._fields = _fields(self._metadata, 0, len(self._metadata), _PROPERTIES, _NUMBERS)
+        self.metadata = tail[at + 4 : end]
+        self._fields = _fields(self.metadata, 0, len(self.metadata), _PROPERTIES, _NUMBERS)
         self.payload = tail[end:]
         """Replaced by the joined payload of a chunked message."""
 
@@ -90,10 +92,63 @@ class PulsarMessage:
         """Whether it is no marker, not encrypted, and in no transaction or chunked message."""
         return _NOT_PLAIN.isdisjoint(self._fields)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether its messages can be told apart: it is no chunk, and no encrypted batch."""
+        fields = self._fields
+        return _PART_OF not in fields and not (_ENCRYPTION_KEYS in fields and _COUNT in fields)
+
+    def keyed(self) -> list[tuple[int, bytes | None, int]]:
+        """The place of each message, its partition key, and the size of its value, -1 for none.
+        Of what is not `is_whole`, the entry's own.
+        """
+        fields = self._fields
+        if _COUNT in fields and _ENCRYPTION_KEYS not in fields:
+            return [
+                (
+                    place,
+                    _partition_key_of(about, _ONE_KEY),
+                    -1 if about.get(_ONE_NULL_VALUE) else about.get(_ONE_SIZE, 0),
+                )
+                for place, about, _ in self._batch(self._plain_payload())
+            ]
+        size = len(self.payload)
+        if fields.get(_COMPRESSION) and _ENCRYPTION_KEYS not in fields:
+            size = fields.get(_SIZE_BEFORE, 0)
+        return [(0, _partition_key_of(fields, _KEY), -1 if fields.get(_NULL_VALUE) else size)]
+
+    def without(self, lost: Collection[int]) -> bytes:
+        """The batch with the messages at these places marked as compacted out, and the places of
+        the others noted, as `RawBatchConverter.rebatchMessage` of Pulsar 4.2 does. They keep their
+        places, which are in the ids that clients know.
+        """
+        payload = self._plain_payload()
+        pieces: list[bytes] = []
+        left: list[int] = []
+        at = 0
+        for place in range(self._fields[_COUNT]):
+            begin, end, about = self._one_of_batch(payload, at)
+            after = end + about.get(_ONE_SIZE, 0)
+            if about.get(_ONE_GONE) or place in lost:
+                pieces.append(_COMPACTED_OUT)
+            else:
+                pieces.append(payload[begin - 4 : after])
+                left.append(place)
+            at = after
+        payload = b"".join(pieces)
+        metadata = _without_fields(
+            self.metadata, frozenset((_COMPRESSION, _SIZE_BEFORE, _REMAINING_PLACES))
+        )
+        if self._fields.get(_COMPRESSION):
+            metadata += b"\x40\x01\x48" + varint(len(payload))
+            payload = compression.compress_lz4(payload)
+        metadata += b"".join([_REMAINING_TAG + varint(place) for place in left])
+        return b"".join((_SIZE.pack(len(metadata)), metadata, payload))
+
     def records(self) -> list[Record]:
         """Its messages in order, without those that were compacted away."""
         fields, time = self._fields, self._time
-        hidden = ((METADATA, self._metadata),) if _ENCRYPTION_KEYS in fields else None
+        hidden = ((METADATA, self.metadata),) if _ENCRYPTION_KEYS in fields else None
         return [
             Record(
                 place,
@@ -120,7 +175,7 @@ class PulsarMessage:
         event = fields.get(_EVENT_TIME) or NO_TIME
         producer, version = fields.get(_PRODUCER), fields.get(_SCHEMA_VERSION)
         first = fields.get(_SEQUENCE_ID)
-        hidden = ((METADATA, self._metadata),) if _ENCRYPTION_KEYS in fields else ()
+        hidden = ((METADATA, self.metadata),) if _ENCRYPTION_KEYS in fields else ()
         return [
             DetailedRecord(
                 place,
@@ -162,28 +217,81 @@ class PulsarMessage:
         if _ENCRYPTION_KEYS in fields:
             yield max(fields.get(_COUNT, 1), 1) - 1, None, self.payload
             return
-        codec, size = fields.get(_COMPRESSION, 0), fields.get(_SIZE_BEFORE, 0)
-        payload = compression.decompress(self.payload, codec, size)
+        payload = self._plain_payload()
         if _COUNT in fields:
             yield from self._batch(payload)
         else:
             yield 0, None, None if fields.get(_NULL_VALUE) else payload
 
+    def _plain_payload(self) -> bytes:
+        codec, size = self._fields.get(_COMPRESSION, 0), self._fields.get(_SIZE_BEFORE, 0)
+        return compression.decompress(self.payload, codec, size)
+
     def _batch(self, payload: bytes) -> Iterator[tuple[int, Fields, bytes | None]]:
         """The place, the metadata and the value of each message of a batch."""
         at = 0
         for place in range(self._fields[_COUNT]):
-            if at + 4 > len(payload):
-                raise Corrupted("a batch has fewer messages than it says")
-            begin = at + 4
-            end = begin + _SIZE.unpack_from(payload, at)[0]
-            about = _fields(payload, begin, end, _ONE_PROPERTIES, _ONE_NUMBERS)
+            _, end, about = self._one_of_batch(payload, at)
             at = end + about.get(_ONE_SIZE, 0)
-            if not begin <= end <= at <= len(payload):
-                raise Corrupted("a message is longer than its batch")
             if about.get(_ONE_GONE):
                 continue
             yield place, about, None if about.get(_ONE_NULL_VALUE) else payload[end:at]
+
+    @staticmethod
+    def _one_of_batch(payload: bytes, at: int) -> tuple[int, int, Fields]:
+        """Where the metadata of the message at `at` begin and end, and their fields."""
+        if at + 4 > len(payload):
+            raise Corrupted("a batch has fewer messages than it says")
+        begin = at + 4
+        end = begin + _SIZE.unpack_from(payload, at)[0]
+        about = _fields(payload, begin, end, _ONE_PROPERTIES, _ONE_NUMBERS)
+        if not begin <= end <= end + about.get(_ONE_SIZE, 0) <= len(payload):
+            raise Corrupted("a message is longer than its batch")
+        return begin, end, about
+
+
+def remaining_places(tail: bytes) -> list[int]:
+    """The places of the messages that compaction has left of a batch; none of what is whole."""
+    if _REMAINING_TAG not in tail:
+        return []
+    try:
+        metadata = PulsarMessage(tail).metadata
+    except Corrupted:
+        return []
+    return [
+        _varint(metadata, begin + len(_REMAINING_TAG), end)[0]
+        for number, begin, end in _each_field(metadata)
+        if number == _REMAINING_PLACES
+    ]
+
+
+_REMAINING_TAG: Final = b"\xf8\x01"
+_COMPACTED_OUT: Final = b"\x00\x00\x00\x04\x18\x00\x20\x01"
+"""A message of a batch that is marked as compacted out, and has no value."""
+
+
+def _without_fields(data: bytes, left_out: frozenset[int]) -> bytes:
+    """A protobuf message without some of its fields."""
+    return b"".join(
+        [data[begin:end] for number, begin, end in _each_field(data) if number not in left_out]
+    )
+
+
+def _each_field(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """The number of each field of a protobuf message that was read before, and its place."""
+    at = 0
+    while at < len(data):
+        begin = at
+        tag, at = _varint(data, at, len(data))
+        kind = tag & 7
+        if kind == 0:
+            _, at = _varint(data, at, len(data))
+        elif kind == 2:
+            size, at = _varint(data, at, len(data))
+            at += size
+        else:
+            at += 8 if kind == 1 else 4
+        yield tag >> 3, begin, at
 
 
 def _key_of(fields: Fields, number: int) -> bytes | None:

@@ -32,7 +32,7 @@ from magnetar.core.kernel.errors import Fenced, StorageFailed
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment
 from magnetar.core.ledger.log.change_notice import ChangeNotice
-from magnetar.core.ledger.log.ledger_list_record import ListRecord
+from magnetar.core.ledger.log.ledger_list_record import COMPACTED, CompactedLedger, ListRecord
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ledger.write_failure_log import log_name
 from magnetar.core.ports.metadata_store import Versioned
@@ -135,7 +135,9 @@ class LedgerList:
                 raise self._taken_over() from error
             self.notice.changed()
             segments, self.chain.segments = self.chain.segments, []
-            return {segment.stored_in for segment in segments} | self.doomed
+            compacted = ledger_list_record.compacted_of(self.properties)
+            beside = {compacted.ledger_id} if compacted is not None else set()
+            return {segment.stored_in for segment in segments} | self.doomed | (beside - {-1})
 
     # -- storing ------------------------------------------------------------------------------
 
@@ -346,8 +348,28 @@ class LedgerList:
             await self._store(changed)
             self.chain.rewritten += 1
             replaced()
-            gone, self.doomed = self.doomed, frozenset()
-            return gone
+            gone = freed - stored_in
+            self.doomed -= gone
+            return frozenset(gone)
+
+    async def set_compacted(self, new: CompactedLedger | None) -> int:
+        """Put a ledger, noted as to be deleted so far, in the place of the compacted ledger; None
+        removes that. Returns the former one, -1 for none, which is noted instead.
+        """
+        async with self._lock:
+            contents = self._contents()
+            former = ledger_list_record.compacted_of(contents.properties)
+            properties = {**contents.properties}
+            properties.pop(COMPACTED, None)
+            doomed = contents.doomed
+            if new is not None:
+                properties[COMPACTED] = new.text
+                doomed -= {new.ledger_id}
+            freed = former.ledger_id if former is not None else -1
+            if freed >= 0:
+                doomed |= {freed}
+            await self._store(structs.replace(contents, properties=properties, doomed=doomed))
+            return freed
 
     def _unnamed(self, gone: Iterable[Segment]) -> set[int]:
         """The ledgers that held these, and hold nothing that is still in the list."""

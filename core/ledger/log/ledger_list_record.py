@@ -27,6 +27,8 @@ MIXED: Final = "magnetar.mixed"
 """Property of the log: it has entries in other forms than the native one."""
 DOOMED: Final = "magnetar.doomed"
 """Property of the log: ledgers to delete, which are not, or no longer, part of it."""
+COMPACTED: Final = "magnetar.compacted"
+"""Property of the log: its compacted ledger, as `CompactedLedger.text`."""
 FIRST_INDEX: Final = "magnetar.first-index"
 """Property of one ledger: the index of its first message."""
 BEGUN: Final = "magnetar.begun"
@@ -126,3 +128,41 @@ def beginning_of(properties: Mapping[str, str]) -> tuple[int, Position]:
     except ValueError as error:
         raise Corrupted(f"a log does not begin at {text!r}") from error
     return index, (ledger_id, entry_id)
+
+
+class CompactedLedger(Struct, frozen=True):
+    """The second log of a topic: the last values of its keys (`core/ledger/compacted`)."""
+
+    ledger_id: int
+    """The ledger that holds it; -1 if no value is left."""
+    entries: int
+    """The number of entries of the log of which it holds something."""
+    size: int
+    """Their bytes."""
+    horizon: Position
+    """Everything in the log up to here is in it."""
+    next_index: int
+    """The index after the last message up to the horizon."""
+    compacted_ms: int
+    """When it was written."""
+
+    @property
+    def text(self) -> str:
+        """As a property of the log."""
+        last = (*self.horizon, self.next_index, self.compacted_ms)
+        parts = (self.ledger_id, self.entries, self.size, *last)
+        return " ".join(map(str, parts))
+
+
+def compacted_of(properties: Mapping[str, str]) -> CompactedLedger | None:
+    """The compacted ledger that a log has; None if it was never compacted in that way."""
+    text = properties.get(COMPACTED)
+    if text is None:
+        return None
+    try:
+        ledger_id, entries, size, *last = map(int, text.split())
+        last_ledger, last_entry, next_index, compacted_ms = last
+    except ValueError as error:
+        raise Corrupted(f"{text!r} is no compacted ledger") from error
+    horizon = (last_ledger, last_entry)
+    return CompactedLedger(ledger_id, entries, size, horizon, next_index, compacted_ms)

@@ -19,11 +19,11 @@ from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.topic.compacted.compacted_source import CompactedSource
 from magnetar.core.topic.end_of_topic import EndOfTopic
 from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
 from magnetar.core.topic.subscription.outstanding import SharedLimits
-from magnetar.core.topic.subscription.source import EntrySource
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 TURN_BYTES_MAX: Final = 1024 * 1024
@@ -37,7 +37,7 @@ class SingleDispatcher:
         self,
         cursor: Cursor,
         ledger: ManagedLedger,
-        source: EntrySource,
+        source: CompactedSource,
         *,
         failover: bool,
         wall_ms: Callable[[], int],
@@ -75,7 +75,7 @@ class SingleDispatcher:
         """Disconnect all consumers at once: none becomes active meanwhile."""
         self.consumers.clear()
         self.active = None
-        self._source.forget()
+        self._source.stop()
 
     def _choose(self) -> None:
         """Choose the active consumer; a new one starts from what is not acknowledged."""
@@ -117,27 +117,35 @@ class SingleDispatcher:
                     return False
             self.read = (whole.ledger_id, whole.first_entry + stop)
             bytes_before = consumer.bytes_out
-            part = whole.part(start, stop)
-            if self._cursor.may_have_acked(part):
-                for piece, partial in self._cursor.unacked_parts(part):
-                    consumer.send(piece, None, partial, self._wall_ms())
-            else:
-                consumer.send(part, None, None, self._wall_ms())
+            self._send(consumer, whole.part(start, stop))
             budget -= consumer.bytes_out - bytes_before
         return False
 
+    def _send(self, consumer: Consumer, part: Slice) -> None:
+        """Deliver what is not acknowledged of these entries."""
+        now_ms = self._wall_ms()
+        if not self._cursor.may_have_acked(part):
+            consumer.send(part, None, self._source.masks(part) or None, now_ms)
+            return
+        for piece, partial in self._cursor.unacked_parts(part):
+            masks = self._source.masks(piece)
+            for place, bits in (partial or {}).items():
+                masks[place] = bits & masks.get(place, bits)
+            consumer.send(piece, None, masks or None, now_ms)
+
     def _next(self) -> tuple[Slice, int] | None:
         """The next entries, if they are loaded."""
-        self.read = self._ledger.chain.normal(self.read)
+        self.read = self._source.normal(self.read)
         return self._source.at(self.read)
 
     # -- going back and on --------------------------------------------------------------------
 
     def rewind(self) -> None:
         """Deliver everything again that is not acknowledged."""
-        self.read = self._cursor.read_from
+        active = self.active
+        compacted = active is not None and active.request.read_compacted
+        self.read = self._source.begin(compacted=compacted)
         self._end.again()
-        self._source.forget()
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         """Rewind: single entries cannot be delivered again in order."""
@@ -150,7 +158,8 @@ class SingleDispatcher:
 
     def moved(self) -> None:
         """The mark-delete position was moved (expiry, skip): read on after it."""
-        self.read = max(self.read, self._cursor.read_from)
+        ledger_id, entry_id = self._cursor.mark_delete
+        self.read = max(self.read, self._source.normal((ledger_id, entry_id + 1)))
 
     def acked(self, consumer: Consumer | None, ledger_id: int, first: int, last: int) -> int:
         """The number of acknowledged entries: messages are not tracked here."""

@@ -23,10 +23,12 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.rates import Inflow, Outflow, Rates
 from magnetar.core.kernel.throttle import RateLimit, Throttle, throttle_for
+from magnetar.core.ledger.compacted.compacted_topic import CompactedTopic
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.cursor.pending_acks import NOTHING, EntryRange, HeldPart, Released
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.topic.compacted.compacted_source import CompactedSource
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer, PartialAck
 from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
@@ -89,7 +91,12 @@ class PersistentSubscription:
     """See the module's docstring."""
 
     def __init__(
-        self, env: Environment, ledger: ManagedLedger, cursor: Cursor, limits: SharedLimits
+        self,
+        env: Environment,
+        ledger: ManagedLedger,
+        cursor: Cursor,
+        limits: SharedLimits,
+        compacted: CompactedTopic,
     ) -> None:
         self.name = cursor.name
         self.cursor = cursor
@@ -115,6 +122,7 @@ class PersistentSubscription:
         self._env = env
         self._ledger = ledger
         self._limits = limits
+        self._compacted = compacted
         self._throttle: Throttle | None = None
         self._dispatch_limit: DispatchLimit | None = None
 
@@ -165,7 +173,9 @@ class PersistentSubscription:
             return KeyedDispatcher(
                 self.cursor, self._ledger, self._env, self._limits, self.schedule, mode_of(first)
             )
-        source = EntrySource(self._ledger, self._env.spawn, self.schedule, self.cursor.ack_range)
+        spawn, cursor = self._env.spawn, self.cursor
+        plain = EntrySource(self._ledger, spawn, self.schedule, cursor.ack_range)
+        source = CompactedSource(plain, self._compacted, self._ledger, cursor, spawn, self.schedule)
         return SingleDispatcher(
             self.cursor,
             self._ledger,

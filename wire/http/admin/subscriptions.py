@@ -22,12 +22,15 @@ from magnetar.core.kernel.errors import (
     NotAllowed,
     SubscriptionNotFound,
 )
+from magnetar.core.ledger.compacted.compacted_topic import SUBSCRIPTION, CompactionState
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.restrictions import check_changeable
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.stats.compaction_stats import shows_compaction
 from magnetar.wire.http.admin.topic_lookup import (
     Target,
     each,
@@ -58,7 +61,11 @@ def movable(request: AdminRequest) -> str:
 
 async def listed(request: AdminRequest) -> list[str]:
     """The subscriptions of all partitions together."""
-    return sorted({name for topic in await each(request) for name in topic.subscriptions})
+    topics = await each(request)
+    names = {name for topic in topics for name in topic.subscriptions}
+    if any(map(shows_compaction, topics)):
+        names.add(SUBSCRIPTION)
+    return sorted(names)
 
 
 async def create(request: AdminRequest) -> None:
@@ -81,6 +88,8 @@ async def _create(request: AdminRequest, target: Target, found: Topic) -> None:
 
 async def delete(request: AdminRequest) -> None:
     """Delete it from every partition; unless forced, from none if any has a consumer attached."""
+    if request.part("subscription") == SUBSCRIPTION:
+        return await _forget_compaction(request)
     name = movable(request)
     topics = await each(request)
     force = request.flag("force")
@@ -93,6 +102,20 @@ async def delete(request: AdminRequest) -> None:
     end = partial(_delete, name, force)
     for topic in present:
         await attach(request.broker, topic.name, end, create=False)
+
+
+async def _forget_compaction(request: AdminRequest) -> None:
+    """Delete the compacted ledgers, as deleting that subscription does in Pulsar
+    (`PulsarCompactorSubscription.cleanCompactedLedger` of 4.2).
+    """
+    topics = [topic for topic in await each_stored(request) if shows_compaction(topic)]
+    if not topics:
+        raise SubscriptionNotFound(f"Subscription {SUBSCRIPTION} not found for {request.topic}")
+    if any(topic.compacted.progress.state is CompactionState.RUNNING for topic in topics):
+        raise NotAllowed("the topic is being compacted")
+    for topic in topics:
+        check_changeable(topic.name)
+        await topic.compacted.replace(None)
 
 
 async def _delete(name: str, force: bool, topic: Topic) -> None:

@@ -8,8 +8,10 @@ from msgspec import Struct
 
 from magnetar.core.broker import administration
 from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.ledger.compacted.compacted_topic import CompactionState
 from magnetar.core.policy.values import AuthPolicies
 from magnetar.core.topic import log_start
+from magnetar.core.topic.restrictions import check_changeable
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.policies.namespaces import change
 from magnetar.wire.http.admin.topic_lookup import (
@@ -27,7 +29,7 @@ from magnetar.wire.http.routes import Table, exclusive, not_here
 class LongWork(Struct, frozen=True, rename="camel"):
     """The progress of a compaction or an offload."""
 
-    status: str = "NOT_RUN"
+    status: str = CompactionState.NOT_RUN.value
     last_error: str = ""
 
 
@@ -97,17 +99,30 @@ async def trim(request: AdminRequest) -> None:
         await request.broker.housekeeping.trim(topic)
 
 
+# -- compaction --------------------------------------------------------------------------------
+
+
+async def compact(request: AdminRequest) -> None:
+    """Compact beside the log, as soon as no other topic is being compacted."""
+    topics = await each_stored(request)
+    for topic in topics:
+        check_changeable(topic.name)
+    for topic in topics:
+        request.broker.housekeeping.compactor.request(topic)
+
+
+async def compaction_status(request: AdminRequest) -> LongWork:
+    """The state of the last compaction since the topic was loaded."""
+    last = (await stored(request)).compacted.progress
+    return LongWork(last.state.value, last.last_error)
+
+
 # -- not supported -----------------------------------------------------------------------------
 
 
 async def work_status(request: AdminRequest) -> LongWork:
     await each_stored(request)
     return LongWork()
-
-
-async def compact(request: AdminRequest) -> None:
-    await each_stored(request)
-    raise not_here("topics are not compacted by this server yet")
 
 
 async def offload(request: AdminRequest) -> None:
@@ -155,7 +170,7 @@ TABLE: Final[Table] = (
     ("POST", f"{HERE}/terminate/partitions", terminate_partitions, Needs.TENANT_ADMIN),
     ("DELETE", f"{HERE}/truncate", truncate, Needs.TENANT_ADMIN),
     ("POST", f"{HERE}/trim", trim, Needs.TENANT_ADMIN),
-    ("GET", f"{HERE}/compaction", work_status, Needs.TENANT_ADMIN),
+    ("GET", f"{HERE}/compaction", compaction_status, Needs.TENANT_ADMIN),
     ("PUT", f"{HERE}/compaction", compact, Needs.TENANT_ADMIN),
     ("GET", f"{HERE}/offload", work_status, Needs.TENANT_ADMIN),
     ("PUT", f"{HERE}/offload", offload, Needs.TENANT_ADMIN),

@@ -14,7 +14,7 @@ from magnetar.core.kernel.errors import Fenced, StorageFailed
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO, CREATED, LedgerList
-from magnetar.core.ledger.log.ledger_list_record import doomed_of
+from magnetar.core.ledger.log.ledger_list_record import COMPACTED, CompactedLedger, doomed_of
 from magnetar.core.testing.bench import NAME, Bench, bench, settled
 
 CORE = Path(__file__).resolve().parents[3]
@@ -64,6 +64,8 @@ def state(of: LedgerList) -> Any:
     ledgers = [(one.ledger_id, one.first_index, one.entries) for one in chain.segments]
     own = {key: value for key, value in of.properties.items() if not key.startswith("magnetar.")}
     clean_to = of.properties.get(CLEAN_TO)
+    if COMPACTED in of.properties:
+        own[COMPACTED] = of.properties[COMPACTED]
     return ledgers, chain.begins_at, chain.start, own, clean_to, of.doomed, of._terminated
 
 
@@ -80,6 +82,7 @@ CHANGES: dict[str, Change] = {
     "remove": lambda of: of.remove([0, 1]),
     "begin at": lambda of: of.begin_at(5, (1, 1), lambda: 0),
     "doom": lambda of: of.doom(98),
+    "compacted": lambda of: of.set_compacted(CompactedLedger(99, 1, 2, (1, 2), 7, 3)),
     "replace": lambda of: of.replace({0: None, 1: Segment(1, 4, 2)}, 8, lambda: 0, replaced),
 }
 each_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)

@@ -10,10 +10,13 @@ from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import NOWHERE, START, Segment
 from magnetar.core.ledger.log.ledger_list_record import (
     BEGIN,
+    COMPACTED,
     DOOMED,
     NEXT_INDEX,
+    CompactedLedger,
     ListRecord,
     beginning_of,
+    compacted_of,
     described,
     doomed_of,
     encoded,
@@ -71,3 +74,12 @@ def test_what_is_doomed() -> None:
 def test_the_size_of_what_is_listed() -> None:
     segments = [Segment(1, 0, 2, 30, 1), Segment(2, 2, 2, 12, 1), Segment(3, 4)]
     assert size_of(encoded(ListRecord(segments, {}))) == 42
+
+
+def test_a_compacted_ledger() -> None:
+    assert compacted_of({}) is None
+    made = CompactedLedger(7, 3, 90, (5, 6), 44, 1000)
+    assert compacted_of({COMPACTED: made.text}) == made
+    for said in ("", "1 2 3", "1 2 3 4 5 6 x", made.text + " 1"):
+        with pytest.raises(Corrupted):
+            compacted_of({COMPACTED: said})

@@ -9,6 +9,7 @@ from magnetar.core.kernel.dates import iso_date
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
+from magnetar.wire.http.admin.stats.compaction_stats import compacted_ledger
 from magnetar.wire.http.admin.topic_lookup import each_stored, stored
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
@@ -25,13 +26,6 @@ STATES: Final = {
     "CLOSED": "Closed",
 }
 """Our states of a managed ledger in the terms that tools know."""
-NO_LEDGER: Final = {
-    "ledgerId": -1,
-    "entries": -1,
-    "size": -1,
-    "offloaded": False,
-    "underReplicated": False,
-}
 
 
 async def internal_stats(request: AdminRequest) -> Json:
@@ -126,7 +120,7 @@ def described(topic: PersistentTopic) -> Json:
             name: _cursor(topic, subscription) for name, subscription in topic.subscriptions.items()
         },
         "schemaLedgers": [],
-        "compactedLedger": NO_LEDGER,
+        "compactedLedger": compacted_ledger(topic),
         "properties": dict(ledger.properties),
         "lostRanges": [
             {

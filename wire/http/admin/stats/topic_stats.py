@@ -26,6 +26,7 @@ from magnetar.core.topic.subscription.consumer import Consumer, Subscription
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.stats.compaction_stats import add_compaction, compaction
 from magnetar.wire.http.admin.stats.held_stats import add_held
 from magnetar.wire.http.admin.stats.partitioned_stats import Sum
 from magnetar.wire.http.admin.topic_lookup import check_one_owner, topic_of
@@ -84,6 +85,7 @@ async def described(request: AdminRequest, topic: Topic) -> Json:
         subscriptions[name] = shown
         if request.flag("getEarliestTimeInBacklog"):
             shown["earliestMsgPublishTimeInBacklog"] = await _oldest_time(topic.stored, name)
+    add_compaction(topic, subscriptions)
     add_held(topic, subscriptions, consumers=not request.flag("excludeConsumers"))
     stored = topic.stored
     storage = _nothing_stored(topic) if stored is None else _storage(stored)
@@ -102,7 +104,7 @@ async def described(request: AdminRequest, topic: Topic) -> Json:
         "ownerBroker": request.options.broker_id,
         "topicCreationTimeStamp": topic.created_ms,
         "lastPublishTimeStamp": topic.last_published_ms,
-        "compaction": {},
+        "compaction": compaction(topic),
         **_transactions(topic),
     }
 

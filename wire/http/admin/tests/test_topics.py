@@ -1,5 +1,10 @@
 """Topics come, grow and go."""
 
+import pytest
+
+from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.entries import entry
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
@@ -121,10 +126,43 @@ async def test_truncating_deletes_what_was_published(visitor: Visitor) -> None:
 
 async def test_work_that_this_server_does_not_do(visitor: Visitor) -> None:
     await visitor.does("PUT", f"{HERE}/a")
-    assert await visitor.get(f"{HERE}/a/compaction") == {"status": "NOT_RUN", "lastError": ""}
-    await visitor.fails(405, "PUT", f"{HERE}/a/compaction")
     await visitor.fails(405, "PUT", f"{HERE}/a/offload")
+
+
+async def test_compaction(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/a/partitions", 2)
+    await visitor.does("PUT", f"{HERE}/a/compaction")
+    one = f"{HERE}/a-partition-1/compaction"
+    assert await visitor.get(one) == {"status": "RUNNING", "lastError": ""}
+    assert await visitor.fails(409, "PUT", one) == "Compaction already in progress"
+    await settled()
+    assert await visitor.get(one) == {"status": "SUCCESS", "lastError": ""}
     await visitor.fails(404, "GET", f"{HERE}/missing/compaction")
+    await visitor.fails(404, "PUT", f"{HERE}/missing/compaction")
+    nothing = "/admin/v2/non-persistent/public/default/n"
+    await visitor.does("PUT", nothing)
+    await visitor.fails(405, "PUT", f"{nothing}/compaction")
+
+
+async def test_a_compaction_that_fails(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    await visitor.publish("a", [entry(b"1", key=b"k")])
+
+    async def fails(*_given: object) -> None:
+        raise StorageFailed("no room")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(topic.ledger, "create", fails)
+        await visitor.does("PUT", f"{HERE}/a/compaction")
+        await settled()
+    last = await visitor.get(f"{HERE}/a/compaction")
+    assert last == {"status": "ERROR", "lastError": "no room"}
+    stats = await visitor.get(f"{HERE}/a/stats")
+    assert stats["compaction"]["lastCompactionFailedTimestamp"] > 0
+    await visitor.does("PUT", f"{HERE}/a/compaction")
+    await settled()
+    last = await visitor.get(f"{HERE}/a/compaction")
+    assert last == {"status": "SUCCESS", "lastError": ""}
 
 
 async def test_properties_survive_an_unload(visitor: Visitor) -> None:

@@ -7,11 +7,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from magnetar.core.entry.pulsar.messages import remaining_places
 from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.errors import Corrupted, Invalid, NotAllowed, NotReady
 from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.topic.compacted.compacted_reads import last_compacted, mark_by_time
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.topic.seek import find_by_time, last_delivered, mark_before
+from magnetar.core.topic.seek import last_delivered, mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
 from magnetar.wire.pulsar import events, replies
 
@@ -37,7 +39,8 @@ class SeekHandlers:
         topic = attached.topic.stored
         if topic is None:
             raise NotAllowed("seek needs a persistent topic")
-        target, part = await _target(topic, event)
+        compacted = attached.consumer.request.read_compacted
+        target, part = await _target(topic, event, compacted=compacted)
         subscription = topic.subscriptions.get(attached.subscription)
         if subscription is None or attached.consumer.subscription is not subscription:
             raise NotReady("the consumer was detached")
@@ -55,14 +58,16 @@ class SeekHandlers:
             raise NotAllowed("a topic that stores nothing has no last message")
         last, partition = await last_delivered(topic.ledger), topic.name.partition_index
         batch_index = -1
-        if last < topic.ledger.chain.first:
+        if attached.consumer.request.read_compacted and last <= topic.compacted.horizon:
+            found = await last_compacted(topic)
+            last = START
+            if found is not None:
+                last, batch_index = found[0], _last_index(found[1])
+        elif last < topic.ledger.chain.first:
             last = START
         else:
             with suppress(Corrupted):  # a damaged entry is still the last one
-                entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
-                count, is_batch = message_count(entry)
-                if is_batch:
-                    batch_index = count - 1
+                batch_index = _last_index((await topic.ledger.read(last, 1, 1)).payloads[0])
         subscription = attached.consumer.subscription
         mark = subscription.cursor.mark_delete if subscription is not None else START
         self._client.reply(
@@ -74,15 +79,25 @@ class SeekHandlers:
         )
 
 
-async def _target(topic: PersistentTopic, event: events.Seek) -> tuple[Position, PartialAck | None]:
+def _last_index(entry: bytes) -> int:
+    """The batch index of an entry's last message that compaction has left; -1 of no batch."""
+    count, is_batch = message_count(entry)
+    places = remaining_places(entry) if is_batch else ()
+    return places[-1] if places else count - 1 if is_batch else -1
+
+
+async def _target(
+    topic: PersistentTopic, event: events.Seek, *, compacted: bool
+) -> tuple[Position, PartialAck | None]:
     """The mark-delete position to seek to, and the acknowledged part of the next batch."""
     chain, requested = topic.ledger.chain, event.position
     if requested is None:
         if event.publish_time is None:
             raise Invalid("seek names neither a message id nor a time")
-        return mark_before(chain, await find_by_time(topic.ledger, event.publish_time)), None
+        return await mark_by_time(topic, event.publish_time, compacted=compacted), None
     position = (requested.ledger_id, requested.entry_id)
-    mark_delete = mark_before(chain, position)
+    horizon = topic.compacted.horizon if compacted else START
+    mark_delete = mark_before(chain, position, horizon)
     if requested.ack_mask is None or mark_delete != (position[0], position[1] - 1):
         return mark_delete, None
     return mark_delete, (*position, requested.ack_mask, requested.batch_size)

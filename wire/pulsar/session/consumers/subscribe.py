@@ -18,9 +18,10 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import check_length, check_subscription
 from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.topic.compacted.compacted_reads import mark_by_time
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.restrictions import check_properties
-from magnetar.core.topic.seek import find_by_time, mark_before
+from magnetar.core.topic.seek import mark_before
 from magnetar.core.topic.subscription.consumer import ConsumerRequest, Subscription
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
@@ -209,13 +210,14 @@ async def _reader_start(event: events.Subscribe, topic: PersistentTopic) -> Posi
     chain = topic.ledger.chain
     if event.start_rollback_seconds:
         since_ms = topic.env.clock.wall_ms() - event.start_rollback_seconds * 1000
-        return mark_before(chain, await find_by_time(topic.ledger, since_ms))
+        return await mark_by_time(topic, since_ms, compacted=event.read_compacted)
     start = event.start
     if start is None:
         return START if event.from_earliest else chain.confirmed
     # the start entry is delivered; the client drops the messages that it has read
     # (`getNonDurableSubscription` in `PersistentTopic.java`)
-    return mark_before(chain, (start.ledger_id, start.entry_id))
+    horizon = topic.compacted.horizon if event.read_compacted else START
+    return mark_before(chain, (start.ledger_id, start.entry_id), horizon)
 
 
 async def _delete(name: str, force: bool, topic: Topic) -> None:

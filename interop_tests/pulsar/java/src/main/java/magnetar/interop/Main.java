@@ -15,6 +15,7 @@ public final class Main {
         Reading.register(families);
         Partitioned.register(families);
         Access.register(families);
+        Compacting.register(families);
         Crashing.register(families);
         Returning.register(families);
         Schemas.register(families);

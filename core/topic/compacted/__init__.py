@@ -1,0 +1,1 @@
+"""How consumers that read compacted read a topic. Start at `compacted_source.py`."""
