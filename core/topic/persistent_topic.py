@@ -54,7 +54,7 @@ from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest,
 from magnetar.core.topic.subscription.outstanding import limits_of
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
 from magnetar.core.topic.subscription.subscription import PersistentSubscription, SubscriptionType
-from magnetar.core.topic.transaction_buffer import TransactionBuffer
+from magnetar.core.topic.transaction_buffer import TransactionalRun, TransactionBuffer
 
 log = logging.getLogger(__name__)
 
@@ -310,15 +310,7 @@ class PersistentTopic:
 
     def in_transaction(self, key: TransactionKey, done: Appended) -> Appended:
         """The callback for `publish` of a run that belongs to a transaction."""
-        ledger, now_ms = self.ledger, self.env.clock.wall_ms()
-
-        def stored(result: Position | BrokerError) -> None:
-            if not isinstance(result, BrokerError):
-                index = ledger.delivered_index(result)
-                ledger.transactions.wrote(key, index, result, now_ms)
-            done(result)
-
-        return stored
+        return TransactionalRun(self.ledger, key, self.env.clock.wall_ms(), done).stored
 
     def publish_once(
         self,

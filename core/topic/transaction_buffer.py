@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.core.entry.form import TransactionKey
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.fold.fold import Fold, FoldState, Snapshot, SnapshotPolicy
 from magnetar.core.ledger.fold.snapshots import MetadataSnapshots
 from magnetar.core.ledger.log.chain import Position
@@ -28,6 +29,7 @@ from magnetar.core.ledger.read.transaction_index import (
 )
 
 if TYPE_CHECKING:
+    from magnetar.core.ledger.log.appends import Appended
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
     from magnetar.core.ledger.storage import Storage
 
@@ -60,6 +62,28 @@ def encode(snapshot: Snapshot[IndexImage]) -> bytes:
 def decode(data: bytes) -> Snapshot[IndexImage]:
     stored = _decode(data)
     return Snapshot(stored.position, IndexImage(stored.open, stored.aborted), stored.created_ms)
+
+
+class TransactionalRun:
+    """A run of entries of a transaction on its way to storage, which is noted when it is there. No
+    closure: see `core/native/tests/test_sources.py`.
+    """
+
+    __slots__ = ("_done", "_key", "_ledger", "_now_ms")
+
+    def __init__(
+        self, ledger: ManagedLedger, key: TransactionKey, now_ms: int, done: Appended
+    ) -> None:
+        self._ledger = ledger
+        self._key = key
+        self._now_ms = now_ms
+        self._done = done
+
+    def stored(self, result: Position | BrokerError) -> None:
+        if not isinstance(result, BrokerError):
+            index = self._ledger.delivered_index(result)
+            self._ledger.transactions.wrote(self._key, index, result, self._now_ms)
+        self._done(result)
 
 
 class TransactionBuffer:

@@ -144,8 +144,6 @@ class ConnectionProducers:
             raise Invalid(f"Encryption is required in {topic.name}")
         schema, user = topic_schema(event.schema), self.client.identity.name
         version = await admit_producer(self.broker, topic, schema, user)
-        if event.transactional:
-            raise NotAllowed("Transactions are not enabled.")
         if event.initial_subscription and topic.stored is not None:
             create = topic.policies.auto_subscription_creation
             if not create and event.initial_subscription not in topic.subscriptions:
