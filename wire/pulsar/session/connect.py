@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.errors import NotAllowed
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
-from magnetar.wire.pulsar.session.authentication import PulsarAuthentication
+from magnetar.wire.pulsar.session.authentication.authentication import PulsarAuthentication
 
 if TYPE_CHECKING:
     from magnetar.core.kernel.clock import Clock

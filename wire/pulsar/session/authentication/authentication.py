@@ -33,7 +33,7 @@ from magnetar.core.security.conversation import CERTIFICATE, AuthPeer, Conversat
 from magnetar.core.security.identity import Identity
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
-from magnetar.wire.pulsar.session.original_principal import OriginalPrincipal
+from magnetar.wire.pulsar.session.authentication.original_principal import OriginalPrincipal
 
 if TYPE_CHECKING:
     from magnetar.core.kernel.clock import Clock

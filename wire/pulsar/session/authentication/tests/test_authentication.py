@@ -17,7 +17,7 @@ from magnetar.core.security.judge import Judge
 from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.authentication import (
+from magnetar.wire.pulsar.session.authentication.authentication import (
     ANSWER_SECONDS,
     LATER_SECONDS,
     REFRESH,

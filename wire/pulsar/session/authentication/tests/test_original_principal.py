@@ -13,7 +13,7 @@ from magnetar.core.security.identity import Identity
 from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.authentication import REFRESH
+from magnetar.wire.pulsar.session.authentication.authentication import REFRESH
 from magnetar.wire.pulsar.session.conftest import Player, Stage
 from magnetar.wire.pulsar.tests import peer
 
