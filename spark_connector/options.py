@@ -21,7 +21,7 @@ from magnetar.spark_connector.reading.columns import COLUMNS
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values import options as value_options
 from magnetar.spark_connector.values.decoding import ValueType
-from magnetar.spark_connector.values.options import ValueOptions
+from magnetar.spark_connector.values.options import AUTO, ValueOptions
 
 ALIASES: Final = {
     "serviceurl": "service.url",
@@ -36,6 +36,7 @@ ALIASES: Final = {
 """Names that users of other connectors know, in lower case."""
 READ_COMMITTED: Final = "read_committed"
 ISOLATION_LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
+POLL_MS: Final = 30_000
 DEFAULT_NAMESPACE: Final = "public/default"
 _SPARKS_OWN: Final = ("spark.", "path", "paths")
 """What Spark may add itself."""
@@ -112,7 +113,7 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         max_bytes_per_trigger=values.size("maxbytespertrigger", "0"),
         min_rows_per_trigger=values.number("minrowspertrigger", 0),
         max_trigger_delay_seconds=values.number("maxtriggerdelayms", 900_000) / 1000,
-        timeout_seconds=values.number("polltimeoutms", 30_000) / 1000,
+        timeout_seconds=values.number("polltimeoutms", POLL_MS) / 1000,
         pushdown=pushdown,
         publish_time_slack_ms=values.number("publishtimeslackms", 0) if slack else -1,
         subscription=values.text("subscription"),
@@ -142,18 +143,43 @@ STREAM_ONLY: Final = (
 )  # fmt: skip
 
 
+class TopicAddress(NamedTuple):
+    """A topic, and whom to ask about it."""
+
+    topic: str
+    service_urls: tuple[str, ...]
+    timeout_seconds: float
+    tls: TlsOptions
+
+
 class TableOptions(NamedTuple):
     """What the columns are."""
 
     names: tuple[str, ...]
     values: ValueOptions
+    whose: TopicAddress | None = None
+    """The topic that says what values are, if one does."""
 
 
 def table_of(given: Mapping[str, str]) -> TableOptions:
     """What the schema depends on, after a check of all names."""
     values = NAMES.given(given)
     of_values = value_options.parse(values)
-    return TableOptions(_columns(values.list("columns"), of_values), of_values)
+    names = _columns(values.list("columns"), of_values)
+    return TableOptions(names, of_values, _address(values, of_values))
+
+
+def _address(values: OptionValues, of_values: ValueOptions) -> TopicAddress | None:
+    if of_values.format != AUTO:
+        return None
+    topics, _ = _topics(values)
+    if len(topics) != 1:
+        raise OptionError(
+            '"valueFormat" auto takes the schema of one topic: give "topic", and union the queries'
+        )
+    urls = values.urls()
+    seconds = values.number("polltimeoutms", POLL_MS) / 1000
+    return TopicAddress(topics[0], urls, seconds, tls.parse(values, urls))
 
 
 def _topics(values: OptionValues) -> tuple[tuple[str, ...], str]:

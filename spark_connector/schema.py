@@ -8,6 +8,7 @@ its own words for types, so the type of `value` is known then.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,11 +16,18 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from magnetar.spark_connector.errors import OptionError
-from magnetar.spark_connector.options import SourceOptions, TableOptions, check_columns
+from magnetar.spark_connector.options import (
+    SourceOptions,
+    TableOptions,
+    TopicAddress,
+    check_columns,
+)
 from magnetar.spark_connector.reading import columns
-from magnetar.spark_connector.values import arrays, avro_schema
+from magnetar.spark_connector.service import ReadingService
+from magnetar.spark_connector.values import arrays, avro_schema, plain_decoder
 from magnetar.spark_connector.values.decoding import ValueType
-from magnetar.spark_connector.values.options import AVRO, JSON, STRING, ValueOptions
+from magnetar.spark_connector.values.options import AVRO, JSON, PLAIN, STRING, ValueOptions
+from magnetar.spark_connector.values.topic_schema import SchemaVersion, resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,18 +35,55 @@ if TYPE_CHECKING:
 
 def schema_of(table: TableOptions) -> str | StructType:
     """What Spark is told."""
-    of_values = table.values
+    of_values = of_topic(table)
     if of_values.format == JSON and not of_values.is_json_text:
         return columns.ddl(table.names, {"value": of_values.ddl, of_values.corrupt: "binary"})
     values = ValueType(of_values, _kind_of(of_values))
     return from_arrow_schema(columns.arrow_schema(table.names, values))
 
 
-def with_schema(chosen: SourceOptions, schema: StructType, *, named: bool) -> SourceOptions:
+def of_topic(table: TableOptions) -> ValueOptions:
+    """What values are, as the topic says it if it is to."""
+    if table.whose is None:
+        return table.values
+    return resolved(table.values, table.whose.topic, _versions(table.whose))
+
+
+def _of_topic_as_told(table: TableOptions, told: pa.Schema) -> ValueOptions:
+    """The same when Spark comes back with what it was told: the topic may have a later version by
+    then, and the type of the rows is that of the latest before.
+    """
+    if table.whose is None:
+        return table.values
+    topic, versions = table.whose.topic, _versions(table.whose)
+    latest = resolved(table.values, topic, versions)
+    if "value" not in told.names:
+        return latest
+    for number in range(len(versions), 0, -1):
+        older = resolved(table.values, topic, versions[:number])
+        if _kind_of(older) == told.field("value").type:
+            return replace(older, versions=latest.versions)
+    return latest
+
+
+def _versions(whose: TopicAddress) -> Sequence[SchemaVersion]:
+    """All that the topic has, the latest at the end."""
+    service = ReadingService(whose.service_urls, whose.timeout_seconds, whose.tls)
+    try:
+        return sorted(service.schemas(whose.topic), key=lambda one: one.version)
+    finally:
+        service.close()
+
+
+def with_schema(
+    chosen: SourceOptions, schema: StructType, table: TableOptions, *, named: bool
+) -> SourceOptions:
     """The options of a query, with the columns that Spark has said. `named` tells that the options
     name columns, too.
     """
     found = to_arrow_schema(schema, timezone="UTC")
+    if table.whose is not None:
+        chosen = replace(chosen, values=ValueType(_of_topic_as_told(table, found)))
     names, of_values = tuple(found.names), chosen.values.options
     check_columns(names, of_values)
     if named and names != chosen.columns:
@@ -64,6 +109,11 @@ def _kind_of(of_values: ValueOptions) -> pa.DataType | None:
         return pa.string()
     if of_values.format == AVRO:
         return avro_schema.arrow_type(avro_schema.parse(of_values.schema))
+    if of_values.format == PLAIN:
+        return plain_decoder.arrow_type(of_values.schema)
+    if of_values.format == JSON and of_values.by_topic:
+        plain = avro_schema.without_logical(avro_schema.parse(of_values.schema))
+        return avro_schema.arrow_type(plain)
     if of_values.format == JSON and of_values.is_json_text:
         return _parsed(of_values.schema)
     return None

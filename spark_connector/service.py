@@ -11,14 +11,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from struct import Struct as Layout
 from typing import Final
+from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from magnetar.core.kernel.names import partition_name
+from magnetar.core.kernel.names import TopicName, partition_name
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, PlanRow, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient
 from magnetar.spark_connector.errors import ServiceError
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
+from magnetar.spark_connector.values.topic_schema import SchemaVersion
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +56,10 @@ class _Topics(Struct, frozen=True):
             for index, row in enumerate(rows):
                 if row is not None:
                     yield partition_name(topic, index) if is_partitioned else topic, row
+
+
+class _Schemas(Struct, frozen=True):
+    versions: Sequence[SchemaVersion] = field(name="getSchemaResponses")
 
 
 class _Positions(Struct, frozen=True):
@@ -101,6 +107,13 @@ class ReadingService:
         path, body = f"{READING}/topics?version={PLANS_VERSION}", {"topics": list(names)}
         found: _Topics = self._server.ask("POST", path, body, _Topics)
         return TopicPlans(dict(found.plans()), found.missing)
+
+    def schemas(self, topic: str) -> Sequence[SchemaVersion]:
+        """All versions of a topic's schema."""
+        name = TopicName.parse(topic).base
+        path = f"/admin/v2/schemas/{name.namespace}/{quote(name.local, safe='')}/schemas"
+        found: _Schemas = self._server.ask("GET", path, None, _Schemas)
+        return found.versions
 
     def topics_of(self, namespace: str) -> list[str]:
         """All topics and partitions of a namespace."""

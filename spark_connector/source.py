@@ -61,7 +61,8 @@ class MagnetarSource(DataSource):
         from magnetar.spark_connector.schema import with_schema
 
         chosen = options.parse(self.options, stream=stream)
-        return with_schema(chosen, schema, named="columns" in self.options)
+        table = options.table_of(self.options)
+        return with_schema(chosen, schema, table, named="columns" in self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from magnetar.spark_connector import sink

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from pulsar.schema import JsonSchema, Long, Record
 
 from magnetar.spark_connector.jobs import command
 
@@ -15,11 +16,17 @@ TEXT = (Path(__file__).parents[2] / "docs/spark.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
+class Sale(Record):
+    amount = Long()
+
+
 def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
     producer = connect(lending.pulsar_url).create_producer("orders")
     for number, item in enumerate(("tea", "salt", "tea")):
         producer.send(item.encode(), partition_key=f"c{number % 2}")
-    assert len(BLOCKS) == 14
+    sales = connect(lending.pulsar_url).create_producer("sales", schema=JsonSchema(Sale))
+    sales.send(Sale(amount=3))
+    assert len(BLOCKS) == 15
     names: dict = {}
     for block in BLOCKS:
         code = block.replace("http://127.0.0.1:8080", lending.http_url)
@@ -31,6 +38,7 @@ def test_all_examples(spark, lending, read, connect, tmp_path, capsys) -> None:
     assert re.search(r"\|\s*pulsar\|\s*3\|", shown)
     assert re.search(r"\|\s*c0\|\s*2\|", shown)
     assert " |    |-- price: double (nullable = true)" in shown
+    assert " |    |-- amount: long (nullable = true)" in shown
     stored = spark.read.parquet(f"{tmp_path}/orders")
     assert sorted(row.item for row in stored.collect()) == ["salt", "tea", "tea"]
     assert [(row.key, row.value) for row in read("copies")] == [

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 from fastavro import parse_schema, schemaless_writer
 from pulsar.schema import Array as ArrayOf
-from pulsar.schema import AvroSchema, JsonSchema, Long, Record, String
+from pulsar.schema import AvroSchema, JsonSchema, Long, Record, String, StringSchema
 
 pytestmark = pytest.mark.spark
 
@@ -172,11 +173,74 @@ def test_what_does_not_fit(sent, reader) -> None:
     ]
 
 
+class Ticket(Record):
+    """A first version of a schema."""
+
+    _avro_name = "Ticket"
+    number = Long(required=True)
+    seat = String(default=None, required_default=True)
+
+
+class TicketWithRow(Record):
+    """The next: a field more, one less."""
+
+    _avro_name = "Ticket"
+    number = Long(required=True)
+    row = Long(required=True, default=7, required_default=True)
+
+
+class TicketWithName(Record):
+    _avro_name = "Ticket"
+    number = Long(required=True)
+    row = Long(required=True, default=7, required_default=True)
+    name = String(default=None, required_default=True)
+
+
+@pytest.mark.parametrize("made", [AvroSchema, JsonSchema])
+def test_each_message_by_the_version_that_wrote_it(lending, connect, topic, reader, made) -> None:
+    """The type of rows is the topic's latest when the query is made, also if another comes then."""
+    client = connect(lending.pulsar_url)
+
+    def send(record: type[Record], *rows: Record) -> None:
+        producer = client.create_producer(topic, schema=made(record))
+        for row in rows:
+            producer.send(row)
+        producer.close()
+
+    send(Ticket, Ticket(number=1, seat="a"), Ticket(number=2, seat=None))
+    send(TicketWithRow, TicketWithRow(number=3, row=9))
+    found = reader(topic, valueFormat="auto").orderBy("offset")
+    assert found.schema["value"].dataType.simpleString() == "struct<number:bigint,row:bigint>"
+    missing = 7 if made is AvroSchema else None
+    rows = [(1, missing), (2, missing), (3, 9)]
+    assert [tuple(one.value) for one in found.collect()] == rows
+    older = reader(topic, valueFormat="auto").orderBy("offset")
+    send(TicketWithName, TicketWithName(number=4, row=1, name="Ada"))
+    assert [tuple(one.value) for one in older.collect()] == [*rows, (4, 1)]
+    again = reader(topic, valueFormat="auto", columns="value").where("value.name = 'Ada'")
+    assert [tuple(one.value) for one in again.collect()] == [(4, 1, "Ada")]
+
+
+def test_a_topic_says_what_its_values_are(lending, connect, topic, reader, sent) -> None:
+    client = connect(lending.pulsar_url)
+    assert reader(sent(b"x"), valueFormat="auto").select("value").collect()[0].value == b"x"
+    numbers, words = f"{topic}-numbers", f"{topic}-words"
+    producer = client.create_producer(words, schema=StringSchema())
+    producer.send("tea")
+    stored = {"type": "INT32", "schema": "", "properties": {}}
+    url = f"{lending.http_url}/admin/v2/schemas/public/default/{numbers}/schema"
+    request = Request(url, json.dumps(stored).encode(), {"Content-Type": "application/json"})
+    urlopen(request).close()
+    client.create_producer(numbers).send((258).to_bytes(4, "big"))
+    assert reader(words, valueFormat="auto").collect()[0].value == "tea"
+    assert reader(numbers, valueFormat="auto").selectExpr("value + 1").collect()[0][0] == 259
+
+
 def test_mistakes_are_told(sent, reader) -> None:
     topic = sent(b"x")
     assert "PARSE" in failure(lambda: reader(topic, valueFormat="json", valueSchema="a b c"))
-    said = failure(lambda: reader(topic, valueFormat="auto"))
-    assert "takes the schema from the topic, and this server keeps none yet" in said
+    said = failure(lambda: reader(f"{topic},{topic}-2", valueFormat="auto"))
+    assert '"valueFormat" auto takes the schema of one topic' in said
     said = failure(lambda: reader(topic, "value INT", valueFormat="string").collect())
     assert 'column "value" is string, not int32' in said
 

@@ -18,7 +18,12 @@ from msgspec import Struct
 
 from magnetar.core.entry.columns.columns import Buffers, HeaderBuffers, Taken, columns_of
 from magnetar.spark_connector.errors import ValueMismatchError
-from magnetar.spark_connector.values.decoding import ValueDecoder, ValueType, corrupt_column
+from magnetar.spark_connector.values.decoding import (
+    NewVersions,
+    ValueDecoder,
+    ValueType,
+    corrupt_column,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +52,7 @@ COLUMNS: Final = tuple(TYPES)
 AS_STORED: Final = ValueType()
 _TO_DECODE: Final = ("value", "entry_id", "batch_index")
 """The columns without which no value is decoded: it, and where it is."""
+_VERSION: Final = "schema_version"
 
 
 def ddl(columns: Sequence[str], others: dict[str, str] | None = None) -> str:
@@ -85,13 +91,19 @@ class RangeRows(Struct):
 class BatchBuilder:
     """Gathers rows until there are enough for a record batch."""
 
-    def __init__(self, names: Sequence[str], values: ValueType = AS_STORED) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        values: ValueType = AS_STORED,
+        new_versions: NewVersions = dict,
+    ) -> None:
         self._schema = arrow_schema(names, values)
         self._values = values
         self._decoder: ValueDecoder | None = None
         if values.decodes and {"value", values.options.corrupt} & set(names):
-            self._decoder = ValueDecoder(values)
-            names = tuple(dict.fromkeys((*names, *_TO_DECODE)))
+            self._decoder = ValueDecoder(values, new_versions)
+            versions = (_VERSION,) if values.by_version else ()
+            names = tuple(dict.fromkeys((*names, *_TO_DECODE, *versions)))
         self.messages = columns_of(names)
         """To be added to, behind `begin`."""
         self._ranges: list[RangeRows] = []
@@ -132,7 +144,10 @@ class BatchBuilder:
         import pyarrow as pa
 
         stored: list[bytes | None] = _array(taken["value"], rows, pa.binary()).to_pylist()
-        found = decoder.decoded(stored)
+        versions: list[int | None] = []
+        if self._values.by_version:
+            versions = _array(taken[_VERSION], rows, pa.int64()).to_pylist()
+        found = decoder.decoded(stored, versions)
         options = self._values.options
         if found.misfits and not options.permissive:
             number, reason = next(iter(found.misfits.items()))

@@ -6,7 +6,7 @@ Invariant: every entry of a range is read, or an error names the first that cann
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values.decoding import ValueType
+from magnetar.spark_connector.values.topic_schema import definitions
 from magnetar.spark_connector.worker import freeze_once
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ class Task(Struct, frozen=True):
 def batches(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows of a task."""
     freeze_once()
-    builder = BatchBuilder(task.columns, task.values)
     connect = partial(ReadingService, task.service_urls, task.timeout_seconds, task.tls)
+    builder = BatchBuilder(task.columns, task.values, partial(_versions, task, connect))
     facts = LedgerFacts(task.ledgers, task.bookies, task.tickets)
     with LedgerDirectory(facts, connect, is_server=task.from_gateway) as directory:
         for one in task.ranges:
@@ -78,6 +79,15 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
                 yield builder.build()
     if builder.rows:
         yield builder.build()
+
+
+def _versions(task: Task, connect: Callable[[], ReadingService]) -> Mapping[int, str]:
+    """The schemas of the topic as they are now."""
+    topic, service = task.values.options.by_topic, connect()
+    try:
+        return definitions(topic, "AVRO", service.schemas(topic))
+    finally:
+        service.close()
 
 
 class RangeReader:

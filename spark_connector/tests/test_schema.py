@@ -24,7 +24,8 @@ def told(**given: str) -> str | types.StructType:
 
 
 def chosen(schema: types.StructType, **given: str) -> options.SourceOptions:
-    return with_schema(options.parse(BASE | given), schema, named="columns" in given)
+    of_table = options.table_of(BASE | given)
+    return with_schema(options.parse(BASE | given), schema, of_table, named="columns" in given)
 
 
 def table(**columns: types.DataType) -> types.StructType:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from magnetar.spark_connector.errors import OptionError
 
@@ -42,6 +42,14 @@ DECIMAL_DIGITS_MAX: Final = 38
 UUID_BYTES: Final = 16
 
 
+class AvroField(Struct, frozen=True):
+    """What a field of a record has beside its type."""
+
+    aliases: tuple[str, ...] = ()
+    default: Any = UNSET
+    """As JSON has it."""
+
+
 class AvroType(Struct, frozen=True):
     """One type of a schema."""
 
@@ -56,6 +64,10 @@ class AvroType(Struct, frozen=True):
     logical: str = ""
     precision: int = 0
     scale: int = 0
+    fields: tuple[AvroField, ...] = ()
+    """Of a record."""
+    default: Any = UNSET
+    """Of an enum: the symbol in place of those that a reader has not."""
 
 
 NULL: Final = AvroType("null")
@@ -139,7 +151,8 @@ class SchemaParser:
         if kind in ("record", "error"):
             made = self._record(name, schema, namespace)
         elif kind == "enum":
-            made = AvroType("enum", names=_texts(name, schema, "symbols"))
+            symbols = _texts(name, schema, "symbols")
+            made = AvroType("enum", names=symbols, default=schema.get("default", UNSET))
         else:
             made = _with_logical(AvroType("fixed", size=_size(name, schema)), schema)
         self._named[name] = made
@@ -153,7 +166,13 @@ class SchemaParser:
             raise OptionError(f'a field of the Avro record "{name}" has no name')
         names = tuple(one["name"] for one in fields)
         parts = tuple(self._part(one, "type", namespace) for one in fields)
-        return AvroType("record", parts, names)
+        about = tuple(AvroField(_aliases(one), one.get("default", UNSET)) for one in fields)
+        return AvroType("record", parts, names, fields=about)
+
+
+def _aliases(field: Mapping[str, Any]) -> tuple[str, ...]:
+    found = field.get("aliases")
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def _texts(name: str, schema: Mapping[str, Any], what: str) -> tuple[str, ...]:
@@ -188,6 +207,14 @@ def _with_logical(plain: AvroType, schema: Mapping[str, Any]) -> AvroType:
     if logical == "uuid" and plain.kind == "fixed" and plain.size != UUID_BYTES:
         return plain
     return msgspec.structs.replace(plain, logical=logical)
+
+
+def without_logical(avro: AvroType) -> AvroType:
+    """The type as it is in JSON, where Pulsar's clients write what logical types are stored as."""
+    if avro.kind == "union" and len(branches_of(avro)) > 1 and not merged(avro):
+        return AvroType("string")  # any of several: its JSON
+    parts = tuple(map(without_logical, avro.parts))
+    return msgspec.structs.replace(avro, parts=parts, logical="", precision=0, scale=0)
 
 
 def branches_of(union: AvroType) -> tuple[AvroType, ...]:

@@ -6,6 +6,7 @@ Names of those that Spark's `from_json` and `from_avro` have are theirs.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -14,10 +15,11 @@ from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.option_values import OptionValues
 from magnetar.spark_connector.values.json_decoder import zone_of
 
-RAW, STRING, JSON, AVRO = "raw", "string", "json", "avro"
-FORMATS: Final = (RAW, STRING, JSON, AVRO)
-BY_TOPIC: Final = ("auto", "kv")
-"""Formats that take the schema from the topic, which has none yet."""
+RAW, STRING, JSON, AVRO, AUTO = "raw", "string", "json", "avro", "auto"
+FORMATS: Final = (RAW, STRING, JSON, AVRO, AUTO)
+"""`auto` is one of the others, or PLAIN, once the topic has been asked (`topic_schema.py`)."""
+PLAIN: Final = "plain"
+"""One number, truth or time."""
 FAILFAST: Final = "failfast"
 MODES: Final = (FAILFAST, "permissive")
 CONFLUENT: Final = "confluent"
@@ -30,10 +32,10 @@ NEEDED: Final = {
     "valueschema": (JSON, AVRO),
     "valueframing": (JSON, AVRO),
     "valueschemaid": (JSON, AVRO),
-    "schemaevolution": (JSON,),
-    "timezone": (JSON,),
-    "mode": (STRING, JSON, AVRO),
-    "columnnameofcorruptrecord": (STRING, JSON, AVRO),
+    "schemaevolution": (JSON, AUTO),
+    "timezone": (JSON, AUTO),
+    "mode": (STRING, JSON, AVRO, AUTO),
+    "columnnameofcorruptrecord": (STRING, JSON, AVRO, AUTO),
 }
 """What options are for, by their names in lower case."""
 _SPELLED: Final = {name.lower(): name for name in NAMES}
@@ -58,6 +60,10 @@ class ValueOptions(Struct, frozen=True):
     """Whether a field that the schema has not is an error."""
     time_zone: str = "UTC"
     """Of times without one."""
+    by_topic: str = ""
+    """The topic that has said what the schema is."""
+    versions: Mapping[int, str] = {}
+    """Its schemas of Avro by their numbers: a message is read by its own."""
 
     @property
     def ddl(self) -> str:
@@ -82,11 +88,6 @@ class ValueOptions(Struct, frozen=True):
 def parse(values: OptionValues) -> ValueOptions:
     """What is said of values; `OptionError` says what is wrong with it."""
     chosen = values.text("valueformat", RAW).lower()
-    if chosen in BY_TOPIC:
-        raise OptionError(
-            f'"valueFormat" {chosen} takes the schema from the topic, and this server keeps none '
-            'yet: say json or avro, and give "valueSchema"'
-        )
     values.choice("valueformat", FORMATS)
     for name, formats in NEEDED.items():
         if name in values and chosen not in formats:

@@ -47,3 +47,36 @@ def test_a_task_can_carry_it() -> None:
     for one in (JSON, AVRO, ValueType()):
         assert pickle.loads(pickle.dumps(one)) == one
     assert (JSON.decodes, ValueType().decodes) == (True, False)
+
+
+ONE = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+TWO = ONE.replace("}]", '}, {"name": "b", "type": "int", "default": 5}]')
+
+
+def test_a_version_that_is_new_is_asked_for_once() -> None:
+    asked: list[int] = []
+
+    def new_versions() -> dict[int, str]:
+        asked.append(1)
+        return {0: ONE, 1: TWO}
+
+    options = ValueOptions("avro", ONE, by_topic="t", versions={0: ONE})
+    kind = pa.struct([("a", pa.int32())])
+    decoder = ValueDecoder(ValueType(options, kind), new_versions)
+    found = decoder.decoded([b"\x02", b"\x04\x06", b"\x06", None, b"\x08\x08"], [0, 1, None, 1, 1])
+    assert [one and one["a"] for one in found.column.to_pylist()] == [1, 2, 3, None, 4]
+    assert (len(asked), found.misfits) == (1, {})
+
+
+def test_a_version_that_is_gone_is_a_misfit() -> None:
+    options = ValueOptions("avro", ONE, by_topic="t", versions={0: ONE})
+    decoder = ValueDecoder(ValueType(options, pa.struct([("a", pa.int32())])), dict)
+    found = decoder.decoded([b"\x02"], [9])
+    assert found.misfits == {0: "the topic has no version 9 of its schema any more"}
+
+
+def test_one_number() -> None:
+    decoder = ValueDecoder(ValueType(ValueOptions("plain", "INT16"), pa.int16()))
+    found = decoder.decoded([b"\x01\x02", None, b"\x01"])
+    assert found.column.to_pylist() == [258, None, None]
+    assert list(found.misfits) == [2]

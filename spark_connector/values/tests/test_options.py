@@ -43,9 +43,8 @@ def test_a_schema_may_be_a_type(text) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"valueFormat": "xml"}, '"valueFormat" is raw or string or json or avro, not "xml"'),
-        ({"valueFormat": "auto"}, "takes the schema from the topic, and this server keeps none"),
-        ({"valueFormat": "kv"}, "takes the schema from the topic"),
+        ({"valueFormat": "xml"}, '"valueFormat" is raw or string or json or avro or auto, not'),
+        ({"valueFormat": "auto", "valueSchema": "a INT"}, 'is for "valueFormat" json or avro'),
         ({"valueFormat": "avro"}, '"valueFormat" avro needs "valueSchema"'),
         ({"valueSchema": "a INT"}, '"valueSchema" is for "valueFormat" json or avro'),
         ({"mode": "PERMISSIVE"}, '"mode" is for "valueFormat" string or json or avro'),
