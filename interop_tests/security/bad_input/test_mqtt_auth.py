@@ -33,6 +33,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from interop_tests.hostile.conftest import MIB, rss
 from interop_tests.hostile.mqtt_peer import MqttPeer
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import PINGREQ, V3, V5, Received, frame, text
@@ -54,6 +55,8 @@ RIGHT: Final = [one for one in SMALL if one.role is not None]
 THREE: Final = st.sampled_from(RIGHT[:3])
 PROOFS: Final = st.one_of(*[THREE] * 4, st.sampled_from(SMALL))
 WHICH: Final = st.integers(0, 5)
+GROWTH_MAX: Final = 48 * MIB
+"""Of the server's memory: its own caches fill, and nothing else is kept."""
 NAMES: Final = st.sampled_from(("sam", "sam", "eve"))
 KINDS: Final = (*["right"] * 7, "replayed", "nonce", "first", "empty")
 PACKETS: Final = (
@@ -428,6 +431,7 @@ def gauge(server: Any, name: str) -> float:
 @pytest.mark.timeout(120)
 def test_mqtt_conversations(server, beside) -> None:
     outcomes: Counter[str] = Counter()
+    before = rss(server)
     run_state_machine_as_test(
         lambda: AuthConversations(server, beside.works, outcomes),
         settings=settings(
@@ -441,6 +445,7 @@ def test_mqtt_conversations(server, beside) -> None:
         ),
     )
     assert set(outcomes) >= OUTCOMES, outcomes
+    assert rss(server) - before < GROWTH_MAX
     end = time.monotonic() + 15
     while gauge(server, "magnetar_mqtt_clients") or gauge(server, "magnetar_mqtt_sessions_asleep"):
         assert time.monotonic() < end, "somebody is remembered"

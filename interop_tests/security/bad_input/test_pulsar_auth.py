@@ -27,6 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from interop_tests.hostile.conftest import MIB, rss
 from interop_tests.raw import Raw
 from interop_tests.security.rights.roles import TOPIC
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -49,6 +50,8 @@ RIGHT: Final = [one for one in SMALL if one.role is not None]
 THREE: Final = st.sampled_from(RIGHT[:3])
 PROOFS: Final = st.one_of(*[THREE] * 4, st.sampled_from(SMALL))
 WHICH: Final = st.integers(0, 5)
+GROWTH_MAX: Final = 48 * MIB
+"""Of the server's memory: its own caches fill, and nothing else is kept."""
 KINDS: Final = (*["right"] * 7, "replayed", "nonce", "first", "empty")
 COMMANDS: Final = (
     *("PING", "PRODUCER", "PRODUCER", "SUBSCRIBE", "SUBSCRIBE", "LOOKUP", "FLOW", "ACK"),
@@ -318,6 +321,7 @@ class ProofConversations(RuleBasedStateMachine):
 @pytest.mark.timeout(120)
 def test_pulsar_conversations(server, beside) -> None:
     outcomes: Counter[str] = Counter()
+    before = rss(server)
     connections = gauge(server, "pulsar_active_connections")
     run_state_machine_as_test(
         lambda: ProofConversations(server, beside.works, outcomes),
@@ -332,6 +336,7 @@ def test_pulsar_conversations(server, beside) -> None:
         ),
     )
     assert set(outcomes) >= OUTCOMES, outcomes
+    assert rss(server) - before < GROWTH_MAX
     assert gauge(server, "pulsar_active_connections") <= connections
 
 
