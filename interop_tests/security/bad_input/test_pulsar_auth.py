@@ -180,7 +180,9 @@ class ProofConversations(RuleBasedStateMachine):
     @rule(which=WHICH, kind=st.sampled_from(KINDS), crossed=st.sampled_from((False,) * 4 + (True,)))
     def proves_scram(self, which: int, kind: str, crossed: bool) -> None:
         """Now and then as another method, for which a proof would do."""
-        talk = self._one(which, lambda talk: talk.scram)
+        self._proves(self._one(which, lambda talk: talk.scram), kind, crossed=crossed)
+
+    def _proves(self, talk: Talk, kind: str, *, crossed: bool) -> None:
         exchange = talk.scram
         assert exchange is not None
         if crossed:
@@ -246,6 +248,17 @@ class ProofConversations(RuleBasedStateMachine):
             self._outcomes["too soon"] += 1
         else:
             self._serves(talk, kind)
+
+    @rule(kind=st.sampled_from(COMMANDS))
+    def says_something_while_it_is_asked(self, kind: str) -> None:
+        self.connects_by_scram("SCRAM-SHA-256", "sam")
+        self._does(self._all[-1], kind)
+
+    @precondition(lambda self: len(self._open()) > 2)
+    @rule()
+    def answers_by_another_method(self) -> None:
+        self.connects_by_scram("SCRAM-SHA-256", "sam")
+        self._proves(self._all[-1], "right", crossed=True)
 
     @rule(proof=THREE, kinds=st.lists(st.sampled_from(COMMANDS)))
     def connects_and_does_something(self, proof: Proof, kinds: list[str]) -> None:
