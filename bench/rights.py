@@ -6,7 +6,8 @@ themselves by a token, and a stored permission of the namespace lets them in. Sh
 same load alternate between the two, and each pair begins with the other one, so that what else the
 machine does falls on both. CPU is user and system time of all the server's threads, a message, over
 the measured messages alone; a pair gives one ratio, and the median of the ratios is the figure,
-beside their quartiles and the extremes.
+beside their quartiles and the extremes. Two processes of the same program differ by some per cent
+for as long as they live, so both are started anew after every few pairs.
 
 `--control` measures the noise: nobody is asked by either server, so the ratio should be 1.
 
@@ -20,7 +21,7 @@ import base64
 import statistics
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import Any, Final, NamedTuple
 
@@ -151,7 +152,8 @@ def row(name: str, found: list[tuple[float, float]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--load", nargs="+", choices=LOADS, default=list(LOADS))
-    parser.add_argument("--rounds", type=int, default=15, help="pairs that count")
+    parser.add_argument("--starts", type=int, default=6, help="of both servers")
+    parser.add_argument("--rounds", type=int, default=3, help="pairs of each start that count")
     parser.add_argument("--scale", type=float, default=1.0, help="of the messages of a round")
     parser.add_argument("--control", action="store_true", help="neither server asks: the noise")
     chosen = parser.parse_args()
@@ -160,13 +162,15 @@ def main() -> None:
         "| load | nobody is asked, us a message | with rights | ratio | quartiles | all pairs |\n"
         "|---|---|---|---|---|---|\n"
     )
-    with ExitStack() as stack:
-        second = open_server if chosen.control else asking_server
-        servers = (stack.enter_context(open_server()), stack.enter_context(second()))
-        for name in chosen.load:
-            found = pairs(servers, name, chosen.rounds, int(LOADS[name].messages * chosen.scale))
-            sys.stdout.write(row(name, found) + "\n")
-            sys.stdout.flush()
+    second = open_server if chosen.control else asking_server
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen.load}
+    for _ in range(chosen.starts):
+        with open_server() as one, second() as other:
+            for name, ratios in found.items():
+                messages = int(LOADS[name].messages * chosen.scale)
+                ratios += pairs((one, other), name, chosen.rounds, messages)
+    for name, ratios in found.items():
+        sys.stdout.write(row(name, ratios) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,13 @@
 
 Pure: it takes texts and mappings, and reads neither files nor the environment itself. Any mistake
 is one `OperatorError` that names its source, the path of the setting, and what is expected.
+
+A text of the TOML file that begins with `{folder}/` is a path within the folder of that file, so
+that both can be moved together; other relative paths are those of the process.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Final, get_origin
 
@@ -30,6 +34,7 @@ FOREIGN_PREFIXES: Final = ("MAGNETAR_SERVICE_", "MAGNETAR_PORT")
 """Kubernetes sets these in every container of a namespace with a service named `magnetar`."""
 
 ORIGIN_DEFAULT: Final = "default"
+FOLDER: Final = "{folder}/"
 NUMBER_MAX: Final = 1e9
 """Thirty years in seconds: a larger float is a mistake, such as `inf`."""
 
@@ -126,6 +131,8 @@ def _from_toml(text: str, name: str) -> Iterator[_Given]:
                 raise _unknown(name, f"{section}.{key}", _paths_ending_in(key) or SETTINGS)
             if get_origin(setting.bare_type) is dict and isinstance(value, dict):
                 value = dict(_flat(value))
+            if isinstance(value, str) and value.startswith(FOLDER):
+                value = str(PurePath(name).parent / value.removeprefix(FOLDER))
             yield _Given(setting, value, name)
 
 

@@ -4,7 +4,8 @@ It joins the frame format (`frames`), the hot forms (`hot`) and all other comman
 only state between frames is whether CONNECT was received, and whether its sender is known. The
 session has producers, consumers and requests.
 
-Invariants: no byte is parsed after `WireError` or `close`. While a client that must authenticate is
+Invariants: no byte is parsed after `WireError` or `close`. Until its sender is known, no frame is
+larger than `HELLO_BYTES_MAX`. While a client that must authenticate is
 not known, nothing of it is parsed to an event but what it says to prove who it is.
 """
 
@@ -43,6 +44,9 @@ class WireState(Enum):
 
 
 ONLY_FIRST: Final = (events.Connect,)
+HELLO_BYTES_MAX: Final = 128 * 1024
+"""The largest frame of a client that is not known: what it says may be kept for as long as it is
+connected. Tokens are refused beyond 16 KiB, tickets of Kerberos have 64."""
 
 ALLOWED: Final[Mapping[WireState, tuple[type, ...]]] = {
     WireState.CONNECTING: ONLY_FIRST,
@@ -138,7 +142,10 @@ class PulsarWire:
         """Parse one frame; returns the offset after it, or `offset` if it is incomplete."""
         if self.state is WireState.CLOSED:
             raise WireError("bytes after the end")
-        end = frame_end(data, offset, self._limits.frame_bytes_max)
+        limit = self._limits.frame_bytes_max
+        if self.state is not WireState.OPEN:
+            limit = min(limit, HELLO_BYTES_MAX)
+        end = frame_end(data, offset, limit)
         if end > size:
             self.frame_bytes_wanted = end - offset
             return offset

@@ -4,6 +4,7 @@ import socket
 import time
 import warnings
 
+import httpx
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
@@ -68,7 +69,16 @@ def sent(producer, topic, count):
     return time.monotonic() - begun
 
 
+def counted(server, name, quota="producer_byte_rate"):
+    """One of the metrics of a kind of quota."""
+    begin = f'magnetar_quota_{name}_total{{quota="{quota}"}} '
+    page = httpx.get(f"{server.http_url}/metrics").text
+    (line,) = [line for line in page.splitlines() if line.startswith(begin)]
+    return float(line.removeprefix(begin))
+
+
 def test_a_producer_of_librdkafka_and_its_neighbour(server, producer, topic):
+    before = counted(server, "throttles"), counted(server, "throttled_seconds")
     held, free = Told(), Told()
     one, other = producer(topic, held), producer(f"{topic}-other", free)
     sent(one, topic, 1)
@@ -86,6 +96,8 @@ def test_a_producer_of_librdkafka_and_its_neighbour(server, producer, topic):
     assert one.flush(SECONDS) == 0
     assert held.seconds
     assert not free.seconds
+    assert counted(server, "throttles") > before[0]
+    assert counted(server, "throttled_seconds") - before[1] > max(held.seconds) - 0.01
     limit(server.bootstrap_servers, topic, producer_byte_rate=None)
     begun, told = time.monotonic(), len(held.seconds)
     sent(one, topic, BEYOND)

@@ -33,6 +33,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from interop_tests.hostile.conftest import MIB, rss
 from interop_tests.hostile.mqtt_peer import MqttPeer
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import PINGREQ, V3, V5, Received, frame, text
@@ -54,6 +55,8 @@ RIGHT: Final = [one for one in SMALL if one.role is not None]
 THREE: Final = st.sampled_from(RIGHT[:3])
 PROOFS: Final = st.one_of(*[THREE] * 4, st.sampled_from(SMALL))
 WHICH: Final = st.integers(0, 5)
+GROWTH_MAX: Final = 48 * MIB
+"""Of the server's memory: its own caches fill, and nothing else is kept."""
 NAMES: Final = st.sampled_from(("sam", "sam", "eve"))
 KINDS: Final = (*["right"] * 7, "replayed", "nonce", "first", "empty")
 PACKETS: Final = (
@@ -287,6 +290,29 @@ class AuthConversations(RuleBasedStateMachine):
             if not self._all[-1].closed:
                 self._sends(self._all[-1], kind)
 
+    @precondition(lambda self: len(self._open()) > 2)
+    @rule(version=st.sampled_from((V3, V5)), last=st.sampled_from(("AUTH", "CONNECT", "leaves")))
+    def connects_and_soon_ends(self, version: int, last: str) -> None:
+        self.connects_by_password(version, RIGHT[0])
+        talk = self._all[-1]
+        if last == "leaves":
+            self._leaves(talk)
+        elif last == "CONNECT":
+            self._sends(talk, last)
+        else:
+            self._says_auth_out_of_turn(talk, AGAIN, "token")
+
+    @precondition(lambda self: len(self._open()) > 2)
+    @rule(kind=st.sampled_from(PACKETS))
+    def says_something_while_it_is_asked(self, kind: str) -> None:
+        self.connects_by_scram("SCRAM-SHA-256", "sam")
+        self._sends(self._all[-1], kind)
+
+    @precondition(lambda self: len(self._open()) > 1)
+    @rule(proof=st.sampled_from([one for one in SMALL if one.role is None]))
+    def connects_by_a_bearer_token_that_is_wrong(self, proof: Proof) -> None:
+        self.connects_by_token("OAUTHBEARER", proof, named=False)
+
     @rule(kinds=st.lists(st.sampled_from(PACKETS[:-1]), min_size=1), kind=st.sampled_from(KINDS))
     def does_something_during_an_exchange(self, kinds: list[str], kind: str) -> None:
         """Of a client that is known, and proves who it is anew."""
@@ -323,6 +349,9 @@ class AuthConversations(RuleBasedStateMachine):
     def auth_out_of_turn(self, which: int, reason: int, method: str) -> None:
         """Of another method, or of none, or for an exchange that does not go on."""
         talk = self._one(which, lambda talk: not talk.is_new)
+        self._says_auth_out_of_turn(talk, reason, method)
+
+    def _says_auth_out_of_turn(self, talk: Talk, reason: int, method: str) -> None:
         in_turn = talk.exchanges is (reason == GOES_ON)
         if method == talk.method and in_turn:
             method = "PLAIN"
@@ -404,7 +433,9 @@ class AuthConversations(RuleBasedStateMachine):
     @precondition(lambda self: len(self._open(lambda talk: not talk.is_new)) > 3)
     @rule(which=WHICH)
     def leaves(self, which: int) -> None:
-        talk = self._one(which, lambda talk: not talk.is_new)
+        self._leaves(self._one(which, lambda talk: not talk.is_new))
+
+    def _leaves(self, talk: Talk) -> None:
         talk.peer.say(peer.disconnect())
         talk.ends()
         self._outcomes["left"] += 1
@@ -428,6 +459,7 @@ def gauge(server: Any, name: str) -> float:
 @pytest.mark.timeout(120)
 def test_mqtt_conversations(server, beside) -> None:
     outcomes: Counter[str] = Counter()
+    before = rss(server)
     run_state_machine_as_test(
         lambda: AuthConversations(server, beside.works, outcomes),
         settings=settings(
@@ -441,6 +473,7 @@ def test_mqtt_conversations(server, beside) -> None:
         ),
     )
     assert set(outcomes) >= OUTCOMES, outcomes
+    assert rss(server) - before < GROWTH_MAX
     end = time.monotonic() + 15
     while gauge(server, "magnetar_mqtt_clients") or gauge(server, "magnetar_mqtt_sessions_asleep"):
         assert time.monotonic() < end, "somebody is remembered"

@@ -27,6 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from interop_tests.hostile.conftest import MIB, rss
 from interop_tests.raw import Raw
 from interop_tests.security.rights.roles import TOPIC
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -49,6 +50,8 @@ RIGHT: Final = [one for one in SMALL if one.role is not None]
 THREE: Final = st.sampled_from(RIGHT[:3])
 PROOFS: Final = st.one_of(*[THREE] * 4, st.sampled_from(SMALL))
 WHICH: Final = st.integers(0, 5)
+GROWTH_MAX: Final = 48 * MIB
+"""Of the server's memory: its own caches fill, and nothing else is kept."""
 KINDS: Final = (*["right"] * 7, "replayed", "nonce", "first", "empty")
 COMMANDS: Final = (
     *("PING", "PRODUCER", "PRODUCER", "SUBSCRIBE", "SUBSCRIBE", "LOOKUP", "FLOW", "ACK"),
@@ -177,7 +180,9 @@ class ProofConversations(RuleBasedStateMachine):
     @rule(which=WHICH, kind=st.sampled_from(KINDS), crossed=st.sampled_from((False,) * 4 + (True,)))
     def proves_scram(self, which: int, kind: str, crossed: bool) -> None:
         """Now and then as another method, for which a proof would do."""
-        talk = self._one(which, lambda talk: talk.scram)
+        self._proves(self._one(which, lambda talk: talk.scram), kind, crossed=crossed)
+
+    def _proves(self, talk: Talk, kind: str, *, crossed: bool) -> None:
         exchange = talk.scram
         assert exchange is not None
         if crossed:
@@ -243,6 +248,17 @@ class ProofConversations(RuleBasedStateMachine):
             self._outcomes["too soon"] += 1
         else:
             self._serves(talk, kind)
+
+    @rule(kind=st.sampled_from(COMMANDS))
+    def says_something_while_it_is_asked(self, kind: str) -> None:
+        self.connects_by_scram("SCRAM-SHA-256", "sam")
+        self._does(self._all[-1], kind)
+
+    @precondition(lambda self: len(self._open()) > 2)
+    @rule()
+    def answers_by_another_method(self) -> None:
+        self.connects_by_scram("SCRAM-SHA-256", "sam")
+        self._proves(self._all[-1], "right", crossed=True)
 
     @rule(proof=THREE, kinds=st.lists(st.sampled_from(COMMANDS)))
     def connects_and_does_something(self, proof: Proof, kinds: list[str]) -> None:
@@ -318,6 +334,7 @@ class ProofConversations(RuleBasedStateMachine):
 @pytest.mark.timeout(120)
 def test_pulsar_conversations(server, beside) -> None:
     outcomes: Counter[str] = Counter()
+    before = rss(server)
     connections = gauge(server, "pulsar_active_connections")
     run_state_machine_as_test(
         lambda: ProofConversations(server, beside.works, outcomes),
@@ -332,6 +349,7 @@ def test_pulsar_conversations(server, beside) -> None:
         ),
     )
     assert set(outcomes) >= OUTCOMES, outcomes
+    assert rss(server) - before < GROWTH_MAX
     assert gauge(server, "pulsar_active_connections") <= connections
 
 

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from interop_tests.hostile.mqtt_peer import MqttPeer
 from interop_tests.hostile.test_kafka_bytes import Peer
 from interop_tests.raw import Raw
+from interop_tests.security.kafka_people import config
 from interop_tests.security.pulsar_people import Administrator, secured, token
 from interop_tests.security.rights.roles import TOPIC
 from interop_tests.security.rights.test_kafka_matrix import REFUSED, codes, request_of
@@ -91,21 +101,51 @@ def subscriber(server: Any, stack: ExitStack) -> Callable[[], None]:
     return hears
 
 
-def test_a_right_that_is_taken_is_gone_within_a_second(server) -> None:
+def denial() -> AclBinding:
+    return AclBinding(
+        *(ResourceType.TOPIC, "*", ResourcePatternType.LITERAL, "User:loser", "*"),
+        *(AclOperation.ALL, AclPermissionType.DENY),
+    )
+
+
+@contextmanager
+def taken_by_acl(server: Any, _: Administrator) -> Iterator[None]:
+    """A right of each protocol, taken by Kafka's."""
+    root = AdminClient(config(server, ("x", f"token:{token('root')}"), "PLAIN"))
+    for done in root.create_acls([denial()]).values():
+        done.result(20)
+    yield
+    rule = denial()
+    found = AclBindingFilter(
+        *(rule.restype, rule.name, rule.resource_pattern_type, rule.principal, rule.host),
+        *(rule.operation, rule.permission_type),
+    )
+    for done in root.delete_acls([found]).values():
+        assert len(done.result(20)) == 1
+
+
+@contextmanager
+def taken_by_http(_: Any, administrator: Administrator) -> Iterator[None]:
+    administrator.revoke("loser")
+    yield
+
+
+@pytest.mark.parametrize("take", [taken_by_http, taken_by_acl])
+def test_a_right_that_is_taken_is_gone_within_a_second(server, take) -> None:
     administrator = Administrator(server)
-    administrator.http.put(f"/admin/v2/persistent/public/default/{TOPIC}").raise_for_status()
+    made = administrator.http.put(f"/admin/v2/persistent/public/default/{TOPIC}")
+    assert made.status_code in (204, 409)
     taken: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
         with ExitStack() as stack:
             administrator.grant("loser", "produce", "consume")
             hearing = {
-                made.__name__: made(server, stack)
-                for made in (producer, consumer, kafka, subscriber)
+                one.__name__: one(server, stack) for one in (producer, consumer, kafka, subscriber)
             }
-            administrator.revoke("loser")
-            answered = time.monotonic()
-            for name, hears in hearing.items():
-                hears()
-                taken.setdefault(name, []).append(time.monotonic() - answered)
+            with take(server, administrator):
+                answered = time.monotonic()
+                for name, hears in hearing.items():
+                    hears()
+                    taken.setdefault(name, []).append(time.monotonic() - answered)
     administrator.http.close()
     assert all(min(seconds) < SECONDS for seconds in taken.values()), taken

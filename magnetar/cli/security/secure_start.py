@@ -36,6 +36,7 @@ DAY_SECONDS: Final = 86_400
 TOML: Final = """\
 # Made by `magnetar config init --secure`. Every port asks for TLS; the plain ones are closed.
 # Clients show a certificate that ca.pem has signed, or a token (docs/security.md).
+# {{folder}} is where this file is: it can be moved with all that stands beside it.
 
 [listen]
 host = "{listen}"
@@ -53,9 +54,9 @@ mqtt_wss_port = 8084
 https_port = 8443
 
 [tls]
-certificate = "{folder}/server.pem"
-key = "{folder}/server.key"
-client_ca = "{folder}/ca.pem"
+certificate = "{{folder}}/server.pem"
+key = "{{folder}}/server.key"
+client_ca = "{{folder}}/ca.pem"
 pulsar_client_auth = "requested"
 kafka_client_auth = "requested"
 mqtt_client_auth = "requested"
@@ -63,12 +64,12 @@ https_client_auth = "requested"
 
 [security]
 client_certificates = true
-token_secret_key = "{folder}/token.key"
+token_secret_key = "{{folder}}/token.key"
 superusers = ["{admin}"]
-audit_log = "{folder}/audit.log"
+audit_log = "{{folder}}/audit.log"
 
 [storage]
-data_dir = "{folder}/data"
+data_dir = "{{folder}}/data"
 """
 PULSAR: Final = """\
 webServiceUrl=https://{host}:8443/

@@ -33,6 +33,18 @@ def test_later_sources_win() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("magnetar.toml", "data"), ("/srv/mq/magnetar.toml", "/srv/mq/data")]
+)
+def test_a_path_may_be_in_the_folder_of_the_file(name: str, expected: str) -> None:
+    assert load("[storage]\ndata_dir = '{folder}/data'", name).settings.storage.data_dir == expected
+    for other in ("data", "/data", "x/{folder}/data", "{folder}data"):
+        found = load(f"[storage]\ndata_dir = '{other}'", name).settings
+        assert found.storage.data_dir == other
+    environment = {"MAGNETAR_STORAGE_DATA_DIR": "{folder}/data"}
+    assert load("", name, environment).settings.storage.data_dir == "{folder}/data", "no file"
+
+
 @pytest.mark.parametrize("path", list(SETTINGS))
 def test_every_setting_has_a_variable(path: str) -> None:
     setting = SETTINGS[path]

@@ -50,6 +50,7 @@ class Caller:
         "gone",
         "hidden",
         "identity",
+        "in_turn",
         "judged",
         "lapsed",
         "listener",
@@ -80,6 +81,8 @@ class Caller:
         """Counts changes of what it may do."""
         self.lapsed = False
         """Its proof has expired, so its next request has to be another authentication (KIP-368)."""
+        self.in_turn = False
+        """Nothing has to come before its next request, as far as that was looked at."""
         self.mechanism = ""
         """The SASL mechanism of the exchange in progress, or of the last one."""
         self._asked_tls = False
@@ -147,7 +150,7 @@ class Caller:
         """The proof has expired. As Kafka's, the connection ends at its next request unless it
         authenticates again (`SocketServer.processCompletedReceives` of 4.3).
         """
-        self.lapsed = True
+        self.lapsed, self.in_turn = True, False
         self.rights_changed()
 
     def relieved(self) -> None:

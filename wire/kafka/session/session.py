@@ -191,7 +191,7 @@ class KafkaSession:
     def _begin(self, request: KafkaRequest) -> None:
         self._busy_at = request.key
         handlers, caller = self._handlers, self.caller
-        if self._guarded and self._is_out_of_turn(request):
+        if self._guarded and not caller.in_turn and self._is_out_of_turn(request):
             return
         if isinstance(request, RepeatedProduce) and single_batch.begin(self._produce, request):
             return
@@ -222,6 +222,7 @@ class KafkaSession:
         elif caller.lapsed and key not in sasl.PROVES:
             self.connection.end("its authentication has expired")
         else:
+            caller.in_turn = key not in sasl.HELLO and not caller.lapsed
             return False
         return True
 

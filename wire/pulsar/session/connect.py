@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.requests import RequestQueue
 
 PROTOCOL_VERSION: Final = 21
+VERSION_LETTERS_MAX: Final = 128
+"""Of what a client says it is, which is kept with its connection, its producers and consumers."""
 
 
 class ConnectHandlers:
@@ -53,7 +55,7 @@ class ConnectHandlers:
             client.reply(replies.error(replies.UNASKED, code_of(NotAllowed()), refusal))
             client.connection.end(refusal)
             return
-        client.version = event.client_version
+        client.version = event.client_version[:VERSION_LETTERS_MAX]
         client.protocol_version = min(PROTOCOL_VERSION, event.protocol_version)
         client.features = event.features
         client.wire.exposes_broker_metadata = (

@@ -14,7 +14,14 @@ from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.hot import sequence_of
 from magnetar.wire.pulsar.tests import peer
-from magnetar.wire.pulsar.wire import ALLOWED, PulsarWire, Recipient, WireOptions, WireState
+from magnetar.wire.pulsar.wire import (
+    ALLOWED,
+    HELLO_BYTES_MAX,
+    PulsarWire,
+    Recipient,
+    WireOptions,
+    WireState,
+)
 
 EVERYDAY = [
     peer.connect(),
@@ -300,3 +307,23 @@ def test_receipts_of_what_is_not_stored():
     bodies = [each.body for each in peer.parse_frames(wire.take_outgoing())]
     assert [(each.sequence_id, each.highest_sequence_id) for each in bodies] == [(7, 0), (8, 9)]
     assert all(each.message_id == peer.message_id(-1, -1) for each in bodies)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_nobody_says_much_before_it_is_known(guarded: bool) -> None:
+    """What is kept of CONNECT is of bounded size, whatever messages may have."""
+    fits = peer.connect(auth_data=b"x" * (HELLO_BYTES_MAX - 200))
+    wire = PulsarWire(guarded=guarded)
+    assert wire.feed(fits) == len(fits)
+    wire = PulsarWire(guarded=guarded)
+    with pytest.raises(WireError, match="over the limit"):
+        wire.feed(peer.connect(auth_data=b"x" * HELLO_BYTES_MAX)[:8])
+    wire = PulsarWire(guarded=guarded)
+    wire.feed(peer.connect())
+    response = pb.CommandAuthResponse(response=pb.AuthData(auth_data=b"x" * HELLO_BYTES_MAX))
+    said = peer.frame("AUTH_RESPONSE", response)
+    if guarded:
+        with pytest.raises(WireError, match="over the limit"):
+            wire.feed(said)
+        return
+    assert wire.feed(said) == len(said)

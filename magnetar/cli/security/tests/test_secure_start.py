@@ -33,7 +33,7 @@ def names_of(path: Path) -> list[str]:
 def test_without_a_host_it_is_for_this_machine(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "team"
     shown = made(folder)
-    settings = load((folder / "magnetar.toml").read_text()).settings
+    settings = load((folder / "magnetar.toml").read_text(), str(folder / "magnetar.toml")).settings
     assert (settings.listen.host, settings.listen.advertised_host) == ("127.0.0.1", "localhost")
     assert "https://localhost:8443" in shown
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -42,7 +42,7 @@ def test_without_a_host_it_is_for_this_machine(tmp_path: Path) -> None:
 def test_for_others(tmp_path: Path) -> None:
     folder = tmp_path / "team"
     made(folder, "--host", "mq.example.org", "--host", "10.0.0.1", "--admin", "ops")
-    settings = load((folder / "magnetar.toml").read_text()).settings
+    settings = load((folder / "magnetar.toml").read_text(), str(folder / "magnetar.toml")).settings
     listen, security = settings.listen, settings.security
     assert (listen.host, listen.advertised_host) == ("0.0.0.0", "mq.example.org")
     assert listen.http_allowed_hosts == ("10.0.0.1",)
@@ -90,3 +90,16 @@ def test_issue(tmp_path: Path) -> None:
         run("issue", str(folder), "server")
     with pytest.raises(OperatorError, match="has no authority"):
         run("issue", str(tmp_path), "ali")
+
+
+def test_what_is_made_can_be_moved(tmp_path: Path) -> None:
+    made(tmp_path / "before")
+    folder = (tmp_path / "before").rename(tmp_path / "after")
+    file = folder / "magnetar.toml"
+    settings = load(file.read_text(), str(file)).settings
+    tls, security = settings.tls, settings.security
+    for path in (tls.certificate, tls.key, tls.client_ca, security.token_secret_key):
+        assert Path(path).is_file(), path
+    for path in (settings.storage.data_dir, security.audit_log):
+        assert Path(path).parent == folder
+    assert "before" not in file.read_text()

@@ -109,12 +109,12 @@ class PulsarAuthentication:
     def begin(self, event: events.Connect) -> None:
         """Begin with CONNECT."""
         access = self._client.access
-        self._method = event.auth_method
         self._original.connects(event)
         try:
-            if self._method not in access.mechanisms:
+            if event.auth_method not in access.mechanisms:
                 self._known(access.anonymous())
                 return
+            self._method = event.auth_method
             self._begin()
         except BrokerError as error:
             self._refuse(error)
@@ -214,6 +214,7 @@ class PulsarAuthentication:
         except Unauthorized as error:
             self._refuse(error)
             return
+        self._original.is_over()
         client.identity, client.known = identity, True
         client.wire.known()
         self._welcome()

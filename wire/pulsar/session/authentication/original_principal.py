@@ -15,11 +15,11 @@ Invariant: only who has one of the roles of proxies speaks for somebody, and nev
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
 from magnetar.core.security.conversation import AuthPeer, Conversation
-from magnetar.core.security.identity import Identity
+from magnetar.core.security.identity import Identity, is_name
 
 if TYPE_CHECKING:
     from magnetar.core.security.access import Access
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.options import PulsarOptions
     from magnetar.wire.pulsar.values import OriginalUser
 
-NO_METHOD: Final = "none"
-
 
 class OriginalPrincipal:
     """See the module's docstring."""
 
-    __slots__ = ("_access", "_options", "_peer", "_proven", "_says_proxy", "_user")
+    __slots__ = ("_access", "_options", "_peer", "_proven", "_says_proxy", "_user", "method")
 
     def __init__(self, access: Access, options: PulsarOptions, host: str) -> None:
         """`host` is the proxy's address, to which failures are counted."""
@@ -43,11 +41,8 @@ class OriginalPrincipal:
         self._user: OriginalUser | None = None
         self._says_proxy = False
         self._proven: Identity | None = None
-
-    @property
-    def method(self) -> str:
-        """How the client has proved itself; empty if it was not asked to."""
-        return "" if self._proven is None or self._user is None else self._user.auth_method
+        self.method = ""
+        """How the client has proved itself; empty if it was not asked to, or is anonymous."""
 
     def connects(self, event: events.Connect) -> None:
         """CONNECT names somebody, or nobody."""
@@ -59,15 +54,18 @@ class OriginalPrincipal:
         user = self._user
         if user is None or not self._options.authenticate_original_auth_data:
             return
-        method = user.auth_method or NO_METHOD
-        if method not in self._access.mechanisms:
+        if user.auth_method not in self._access.mechanisms:
             self._proven = self._access.anonymous()
             return
-        conversation = self.begin(method)
+        conversation = self.begin(user.auth_method)
         await conversation.respond(user.auth_data.encode())
         if conversation.identity is None:
             raise Unauthenticated("the proof of a proxy's client may have one message only")
-        self._proven = conversation.identity
+        self._proven, self.method = conversation.identity, user.auth_method
+
+    def is_over(self) -> None:
+        """Forget what was said: a connection keeps nothing of any size."""
+        self._user = None
 
     def begin(self, method: str) -> Conversation:
         """Begin an exchange with the proxy's client."""
@@ -80,7 +78,7 @@ class OriginalPrincipal:
     def speaking(self, proxy: Identity) -> Identity | None:
         """Whom somebody speaks for; None for himself. Raises `Unauthorized`."""
         if self._access.judge is None:
-            return None
+            return self._proven
         proxies, user = self._options.proxy_roles, self._user
         if proxies.isdisjoint(proxy.roles):
             if user is not None:
@@ -88,7 +86,7 @@ class OriginalPrincipal:
             if self._says_proxy:
                 raise Unauthorized("Invalid roles: only a proxy may have a proxy's version")
             return None
-        if user is None:
+        if user is None or not is_name(user.principal):
             raise Unauthorized("Invalid roles: a proxy has to name an original principal")
         if self._options.authenticate_original_auth_data and self._proven is None:
             raise Unauthorized("Invalid roles: the client of a proxy has to prove who it is")

@@ -15,6 +15,7 @@ from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.authentication.authentication import REFRESH
 from magnetar.wire.pulsar.session.conftest import Player, Stage
+from magnetar.wire.pulsar.session.connect import VERSION_LETTERS_MAX
 from magnetar.wire.pulsar.tests import peer
 
 PROXY = {"proxy_roles": frozenset(["proxy", "other-proxy"])}
@@ -105,6 +106,8 @@ async def test_a_client_that_proves_nothing_is_refused(guarded_stage: Stage, sai
         connect("alice", "alice", "alice", "token"),
         connect("proxy", "alice", "other-proxy", "token"),
         connect("alice", proxy_version="4.2.0"),
+        connect("proxy", "ali\nce", "alice", "token"),
+        connect("proxy", "a" * 2000, "alice", "token"),
     ],
 )
 async def test_who_speaks_for_nobody_or_may_not(guarded_stage: Stage, said: bytes) -> None:
@@ -201,3 +204,33 @@ async def test_a_refresh_may_take_roles_of_the_client_away() -> None:
         client.session.expired()
         await client.receive()
         assert (await client.says_one(answer("roles", b"alice"))).kind == "CLOSE_PRODUCER"
+
+
+async def test_without_rights_the_clients_proof_is_refreshed_all_the_same() -> None:
+    access = Access(dict(guarded().mechanisms), anonymous=None)
+    async with staged(access) as stage:
+        client = stage.stranger(**PROVEN)
+        begin = connect("proxy", "alice", "alice:secret", "basic")
+        assert (await client.says_one(begin)).kind == "CONNECTED"
+        assert client.session.identity.name == "alice"
+        client.session.expired()
+        await client.receive()
+        assert await client.says(answer("basic", b"alice:secret")) == []
+        assert client.line.ending is None
+        assert await may(client)
+
+
+async def test_nothing_of_what_was_said_stays(guarded_stage: Stage) -> None:
+    """Neither is kept what somebody says who need not say anything."""
+    client = guarded_stage.stranger(**PROVEN)
+    begin = connect("proxy", "alice", "alice", "token", client_version="v" * 50_000)
+    assert (await client.says_one(begin)).kind == "CONNECTED"
+    authentication = client.session.connecting.authentication
+    assert authentication._original._user is None
+    assert len(client.session.client.version) == VERSION_LETTERS_MAX
+    async with staged(Access()) as stage:
+        other = stage.stranger()
+        said = peer.connect(auth_method_name="m" * 50_000, original_principal="p" * 50_000)
+        assert (await other.says_one(said)).kind == "CONNECTED"
+        authentication = other.session.connecting.authentication
+        assert (authentication._method, authentication._original._user) == ("", None)
