@@ -186,6 +186,7 @@ class TopicTransactions:
         """Let messages be published to these topics."""
         names = list(dict.fromkeys(topics))
         _usable(key, self.find(key), owns)
+        _check_count(len(names))
         for name in names:
             await self._prepare(name)
         await self._extend(key, owns, [name.full for name in names], [])
@@ -215,8 +216,7 @@ class TopicTransactions:
             if slot.logs.issuperset(logs) and set(found.participants).issuperset(participants):
                 return
             size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
-            if size > NAMES_MAX:
-                raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
+            _check_count(size)
             more = bytes_of_names(logs) + bytes_of_names(participants)
             if found.names_bytes() + more > NAMES_BYTES_MAX:
                 raise NotAllowed(
@@ -259,6 +259,11 @@ class TopicTransactions:
         if present is not None:
             committed = found.state is TransactionState.COMMITTING
             await present.end_transaction(id_of(found), committed=committed)
+
+
+def _check_count(names: int) -> None:
+    if names > NAMES_MAX:
+        raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
 
 
 def id_of(found: Transaction) -> TransactionId:
