@@ -151,6 +151,8 @@ class TransactionCoordinator:
         self._commit_pending = commit_pending
         self._slots: dict[str, TransactionSlot] = {}
         self._writers: dict[int, TransactionSlot] = {}
+        self.names_bytes = 0
+        """What the names of logs and participants take in memory."""
 
     async def open(self) -> None:
         """Load the transactions that this broker owns, and carry out stored decisions."""
@@ -280,8 +282,10 @@ class TransactionCoordinator:
         before, slot.transaction = slot.transaction, slot.record.value
         if before is not None:
             self._writers.pop(before.writer, None)
+            self.names_bytes -= before.names_bytes()
         slot.logs = frozenset()
         if slot.transaction is not None:
+            self.names_bytes += slot.transaction.names_bytes()
             slot.logs = frozenset(slot.transaction.logs)
             self._writers[slot.transaction.writer] = slot
 
@@ -294,6 +298,8 @@ class TransactionCoordinator:
             del self._writers[slot.transaction.writer]
         if self._slots.get(slot.name) is slot:
             del self._slots[slot.name]
+            if slot.transaction is not None:
+                self.names_bytes -= slot.transaction.names_bytes()
         slot.rest.set()
         return self._records.elsewhere(slot.name)
 

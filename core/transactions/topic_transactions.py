@@ -61,7 +61,7 @@ from magnetar.core.transactions.coordinator import (
     TransactionKind,
     nothing_pending,
 )
-from magnetar.core.transactions.transaction import Transaction, TransactionState
+from magnetar.core.transactions.transaction import Transaction, TransactionState, bytes_of_names
 
 RECORDS: Final = "/magnetar/transactions/by-id"
 NUMBERS: Final = "/magnetar/transactions/numbers"
@@ -72,7 +72,11 @@ COORDINATORS: Final = 16
 OPEN_MAX: Final = 50_000
 """Transactions that are not ended. Each takes a kilobyte, and the names of its topics."""
 NAMES_MAX: Final = 5_000
-"""Topics and subscriptions of one transaction; its record has to fit into a metadata store."""
+"""Topics and subscriptions of one transaction."""
+NAMES_BYTES_MAX: Final = 1_250_000
+"""What their names may take in memory, so that the record fits into a metadata store."""
+ALL_NAMES_BYTES_MAX: Final = 128 * 1024 * 1024
+"""The same of all transactions that are not ended."""
 TTL_MS_MAX: Final = 1 << 53
 
 TransactionId = tuple[int, int]
@@ -182,6 +186,7 @@ class TopicTransactions:
         """Let messages be published to these topics."""
         names = list(dict.fromkeys(topics))
         _usable(key, self.find(key), owns)
+        _check_count(len(names))
         for name in names:
             await self._prepare(name)
         await self._extend(key, owns, [name.full for name in names], [])
@@ -211,8 +216,14 @@ class TopicTransactions:
             if slot.logs.issuperset(logs) and set(found.participants).issuperset(participants):
                 return
             size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
-            if size > NAMES_MAX:
-                raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
+            _check_count(size)
+            more = bytes_of_names(logs) + bytes_of_names(participants)
+            if found.names_bytes() + more > NAMES_BYTES_MAX:
+                raise NotAllowed(
+                    "the topics and subscriptions of the transaction have too long names"
+                )
+            if coordinator.names_bytes + more > ALL_NAMES_BYTES_MAX:
+                raise Overloaded("open transactions have too many topics and subscriptions")
             await coordinator.extend(slot, logs=logs, participants=participants)
 
     async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
@@ -248,6 +259,11 @@ class TopicTransactions:
         if present is not None:
             committed = found.state is TransactionState.COMMITTING
             await present.end_transaction(id_of(found), committed=committed)
+
+
+def _check_count(names: int) -> None:
+    if names > NAMES_MAX:
+        raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
 
 
 def id_of(found: Transaction) -> TransactionId:

@@ -13,7 +13,7 @@ Invariant: the state of a transaction is the one that was stored last.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -28,6 +28,8 @@ class TransactionState(enum.Enum):
     ABORTED = "aborted"
 
 
+NAME_BYTES: Final = 150
+"""What a name takes in memory, beside its letters."""
 DECIDED: Final = (TransactionState.COMMITTING, TransactionState.ABORTING)
 """States in which nothing is added, and the outcome is being carried out."""
 AT_REST: Final[Mapping[TransactionState, TransactionState]] = {
@@ -76,6 +78,14 @@ class Transaction(Struct, frozen=True):
     def expires_ms(self) -> int:
         """The wall clock time, in ms, at which it is aborted if it is still ongoing."""
         return self.began_ms + self.timeout_ms
+
+    def names_bytes(self) -> int:
+        """What the names of its logs and participants take in memory."""
+        return bytes_of_names(self.logs) + bytes_of_names(self.participants)
+
+
+def bytes_of_names(names: Sequence[str]) -> int:
+    return sum(map(len, names)) + NAME_BYTES * len(names)
 
 
 def writer_of(found: Transaction) -> int:

@@ -25,6 +25,8 @@ from magnetar.core.kernel.varints import varint
 
 METADATA: Final = b"pulsar.metadata"
 """The header that carries the metadata of an encrypted message."""
+BATCH_MESSAGES_MAX: Final = 1 << 17
+"""Messages of a batch that is read here. Compressed, 165 bytes may claim to be a million."""
 _CHECKSUM: Final = b"\x0e\x01"
 _SIZE: Final = Layout(">I")
 _VARINT_BYTES_MAX: Final = 10
@@ -79,6 +81,8 @@ class PulsarMessage:
             raise Corrupted("the metadata of a message is longer than the message")
         self.metadata = tail[at + 4 : end]
         self._fields = _fields(self.metadata, 0, len(self.metadata), _PROPERTIES, _NUMBERS)
+        if self._fields.get(_COUNT, 0) > BATCH_MESSAGES_MAX:
+            raise Corrupted(f"a batch claims to have {self._fields[_COUNT]} messages")
         self.payload = tail[end:]
         """Replaced by the joined payload of a chunked message."""
 

@@ -173,7 +173,10 @@ class Cursor:
         self.pending.hold(key, ranges, parts)
 
     def hold_up_to(self, key: TransactionKey, up_to: HeldPart) -> None:
-        """The same for everything up to a position."""
+        """The same for everything up to a position; what is stored later is none of it."""
+        confirmed = self._ledger.chain.confirmed
+        if (up_to[0], up_to[1]) > confirmed:
+            up_to = (*confirmed, 0, 0)
         self._changed()
         self.pending.hold_up_to(key, up_to)
 

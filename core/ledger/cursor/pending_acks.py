@@ -30,7 +30,11 @@ from magnetar.core.ledger.cursor.acks import AckState, Ranges
 from magnetar.core.ledger.log.chain import START, Position
 
 HELD_MAX: Final = 10_000
-"""Ranges and batches that are held in one cursor."""
+"""Ranges and batches that are held in one cursor; long masks count as several."""
+MASK_BITS: Final = 256
+"""A mask of so many bits counts as one range."""
+BATCH_MAX: Final = 3 << 20
+"""Messages of a batch. Clients state how many there are, and that sizes a mask."""
 
 EntryRange = tuple[int, int, int]
 """Ledger, first entry, last entry."""
@@ -65,7 +69,7 @@ _decode: Final = msgspec.msgpack.Decoder(list[HeldImage]).decode
 class _Held:
     """What one transaction holds."""
 
-    __slots__ = ("acked", "ranges", "sizes", "up_to")
+    __slots__ = ("acked", "masks", "ranges", "sizes", "up_to")
 
     def __init__(self) -> None:
         self.ranges: dict[int, Ranges] = {}
@@ -73,11 +77,31 @@ class _Held:
         """Of batches: a 1 for each message that it acknowledges."""
         self.sizes: dict[Position, int] = {}
         self.up_to: HeldPart | None = None
+        self.masks = 0
+        """What its batches count of `HELD_MAX`."""
 
     @property
     def size(self) -> int:
         """How many ranges and batches it holds."""
-        return sum(len(one.firsts) for one in self.ranges.values()) + len(self.acked)
+        return self._ranges_size + len(self.acked)
+
+    @property
+    def weight(self) -> int:
+        """What it counts of `HELD_MAX`."""
+        return self._ranges_size + self.masks
+
+    @property
+    def _ranges_size(self) -> int:
+        return sum(len(one.firsts) for one in self.ranges.values())
+
+    def add_part(self, position: Position, acked: int, size: int) -> None:
+        """Hold messages of a batch."""
+        before = self.sizes.get(position)
+        if before is not None:
+            self.masks -= _weight(before)
+        self.masks += _weight(size)
+        self.acked[position] = self.acked.get(position, 0) | acked
+        self.sizes[position] = size
 
     def covers(self, position: Position) -> bool:
         """Whether it holds the whole entry."""
@@ -111,13 +135,15 @@ class _Held:
 class PendingAcks:
     """See the module's docstring."""
 
-    __slots__ = ("_acks", "_highest", "_of")
+    __slots__ = ("_acks", "_highest", "_of", "_weight")
 
     def __init__(self, acks: AckState) -> None:
         self._acks = acks
         self._of: dict[TransactionKey, _Held] = {}
         self._highest: Position = START
         """No entry beyond is held."""
+        self._weight = 0
+        """What all of them count of `HELD_MAX`."""
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -170,24 +196,24 @@ class PendingAcks:
         `TransactionConflict` if any is acknowledged, or held by another transaction.
         """
         ranges, parts = list(ranges), list(parts)
+        more = len(ranges) + sum(_weight(_checked(part[3])) for part in parts)
+        if self._weight + more > HELD_MAX:
+            raise NotAllowed("too many acknowledgements in open transactions of this subscription")
         for ledger_id, first, last in ranges:
             for entry_id in range(first, last + 1):
                 self._check_whole(key, (ledger_id, entry_id))
         for part in parts:
             self._check_part(key, part)
-        held = self._of.get(key) or _Held()
-        if self._size + len(ranges) + len(parts) > HELD_MAX:
-            raise NotAllowed("too many acknowledgements in open transactions of this subscription")
-        self._of[key] = held
+        held = self._of.setdefault(key, _Held())
+        self._weight -= held.weight
         for ledger_id, first, last in ranges:
             held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
             self._highest = max(self._highest, (ledger_id, last))
         for ledger_id, entry_id, unacked, size in parts:
             position = (ledger_id, entry_id)
-            acked = ~unacked & ((1 << size) - 1)
-            held.acked[position] = held.acked.get(position, 0) | acked
-            held.sizes[position] = size
+            held.add_part(position, ~unacked & ((1 << size) - 1), size)
             self._highest = max(self._highest, position)
+        self._weight += held.weight
 
     def hold_up_to(self, key: TransactionKey, up_to: HeldPart) -> None:
         """Hold everything up to a position; a later one of the same transaction replaces it.
@@ -195,6 +221,7 @@ class PendingAcks:
         `TransactionConflict` if all of it is acknowledged, or another transaction does the same.
         """
         position = (up_to[0], up_to[1])
+        _checked(up_to[3])
         for other, held in self._of.items():
             if other != key and held.up_to is not None:
                 raise TransactionConflict(
@@ -208,10 +235,6 @@ class PendingAcks:
         held.up_to = up_to
         self._of[key] = held
         self._highest = max(self._highest, position)
-
-    @property
-    def _size(self) -> int:
-        return sum(held.size for held in self._of.values())
 
     def _check_whole(self, key: TransactionKey, position: Position) -> None:
         if self._acks.is_acked(position):
@@ -236,6 +259,8 @@ class PendingAcks:
     def release(self, key: TransactionKey) -> Released:
         """The transaction ends: hold nothing of it any more. Returns what it held."""
         held = self._of.pop(key, None)
+        if held is not None:
+            self._weight -= held.weight
         if not self._of:
             self._highest = START
         return NOTHING if held is None else held.released()
@@ -257,7 +282,7 @@ class PendingAcks:
 
     def restore(self, image: bytes) -> None:
         """Take over what a snapshot has; `Corrupted` if it cannot be read."""
-        self._of, self._highest = {}, START
+        self._of, self._highest, self._weight = {}, START, 0
         if not image:
             return
         try:
@@ -272,9 +297,9 @@ class PendingAcks:
             for part in parts:
                 ledger_id, entry_id, unacked, size = _unpacked(part)
                 position = (ledger_id, entry_id)
-                held.acked[position] = ~unacked & ((1 << size) - 1)
-                held.sizes[position] = size
+                held.add_part(position, ~unacked & ((1 << size) - 1), size)
                 self._highest = max(self._highest, position)
+            self._weight += held.weight
             if up_to is not None:
                 held.up_to = _unpacked(up_to)
                 self._highest = max(self._highest, (up_to[0], up_to[1]))
@@ -282,6 +307,18 @@ class PendingAcks:
     def counts(self) -> Mapping[TransactionKey, int]:
         """How many ranges and batches each transaction holds."""
         return {key: held.size for key, held in self._of.items()}
+
+
+def _weight(size: int) -> int:
+    """What the mask of a batch counts of `HELD_MAX`."""
+    return 1 + size // MASK_BITS
+
+
+def _checked(size: int) -> int:
+    """The size of a batch, before anything of that size is made."""
+    if not 0 <= size <= BATCH_MAX:
+        raise NotAllowed(f"a batch has no {size} messages")
+    return size
 
 
 def _named(position: Position) -> str:

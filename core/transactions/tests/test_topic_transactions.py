@@ -170,6 +170,29 @@ async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         await transactions.begin(0, 1000, "")
 
 
+async def test_names_are_bounded_for_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of names of 4 KB in each of 50,000 transactions would be a terabyte."""
+    long = TopicName.parse("t" * 4_000)
+    monkeypatch.setattr(topic_transactions, "NAMES_BYTES_MAX", 20_000)
+    monkeypatch.setattr(topic_transactions, "ALL_NAMES_BYTES_MAX", 30_000)
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        keys = [await transactions.begin(0, 60_000, "") for _ in range(3)]
+        for name in "abcd":
+            await transactions.add_subscriptions(keys[0], [(long, name)], everybody)
+        with pytest.raises(NotAllowed):
+            await transactions.add_subscriptions(keys[0], [(long, "e")], everybody)
+        with pytest.raises(NotAllowed):
+            await transactions.add_subscriptions(keys[1], [(SOURCE, "e" * 20_000)], everybody)
+        await transactions.add_topics(keys[1], [long], everybody)
+        for name in "ab":
+            await transactions.add_subscriptions(keys[2], [(long, name)], everybody)
+        with pytest.raises(Overloaded):
+            await transactions.add_subscriptions(keys[2], [(long, "c")], everybody)
+        await transactions.end(keys[0], everybody, commit=False)
+        await transactions.add_subscriptions(keys[2], [(long, "c")], everybody)
+
+
 async def test_its_time_ends_it(autojump_clock: MockClock) -> None:
     stores = Stores()
     async with running(stores) as broker, trio.open_nursery() as nursery:

@@ -41,7 +41,7 @@ _COMPRESS: Final[Mapping[int, Callable[[bytes], Any]]] = {
 NO_CLUSTER: Final = "__local__"
 """As Java's `disableReplication` says it."""
 BATCH_MAX: Final = 1 << 16
-"""Messages of a batch that can be acknowledged one by one."""
+"""Messages of a batch: compressed, a few bytes may claim to be millions."""
 TIMES_MAX: Final = (1 << 63) - 1
 
 
@@ -197,6 +197,8 @@ def received(
         yield ReceivedMessage(at, _document(common, at, about, payload))
         return
     count = about.num_messages_in_batch
+    if count > BATCH_MAX:
+        raise Corrupted(f"a batch claims to have {count} messages")
     for place, one, value in _batch(payload, count):
         if one.compacted_out or acked >> place & 1:
             continue

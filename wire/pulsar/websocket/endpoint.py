@@ -31,6 +31,8 @@ FIELDS_MAX: Final = 100
 """Parameters of a query."""
 QUEUE_MAX: Final = 1_000
 """Messages that a client may have without acknowledging one (`ConsumerHandler.java` of 4.2)."""
+INT_MAX: Final = (1 << 31) - 1
+LONG_MAX: Final = (1 << 63) - 1
 ROUTING_MODES: Final = ("SinglePartition", "RoundRobinPartition", "CustomPartition")
 CODECS: Final = {
     "NONE": pb.NO_COMPRESSION,
@@ -77,8 +79,8 @@ class WebSocketEndpoint(Struct, frozen=True):
     query: Mapping[str, str]
     credentials: WebSocketCredentials
 
-    def number(self, name: str, default: int, least: int = 0) -> int:
-        """A whole number of the query."""
+    def number(self, name: str, default: int, least: int = 0, most: int = INT_MAX) -> int:
+        """A whole number of the query; those of Apache's proxy are Java's `int`, most of them."""
         text = self.query.get(name)
         if text is None:
             return default
@@ -86,8 +88,10 @@ class WebSocketEndpoint(Struct, frozen=True):
             found = int(text)
         except ValueError:
             found = least - 1
-        if found < least or len(text) > 18:
-            raise RefusedRequest(400, f"Invalid query params: {name} is a number from {least} on")
+        if not least <= found <= most:
+            raise RefusedRequest(
+                400, f"Invalid query params: {name} is a number from {least} to {most}"
+            )
         return found
 
     def flag(self, name: str) -> bool:

@@ -34,6 +34,7 @@ from magnetar.wire.pulsar.websocket.documents import (
 from magnetar.wire.pulsar.websocket.endpoint import (
     CODECS,
     HASHES,
+    LONG_MAX,
     ROUTING_MODES,
     RefusedRequest,
     WebSocketEndpoint,
@@ -82,7 +83,7 @@ class ProducerDialogue:
         self._codec = CODECS[endpoint.choice("compressionType", CODECS, "NONE")]
         self._murmur = endpoint.choice("hashingScheme", HASHES, HASHES[0]) == HASHES[1]
         self._routing = endpoint.choice("messageRoutingMode", ROUTING_MODES, ROUTING_MODES[0])
-        self._first_sequence_id = endpoint.number("initialSequenceId", -1) + 1
+        self._first_sequence_id = endpoint.number("initialSequenceId", -1, most=LONG_MAX) + 1
         self._pending_max = endpoint.number("maxPendingMessages", 0) or None
         for name in NUMBERS:
             endpoint.number(name, 0)

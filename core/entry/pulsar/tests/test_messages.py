@@ -179,3 +179,17 @@ def test_fields_of_any_kind(fields: list[tuple[int, bytes | int]], payload: byte
 def test_damage(tail: bytes) -> None:
     with pytest.raises(Corrupted):
         PulsarMessage(tail).records()
+
+
+def test_a_batch_cannot_claim_millions_of_messages() -> None:
+    """Zeros are empty messages of four bytes, and compressed they are next to nothing."""
+    most = messages.BATCH_MESSAGES_MAX
+    for count, fits in ((most, True), (most + 1, False)):
+        payload = zlib.compress(bytes(4 * count))
+        tail = message((8, 2), (9, 4 * count), (11, count), payload=payload)
+        assert len(tail) < 1_000
+        if fits:
+            assert PulsarMessage(tail).keyed()[-1] == (count - 1, None, 0)
+        else:
+            with pytest.raises(Corrupted, match="claims"):
+                PulsarMessage(tail)

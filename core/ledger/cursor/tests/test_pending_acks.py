@@ -176,3 +176,34 @@ def test_it_is_a_message_by_message_count(steps: list[tuple[str, int, int, int]]
         bits = pending.left_of(position, acks.bits(position))
         shown = set(range(SIZE)) if bits is None else {at for at in range(SIZE) if bits >> at & 1}
         assert shown == left
+
+
+def test_the_size_of_a_batch_is_bounded_before_its_mask_is_made(pending: PendingAcks) -> None:
+    """A client states it, with 31 bits: that would be 256 MB for each message."""
+    for size in ((1 << 31) - 1, pending_acks.BATCH_MAX + 1, -1):
+        with pytest.raises(NotAllowed):
+            pending.hold(A, [], [(5, 3, 1, size)])
+        with pytest.raises(NotAllowed):
+            pending.hold_up_to(A, (5, 3, 1, size))
+    assert not pending
+
+
+def test_long_masks_count_as_several(pending: PendingAcks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_acks, "HELD_MAX", 6)
+    long = 3 * pending_acks.MASK_BITS
+    pending.hold(A, [], [(5, 3, 1, long)])
+    pending.hold(B, [(5, 6, 6)], [])
+    with pytest.raises(NotAllowed):
+        pending.hold(B, [], [(5, 4, 1, long)])
+    pending.restore(pending.image())
+    with pytest.raises(NotAllowed):
+        pending.hold(B, [], [(5, 4, 1, long)])
+    pending.release(A)
+    pending.hold(B, [], [(5, 4, 1, long)])
+
+
+def test_neighbours_are_one_range(pending: PendingAcks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_acks, "HELD_MAX", 2)
+    for entry in range(ENTRIES):
+        pending.hold(A, [(5, entry, entry)], [])
+    assert pending.counts() == {A: 1}

@@ -217,3 +217,11 @@ async def test_a_producer_and_a_consumer_cross(stage: Stage) -> None:
 def test_masks() -> None:
     for mask in (0, 1, 1 << 63, (1 << 130) - 1, 5 << 70):
         assert _mask_of(_words_of(mask, 131)) == mask
+
+
+@pytest.mark.parametrize("name", ["priorityLevel", "receiverQueueSize", "ackTimeoutMillis"])
+async def test_a_number_that_no_field_has_room_for_is_refused(stage: Stage, name: str) -> None:
+    """The exception of protobuf would end the whole server."""
+    for number, status in ((1 << 31, 400), ((1 << 31) - 1, 101)):
+        target = f"{CONSUMER}?subscriptionType=Shared&{name}={number}"
+        assert (await Talker(stage).open(target)).status == status

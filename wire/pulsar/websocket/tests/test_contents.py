@@ -1,6 +1,7 @@
 """Messages from JSON to the stored form and back, by any codec; what is damaged is refused."""
 
 import json
+import zlib
 from contextlib import suppress
 from struct import pack
 from typing import Any
@@ -127,3 +128,18 @@ def test_a_batch_that_lies() -> None:
 def test_what_is_no_payload(payload: str | None) -> None:
     with pytest.raises(Invalid):
         contents.payload_of(Published(payload))
+
+
+def test_a_batch_cannot_claim_millions_of_messages() -> None:
+    """Each would be a document, and compressed they are next to nothing."""
+    count = contents.BATCH_MAX + 1
+    payload = bytes.fromhex("000000021800") * count
+    about = peer.metadata(
+        0,
+        compression=pb.ZLIB,
+        uncompressed_size=len(payload),
+        num_messages_in_batch=count,
+    )
+    tail = peer.tail(zlib.compress(payload), about)
+    with pytest.raises(Corrupted, match="claims"):
+        list(contents.received(tail, AT, 0))

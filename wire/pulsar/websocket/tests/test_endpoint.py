@@ -67,6 +67,8 @@ def test_numbers_and_words() -> None:
         with pytest.raises(RefusedRequest):
             found.number(name, 1)
     with pytest.raises(RefusedRequest):
+        found.number("n", 1, most=6)
+    with pytest.raises(RefusedRequest):
         found.choice("word", "xy", "x")
 
 
