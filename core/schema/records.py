@@ -1,6 +1,7 @@
 """The stored form of schemas: a list of versions for each topic, a record for each schema. Pure.
 
     /magnetar/schemas/TENANT/NAMESPACE/TOPIC     the list: which versions there are, and their ids
+    /magnetar/schema-subjects/NAME               the list of a subject that belongs to no topic
     /magnetar/schemas-by-id/ID                   one schema; written once, before a list names it
 
 A list has no definitions, so it stays small, whatever ZooKeeper takes for one node (1 MB). Numbers
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote_plus
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +22,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.schema.schema import NO_PROPERTIES, SchemaKind, TopicSchema
 
 LISTS: Final = "/magnetar/schemas"
+SUBJECTS: Final = "/magnetar/schema-subjects"
 BY_ID: Final = "/magnetar/schemas-by-id"
 IDS: Final = "/magnetar/schema-ids"
 """The counter of ids: every schema of a cluster has one."""
@@ -73,7 +76,7 @@ class StoredSchema(Struct, frozen=True):
 
     schema: TopicSchema
     topic: str
-    """The topic's name without its domain, as its list has it."""
+    """The topic's name without its domain, as its list has it; or that of a subject."""
     user: str
     """Who has added it; empty without authentication."""
     created_ms: int
@@ -93,13 +96,32 @@ class SchemaHeader(Struct, frozen=True):
     properties: Mapping[str, str] = NO_PROPERTIES
 
 
-def path_of(name: TopicName) -> str:
-    """The path of a topic's list. Partitions have that of their topic; domains do not matter."""
+class Subject(Struct, frozen=True):
+    """The name of a list that belongs to no topic."""
+
+    name: str
+
+    @property
+    def encoded(self) -> str:
+        """As one part of a path."""
+        return quote_plus(self.name).replace(".", "%2E")
+
+
+Named = TopicName | Subject
+"""What has a list of schemas."""
+
+
+def path_of(name: Named) -> str:
+    """The path of a list. Partitions have that of their topic; domains do not matter."""
+    if isinstance(name, Subject):
+        return f"{SUBJECTS}/{name.encoded}"
     return f"{LISTS}/{name_of(name)}"
 
 
-def name_of(name: TopicName) -> str:
-    """A topic's name as Pulsar's registry has it (`TopicName.getSchemaName`)."""
+def name_of(name: Named) -> str:
+    """A topic's name as Pulsar's registry has it (`TopicName.getSchemaName`); a subject's own."""
+    if isinstance(name, Subject):
+        return name.name
     return f"{name.namespace}/{name.base.encoded_local}"
 
 
