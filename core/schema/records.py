@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, unquote_plus
 
 import msgspec
 from msgspec import Struct
@@ -75,8 +75,8 @@ class StoredSchema(Struct, frozen=True):
     """A schema, and where it comes from."""
 
     schema: TopicSchema
-    topic: str
-    """The topic's name without its domain, as its list has it; or that of a subject."""
+    path: str
+    """Of the list that it was added to."""
     user: str
     """Who has added it; empty without authentication."""
     created_ms: int
@@ -90,7 +90,7 @@ class SchemaHeader(Struct, frozen=True):
     """The first line of a schema's record; its definition follows as it is."""
 
     kind: str
-    topic: str
+    path: str
     created_ms: int
     user: str = ""
     properties: Mapping[str, str] = NO_PROPERTIES
@@ -125,6 +125,15 @@ def name_of(name: Named) -> str:
     return f"{name.namespace}/{name.base.encoded_local}"
 
 
+def owner_of(path: str) -> Named:
+    """What has the list at that path."""
+    steps = path.split("/")
+    if path.startswith(f"{SUBJECTS}/"):
+        return Subject(unquote_plus(steps[-1]))
+    tenant, namespace, local = steps[-3:]
+    return TopicName.of_managed_ledger(f"{tenant}/{namespace}/persistent/{local}")
+
+
 def path_of_id(schema_id: int) -> str:
     return f"{BY_ID}/{schema_id}"
 
@@ -143,7 +152,7 @@ def decode_versions(data: bytes) -> SchemaVersions:
 def encode_schema(stored: StoredSchema) -> bytes:
     schema = stored.schema
     header = SchemaHeader(
-        schema.kind.name, stored.topic, stored.created_ms, stored.user, schema.properties
+        schema.kind.name, stored.path, stored.created_ms, stored.user, schema.properties
     )
     return msgspec.json.encode(header) + b"\n" + schema.definition
 
@@ -156,4 +165,4 @@ def decode_schema(data: bytes) -> StoredSchema:
     except (msgspec.MsgspecError, KeyError) as error:
         raise Corrupted(f"a schema cannot be read: {error}") from error
     schema = TopicSchema(kind, definition, header.properties)
-    return StoredSchema(schema, header.topic, header.user, header.created_ms)
+    return StoredSchema(schema, header.path, header.user, header.created_ms)

@@ -265,7 +265,7 @@ class SchemaRegistry:
         if found is not None:
             return found.version
         path = records.path_of(name)
-        stored = StoredSchema(schema, records.name_of(name), user, self._clock.wall_ms())
+        stored = StoredSchema(schema, path, user, self._clock.wall_ms())
         async with self._alone_with(path):
             for _ in range(ATTEMPTS_MAX):
                 known = await self._known(path)

@@ -22,7 +22,7 @@ from magnetar.wire.http.admin import (
 from magnetar.wire.http.admin.policies import namespaces as namespace_policies
 from magnetar.wire.http.admin.policies import topics as topic_policies
 from magnetar.wire.http.admin.programs import reading, writing
-from magnetar.wire.http.admin.schemas import topic_schemas
+from magnetar.wire.http.admin.schemas import subjects, topic_schemas
 from magnetar.wire.http.admin.stats import internal_stats, topic_stats
 from magnetar.wire.http.routes import Table
 
@@ -59,5 +59,6 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/reading": reading.TABLE,
         "/admin/v2/schemas": topic_schemas.TABLE,
         "/admin/v2/writing": writing.TABLE,
+        **subjects.TABLES,
         **unsupported.TABLES,
     }
