@@ -29,6 +29,8 @@ Judge = Callable[[AvroNode, AvroNode], str]
 OF_CLIENTS: Final = frozenset({SchemaKind.AUTO_CONSUME, SchemaKind.EXTERNAL})
 NONE_OF_PYTHON: Final = b"null"
 """What Python's clients send as the definition of STRING."""
+REASON_LETTERS_MAX: Final = 300
+"""Names in a reason may be as long as a definition."""
 READS_OLD: Final = frozenset(
     {
         SchemaStrategy.BACKWARD,
@@ -116,7 +118,8 @@ def _check(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, judge: 
         if names[0] != names[1]:
             raise IncompatibleSchema(
                 f"Protobuf root message change is not allowed under the '{strategy}' strategy. "
-                f"Original message name: '{names[0]}', new message name: '{names[1]}'."
+                f"Original message name: '{parser.shown(names[0])}', "
+                f"new message name: '{parser.shown(names[1])}'."
             )
     elif new.kind in DEFINED_IN_AVRO:
         before, after = parser.parse(old.definition), parser.parse(new.definition)
@@ -124,11 +127,11 @@ def _check(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, judge: 
 
 
 def _check_avro(before: AvroNode, after: AvroNode, strategy: SchemaStrategy, judge: Judge) -> None:
-    if strategy in READS_OLD and (reason := judge(before, after)):
+    if strategy in READS_OLD and (reason := judge(before, after)[:REASON_LETTERS_MAX]):
         raise IncompatibleSchema(
             f"Incompatible schema: under {strategy} its readers read older messages, but {reason}"
         )
-    if strategy in READ_BY_OLD and (reason := judge(after, before)):
+    if strategy in READ_BY_OLD and (reason := judge(after, before)[:REASON_LETTERS_MAX]):
         raise IncompatibleSchema(
             f"Incompatible schema: under {strategy} older readers read its messages, but {reason}"
         )

@@ -91,7 +91,7 @@ async def test_versions_of_a_producer(stage: Stage) -> None:
         avro(ONE, pb.Schema.JSON),
         avro(b"", pb.Schema.AUTO_CONSUME),
         avro(b"", pb.Schema.EXTERNAL),
-        avro(b"[" * 3_000),
+        avro(b"[" * 900),
         avro(b'{"a": "' + b"a" * 1_000_000 + b'"}'),
     ],
 )
@@ -141,6 +141,16 @@ async def test_clients_may_add_nothing(stage: Stage) -> None:
     assert (await produces(client, 2, avro(ONE))).body.schema_version == FIRST
     received = await produces(client, 3, avro(MORE_OR_0))
     assert (received.kind, received.body.error) == ("ERROR", pb.IncompatibleSchema)
+
+
+async def test_a_topic_without_storage_has_schemas_too(stage: Stage) -> None:
+    client, topic = await stage.player(), "non-persistent://public/default/n"
+    assert (await consumes(client, 1, avro(ONE), topic)).kind == "SUCCESS"
+    assert (await produces(client, 2, avro(MORE_OR_0), topic)).body.schema_version == SECOND
+    assert (await asks(client, topic)).schema_version == SECOND
+    assert (await produces(client, 3, avro(MORE), topic)).kind == "PRODUCER_SUCCESS"
+    refused = await produces(client, 4, avro(b"", pb.Schema.STRING), topic)
+    assert refused.body.error == pb.IncompatibleSchema
 
 
 # -- consumers -----------------------------------------------------------------------------------
