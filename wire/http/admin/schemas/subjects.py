@@ -200,9 +200,8 @@ async def get_text(request: AdminRequest) -> Response:
 
 async def look_up(request: AdminRequest) -> Answer:
     """The version of the subject that a schema is."""
-    versions, schema = await present(request), await sent(request)
-    identity = verdicts.identity_of(schema)
-    found = next((each for each in versions if each.identity == identity), None)
+    await present(request)
+    found = await request.broker.schemas.find(subject(request), await sent(request))
     if found is None:
         raise Problem(SCHEMA_MISSING, "Schema not found")
     return await shown(request, subject(request), found)
