@@ -1,6 +1,7 @@
 """The stored form of schemas: a list of versions for each topic, a record for each schema. Pure.
 
     /magnetar/schemas/TENANT/NAMESPACE/TOPIC     the list: which versions there are, and their ids
+    /magnetar/schema-subjects/NAME               the list of a subject that belongs to no topic
     /magnetar/schemas-by-id/ID                   one schema; written once, before a list names it
 
 A list has no definitions, so it stays small, whatever ZooKeeper takes for one node (1 MB). Numbers
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote_plus, unquote_plus
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +22,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.schema.schema import NO_PROPERTIES, SchemaKind, TopicSchema
 
 LISTS: Final = "/magnetar/schemas"
+SUBJECTS: Final = "/magnetar/schema-subjects"
 BY_ID: Final = "/magnetar/schemas-by-id"
 IDS: Final = "/magnetar/schema-ids"
 """The counter of ids: every schema of a cluster has one."""
@@ -72,8 +75,8 @@ class StoredSchema(Struct, frozen=True):
     """A schema, and where it comes from."""
 
     schema: TopicSchema
-    topic: str
-    """The topic's name without its domain, as its list has it."""
+    path: str
+    """Of the list that it was added to."""
     user: str
     """Who has added it; empty without authentication."""
     created_ms: int
@@ -87,20 +90,48 @@ class SchemaHeader(Struct, frozen=True):
     """The first line of a schema's record; its definition follows as it is."""
 
     kind: str
-    topic: str
+    path: str
     created_ms: int
     user: str = ""
     properties: Mapping[str, str] = NO_PROPERTIES
 
 
-def path_of(name: TopicName) -> str:
-    """The path of a topic's list. Partitions have that of their topic; domains do not matter."""
+class Subject(Struct, frozen=True):
+    """The name of a list that belongs to no topic."""
+
+    name: str
+
+    @property
+    def encoded(self) -> str:
+        """As one part of a path."""
+        return quote_plus(self.name).replace(".", "%2E")
+
+
+Named = TopicName | Subject
+"""What has a list of schemas."""
+
+
+def path_of(name: Named) -> str:
+    """The path of a list. Partitions have that of their topic; domains do not matter."""
+    if isinstance(name, Subject):
+        return f"{SUBJECTS}/{name.encoded}"
     return f"{LISTS}/{name_of(name)}"
 
 
-def name_of(name: TopicName) -> str:
-    """A topic's name as Pulsar's registry has it (`TopicName.getSchemaName`)."""
+def name_of(name: Named) -> str:
+    """A topic's name as Pulsar's registry has it (`TopicName.getSchemaName`); a subject's own."""
+    if isinstance(name, Subject):
+        return name.name
     return f"{name.namespace}/{name.base.encoded_local}"
+
+
+def owner_of(path: str) -> Named:
+    """What has the list at that path."""
+    steps = path.split("/")
+    if path.startswith(f"{SUBJECTS}/"):
+        return Subject(unquote_plus(steps[-1]))
+    tenant, namespace, local = steps[-3:]
+    return TopicName.of_managed_ledger(f"{tenant}/{namespace}/persistent/{local}")
 
 
 def path_of_id(schema_id: int) -> str:
@@ -121,7 +152,7 @@ def decode_versions(data: bytes) -> SchemaVersions:
 def encode_schema(stored: StoredSchema) -> bytes:
     schema = stored.schema
     header = SchemaHeader(
-        schema.kind.name, stored.topic, stored.created_ms, stored.user, schema.properties
+        schema.kind.name, stored.path, stored.created_ms, stored.user, schema.properties
     )
     return msgspec.json.encode(header) + b"\n" + schema.definition
 
@@ -134,4 +165,4 @@ def decode_schema(data: bytes) -> StoredSchema:
     except (msgspec.MsgspecError, KeyError) as error:
         raise Corrupted(f"a schema cannot be read: {error}") from error
     schema = TopicSchema(kind, definition, header.properties)
-    return StoredSchema(schema, header.topic, header.user, header.created_ms)
+    return StoredSchema(schema, header.path, header.user, header.created_ms)

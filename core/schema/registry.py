@@ -22,7 +22,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Final, TypeVar
+from urllib.parse import unquote_plus
 
 import trio
 
@@ -34,16 +36,25 @@ from magnetar.core.kernel.errors import (
     NotAllowed,
     NotFound,
 )
-from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.schema import records, verdicts
 from magnetar.core.schema.limited_cache import LimitedCache
-from magnetar.core.schema.records import SchemaVersion, SchemaVersions, StoredSchema
+from magnetar.core.schema.records import (
+    Named,
+    SchemaVersion,
+    SchemaVersions,
+    StoredSchema,
+    Subject,
+)
 from magnetar.core.schema.schema import DEFINED_IN_AVRO, SchemaKind, TopicSchema
 
 Result = TypeVar("Result")
+Follows = Callable[..., None]
+"""Raises unless a schema may follow another one: `verdicts.check_follows`, or its like."""
 
+ROOTS: Final = (records.LISTS, records.SUBJECTS)
 VERSIONS_MAX: Final = 1_000
 """Versions of a topic, with those that were deleted. A list of so many has 130 KB."""
 ATTEMPTS_MAX: Final = 20
@@ -53,8 +64,10 @@ SCHEMAS_BYTES_MAX: Final = 8 * 1024 * 1024
 IDENTITIES_BYTES_MAX: Final = 1024 * 1024
 VERSION_BYTES: Final = 400
 """The memory of one version in a list; of a list without any, too."""
-AT_ONCE_BYTES: Final = 4 * 1024
-"""Definitions up to this size are compared on the loop, which takes a millisecond or two."""
+AT_ONCE_BYTES: Final = 1024
+"""Definitions up to this size are read and compared on the loop, which takes a millisecond or two,
+and 20 ms for those that are made to take long.
+"""
 SIZE_MAX: Final = 256 * 1024
 
 
@@ -89,17 +102,18 @@ class SchemaRegistry:
 
     def open(self) -> None:
         """Follow what other brokers change. Before anything is read."""
-        self._metadata.watch(records.LISTS, self._forget)
+        for root in ROOTS:
+            self._metadata.watch(root, self._forget)
 
     def _forget(self, path: str) -> None:
         self._changes += 1
         self._lists.drop(path)
-        if path == records.LISTS:  # anything below may have changed
+        if path in ROOTS:  # anything below may have changed
             self._lists.clear()
 
     # -- reading ------------------------------------------------------------------------------
 
-    async def versions(self, name: TopicName) -> SchemaVersions:
+    async def versions(self, name: Named) -> SchemaVersions:
         """The versions of a topic; none for one without schemas, or that does not exist."""
         return (await self._known(records.path_of(name))).versions
 
@@ -117,12 +131,12 @@ class SchemaRegistry:
             self._lists.keep(path, known, VERSION_BYTES * (1 + known.versions.count))
         return known
 
-    async def latest(self, name: TopicName) -> tuple[int, StoredSchema] | None:
+    async def latest(self, name: Named) -> tuple[int, StoredSchema] | None:
         """The latest version and its schema."""
         latest = (await self.versions(name)).latest
         return None if latest is None else (latest.version, await self.by_id(latest.id))
 
-    async def numbered(self, name: TopicName, version: int) -> StoredSchema | None:
+    async def numbered(self, name: Named, version: int) -> StoredSchema | None:
         """One version, which another broker may have added a moment ago."""
         path = records.path_of(name)
         known = await self._known(path)
@@ -133,7 +147,7 @@ class SchemaRegistry:
         found = known.versions.numbered(version)
         return None if found is None else await self.by_id(found.id)
 
-    async def all_of(self, name: TopicName) -> list[tuple[int, StoredSchema]]:
+    async def all_of(self, name: Named) -> list[tuple[int, StoredSchema]]:
         """All versions of a topic, as far as memory for one answer goes."""
         found, left = [], SCHEMAS_BYTES_MAX
         for each in (await self.versions(name)).versions:
@@ -143,6 +157,16 @@ class SchemaRegistry:
                 raise NotAllowed("the topic has too many schemas for one answer")
             found.append((each.version, stored))
         return found
+
+    async def subjects(self) -> list[Subject]:
+        """Those that belong to no topic."""
+        names = await self._metadata.children(records.SUBJECTS)
+        return [Subject(unquote_plus(name)) for name in names]
+
+    async def names_in(self, namespace: NamespaceName) -> list[str]:
+        """The local names of topics of a namespace that have, or had, schemas."""
+        names = await self._metadata.children(f"{records.LISTS}/{namespace}")
+        return [unquote_plus(name) for name in names]
 
     async def by_id(self, schema_id: int) -> StoredSchema:
         """The schema with that id."""
@@ -155,7 +179,7 @@ class SchemaRegistry:
             self._schemas.keep(schema_id, found, found.size + VERSION_BYTES)
         return found
 
-    async def find(self, name: TopicName, schema: TopicSchema) -> SchemaVersion | None:
+    async def find(self, name: Named, schema: TopicSchema) -> SchemaVersion | None:
         """The version of a topic that is the same schema."""
         identity = await self._identity_of(schema)
         return (await self.versions(name)).same_as(identity)
@@ -189,15 +213,18 @@ class SchemaRegistry:
         return await trio.to_thread.run_sync(judge, *arguments, limiter=self._thread)
 
     async def check_new(
-        self, versions: SchemaVersions, schema: TopicSchema, strategy: SchemaStrategy
+        self,
+        versions: tuple[SchemaVersion, ...],
+        schema: TopicSchema,
+        strategy: SchemaStrategy,
+        follows: Follows = verdicts.check_follows,
     ) -> None:
         """Raise unless a schema that is none of these may be the next version."""
-        latest = versions.versions[-1:]
-        compared = versions.versions if strategy.transitive else latest
-        await self._compare(compared, schema, strategy, by_itself=not strategy.transitive)
+        judge = partial(follows, strategy=strategy, by_itself=not strategy.transitive)
+        await self._compare(versions if strategy.transitive else versions[-1:], schema, judge)
 
     async def check_consumer(
-        self, name: TopicName, schema: TopicSchema, strategy: SchemaStrategy
+        self, name: Named, schema: TopicSchema, strategy: SchemaStrategy
     ) -> None:
         """Raise unless a consumer with this schema may read the topic, which has one."""
         identity = await self._identity_of(schema)
@@ -209,35 +236,30 @@ class SchemaRegistry:
         if latest is not None and latest.identity == identity and not with_all:
             return  # the usual case, in which nothing is read or compared
         compared = versions.versions if with_all else versions.versions[-1:]
-        await self._compare(compared, schema, strategy, by_itself=not with_all)
+        judge = partial(verdicts.check_follows, strategy=strategy, by_itself=not with_all)
+        await self._compare(compared, schema, judge)
 
     async def _compare(
-        self,
-        versions: tuple[SchemaVersion, ...],
-        schema: TopicSchema,
-        strategy: SchemaStrategy,
-        *,
-        by_itself: bool,
+        self, versions: tuple[SchemaVersion, ...], schema: TopicSchema, judge: Follows
     ) -> None:
         """Compare with one version after the other, so that one at a time is in memory."""
-        if strategy is SchemaStrategy.ALWAYS_COMPATIBLE:
-            return
         for each in versions:
             old = (await self.by_id(each.id)).schema
             larger = max(old, schema, key=lambda one: one.size)
-            await self._judged(larger, _follows, old, schema, strategy, by_itself)
+            await self._judged(larger, judge, old, schema)
             await trio.lowlevel.checkpoint()
 
     # -- changing -----------------------------------------------------------------------------
 
     async def add(
         self,
-        name: TopicName,
+        name: Named,
         schema: TopicSchema,
         strategy: SchemaStrategy,
         *,
         user: str = "",
         may_be_new: bool = True,
+        follows: Follows = verdicts.check_follows,
     ) -> int:
         """The version of the topic that is this schema, which is added if it is new and may be."""
         identity = await self._identity_of(schema)
@@ -245,7 +267,7 @@ class SchemaRegistry:
         if found is not None:
             return found.version
         path = records.path_of(name)
-        stored = StoredSchema(schema, records.name_of(name), user, self._clock.wall_ms())
+        stored = StoredSchema(schema, path, user, self._clock.wall_ms())
         async with self._alone_with(path):
             for _ in range(ATTEMPTS_MAX):
                 known = await self._known(path)
@@ -258,10 +280,10 @@ class SchemaRegistry:
                     )
                 if known.versions.count >= VERSIONS_MAX:
                     raise IncompatibleSchema(f"the topic has {VERSIONS_MAX} versions already")
-                await self.check_new(known.versions, schema, strategy)
+                await self.check_new(known.versions.versions, schema, strategy, follows)
                 if await self._append(path, known, identity, stored):
                     return known.versions.next_version
-        raise BadVersion(f"other brokers keep adding schemas to {name.base}")
+        raise BadVersion(f"other brokers keep adding schemas to {records.name_of(name)}")
 
     async def _append(
         self, path: str, known: KnownVersions, identity: str, stored: StoredSchema
@@ -287,7 +309,7 @@ class SchemaRegistry:
         finally:
             self._forget(path)
 
-    async def hide(self, name: TopicName) -> int | None:
+    async def hide(self, name: Named) -> int | None:
         """Delete all versions, so that any schema may be the next one; returns the number that the
         deletion has. None if there never was a schema.
         """
@@ -303,9 +325,9 @@ class SchemaRegistry:
                 except BadVersion:
                     continue
                 return known.versions.next_version
-        raise BadVersion(f"other brokers keep adding schemas to {name.base}")
+        raise BadVersion(f"other brokers keep adding schemas to {records.name_of(name)}")
 
-    async def forget(self, name: TopicName) -> None:
+    async def forget(self, name: Named) -> None:
         """Delete everything of a topic that is being deleted."""
         await self._delete(records.path_of(name))
 
@@ -357,7 +379,3 @@ class SchemaRegistry:
 def _checked(schema: TopicSchema) -> str:
     verdicts.check_valid(schema)
     return verdicts.identity_of(schema)
-
-
-def _follows(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, by_itself: bool) -> None:
-    verdicts.check_follows(old, new, strategy, by_itself=by_itself)

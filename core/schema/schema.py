@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 NO_PROPERTIES: Final[Mapping[str, str]] = {}
@@ -66,6 +67,5 @@ class TopicSchema(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """The bytes of it that its author has chosen."""
-        pairs = sum(len(key) + len(value) for key, value in self.properties.items())
-        return len(self.definition) + pairs
+        """Its bytes in storage, but for what is not its author's."""
+        return len(self.definition) + len(msgspec.json.encode(self.properties))

@@ -14,17 +14,23 @@ parser and of `Effort`, whatever the definitions are.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Final
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.schema import key_value, protobuf_native
-from magnetar.core.schema.avro import identity, parser, resolution
+from magnetar.core.schema.avro import compatibility, identity, parser, resolution
+from magnetar.core.schema.avro.model import AvroNode
 from magnetar.core.schema.schema import DEFINED_IN_AVRO, WITHOUT, SchemaKind, TopicSchema
 
+Judge = Callable[[AvroNode, AvroNode], str]
+"""Why a reader does not read what a writer writes, or nothing."""
 OF_CLIENTS: Final = frozenset({SchemaKind.AUTO_CONSUME, SchemaKind.EXTERNAL})
 NONE_OF_PYTHON: Final = b"null"
 """What Python's clients send as the definition of STRING."""
+REASON_LETTERS_MAX: Final = 300
+"""Names in a reason may be as long as a definition."""
 READS_OLD: Final = frozenset(
     {
         SchemaStrategy.BACKWARD,
@@ -72,7 +78,12 @@ def identity_of(schema: TopicSchema) -> str:
 
 
 def check_follows(
-    old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, *, by_itself: bool = True
+    old: TopicSchema,
+    new: TopicSchema,
+    strategy: SchemaStrategy,
+    *,
+    by_itself: bool = True,
+    judge: Judge = resolution.refusal,
 ) -> None:
     """Raise unless the new schema may be used beside the old one.
 
@@ -87,10 +98,10 @@ def check_follows(
             f"new schema type {new.kind.name}"
         )
     if not by_itself or old.definition != new.definition:
-        _check(old, new, strategy)
+        _check(old, new, strategy, judge)
 
 
-def _check(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy) -> None:
+def _check(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, judge: Judge) -> None:
     """Two schemas of one kind."""
     if strategy in (SchemaStrategy.ALWAYS_INCOMPATIBLE, SchemaStrategy.UNDEFINED):
         raise IncompatibleSchema(f"Schema compatibility strategy is {strategy}")
@@ -101,28 +112,36 @@ def _check(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy) -> None
                     f"Key schemas or Value schemas are different schema type: {one.kind.name} "
                     f"became {other.kind.name}"
                 )
-            _check(one, other, strategy)
+            _check(one, other, strategy, judge)
     elif new.kind is SchemaKind.PROTOBUF_NATIVE:
         names = [protobuf_native.root_message(each.definition) for each in (old, new)]
         if names[0] != names[1]:
             raise IncompatibleSchema(
                 f"Protobuf root message change is not allowed under the '{strategy}' strategy. "
-                f"Original message name: '{names[0]}', new message name: '{names[1]}'."
+                f"Original message name: '{parser.shown(names[0])}', "
+                f"new message name: '{parser.shown(names[1])}'."
             )
     elif new.kind in DEFINED_IN_AVRO:
-        _check_avro(old.definition, new.definition, strategy)
+        before, after = parser.parse(old.definition), parser.parse(new.definition)
+        _check_avro(before, after, strategy, judge)
 
 
-def _check_avro(old: bytes, new: bytes, strategy: SchemaStrategy) -> None:
-    before, after = parser.parse(old), parser.parse(new)
-    if strategy in READS_OLD and (reason := resolution.refusal(before, after)):
+def _check_avro(before: AvroNode, after: AvroNode, strategy: SchemaStrategy, judge: Judge) -> None:
+    if strategy in READS_OLD and (reason := judge(before, after)[:REASON_LETTERS_MAX]):
         raise IncompatibleSchema(
             f"Incompatible schema: under {strategy} its readers read older messages, but {reason}"
         )
-    if strategy in READ_BY_OLD and (reason := resolution.refusal(after, before)):
+    if strategy in READ_BY_OLD and (reason := judge(after, before)[:REASON_LETTERS_MAX]):
         raise IncompatibleSchema(
             f"Incompatible schema: under {strategy} older readers read its messages, but {reason}"
         )
+
+
+def check_follows_strictly(
+    old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, *, by_itself: bool = True
+) -> None:
+    """As `check_follows`, by Avro's stricter judge (`avro/compatibility.py`)."""
+    check_follows(old, new, strategy, by_itself=by_itself, judge=compatibility.incompatibility)
 
 
 def of_consumer(strategy: SchemaStrategy) -> tuple[SchemaStrategy, bool]:

@@ -7,14 +7,19 @@ import trio
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
+from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, Invalid, StorageFailed
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import (
     VALUE_BYTES_MAX,
     VALUES_AT_ONCE,
     open_zookeeper,
 )
+from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.schema.registry import SchemaRegistry
+from magnetar.core.schema.schema import SchemaKind, TopicSchema
 
 pytest.register_assert_rewrite("magnetar.core.ports.tests.contract_metadata_store")
 
@@ -139,6 +144,43 @@ async def test_two_processes(address) -> None:
             while await two.get("/lease") is not None:
                 await trio.lowlevel.checkpoint()
         await two.lease("/lease", b"two", lambda: None)
+
+
+SCHEMA_BYTES_MAX = 900_000
+"""The highest value of `broker.schema_bytes_max`."""
+
+
+async def test_two_brokers_add_schemas(address) -> None:
+    """Each adds twenty to one topic, one as large as may be; both have the same versions then."""
+    name, any_order = TopicName.parse("t"), SchemaStrategy.ALWAYS_COMPATIBLE
+    async with open_zookeeper(address) as one, open_zookeeper(address) as other:
+        registries = [
+            SchemaRegistry(store, SystemClock(), SCHEMA_BYTES_MAX) for store in (one, other)
+        ]
+        for registry in registries:
+            registry.open()
+
+        async def add(registry: SchemaRegistry, first: int) -> None:
+            for number in range(first, first + 20):
+                definition = b'{"type": "fixed", "name": "F", "size": %d}' % number
+                schema = TopicSchema(SchemaKind.AVRO, definition)
+                await registry.add(name, schema, any_order)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(add, registries[0], 0)
+            nursery.start_soon(add, registries[1], 10)
+        padding = b" " * (SCHEMA_BYTES_MAX - len(b'"int"{}'))
+        largest = TopicSchema(SchemaKind.AVRO, b'"int"' + padding)
+        assert largest.size == SCHEMA_BYTES_MAX
+        assert await registries[0].add(name, largest, any_order) == 30
+        await other.sync()
+        seen = [
+            [(version, stored.schema) for version, stored in await registry.all_of(name)]
+            for registry in registries
+        ]
+        assert seen[0] == seen[1]
+        assert [version for version, _ in seen[0]] == list(range(31))
+        assert len({schema.definition for _, schema in seen[0]}) == 31
 
 
 async def test_no_zookeeper_there() -> None:

@@ -148,8 +148,8 @@ class Broker(Struct, frozen=True):
     ] = True
     schema_bytes_max: Annotated[
         int,
-        # ZooKeeper takes 1 MB for one node, with its path and our header
-        Meta(description="Largest definition of a schema, in bytes.", ge=1024, le=1_000_000),
+        # ZooKeeper takes 1 MB for one node; the rest is for names and the like
+        Meta(description="Largest definition of a schema, in bytes.", ge=1024, le=900_000),
     ] = 256 * 1024
     acknowledgment_at_batch_index_level_enabled: Annotated[
         bool, Meta(description="Track the acknowledged messages within a batch.")

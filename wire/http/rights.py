@@ -20,6 +20,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
+from magnetar.core.schema.records import Subject
+from magnetar.core.schema.subjects import HOME, named
 from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.conversation import BASIC, TOKEN, AuthPeer
 from magnetar.core.security.identity import Identity
@@ -53,6 +55,10 @@ class Needs(Enum):
     """As a lookup does."""
     CONSUMER = "consume, of the topic or of the named subscription"
     PRODUCER = "produce, of the topic"
+    SUBJECT = "any permission of the topic of the subject"
+    """Of the default namespace, for subjects of no topic."""
+    SUBJECT_WRITER = "produce, of the topic of the subject"
+    """To administer the default tenant, for subjects of no topic."""
     READER = "consume, of each topic that is named"
     """Asked for by the handler, once it has read the names; before that, to consume something."""
     WRITER = "produce somewhere"
@@ -90,6 +96,20 @@ def _producer(request: AdminRequest) -> Need:
     return Action.WRITE, ResourceType.TOPIC, request.topic.base.full
 
 
+def _subject(request: AdminRequest) -> Need:
+    name = named(request.part("subject"))
+    if isinstance(name, Subject):
+        return Action.DESCRIBE, ResourceType.NAMESPACE, str(HOME)
+    return Action.DESCRIBE, ResourceType.TOPIC, name.full
+
+
+def _subject_writer(request: AdminRequest) -> Need:
+    name = named(request.part("subject"))
+    if isinstance(name, Subject):
+        return Action.ALTER, ResourceType.TENANT, HOME.tenant
+    return Action.WRITE, ResourceType.TOPIC, name.full
+
+
 DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {
     Needs.SUPERUSER: _superuser,
     Needs.OF_BOOKIE: _superuser,
@@ -98,6 +118,8 @@ DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {
     Needs.TOPIC: _topic,
     Needs.CONSUMER: _consumer,
     Needs.PRODUCER: _producer,
+    Needs.SUBJECT: _subject,
+    Needs.SUBJECT_WRITER: _subject_writer,
 }
 CLOSABLE: Final[Mapping[Needs, str]] = {Needs.METRICS: "/metrics", Needs.HEALTH: "/healthz"}
 """Rows that a setting opens to everybody."""

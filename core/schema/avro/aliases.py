@@ -10,6 +10,7 @@ from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.avro.defaults import fits
 from magnetar.core.schema.avro.identity import identity_of
 from magnetar.core.schema.avro.model import NAMED, NO_DEFAULT, AvroField, AvroNode, Effort
+from magnetar.core.schema.avro.parser import shown
 
 
 def renamed(writer: AvroNode, reader: AvroNode, effort: Effort) -> AvroNode:
@@ -66,11 +67,11 @@ class ReaderAliases:
             for field in node.fields.values():
                 name = names.get(field.name, field.name)
                 if name in made.fields:
-                    raise IncompatibleSchema(f"two fields of the writer have the alias {name}")
+                    raise IncompatibleSchema(f"two fields have the alias {shown(name)}")
                 made.fields[name] = AvroField(name, self.applied(field.type))
                 if field.default is not NO_DEFAULT and not self._fits(field):
                     raise IncompatibleSchema(
-                        f"the default of the writer's {name} is not of its type"
+                        f"the default of the writer's {shown(name)} is not of its type"
                     )
             return made
 

@@ -16,7 +16,7 @@ PRIMITIVES: Final = frozenset(
 NAMED: Final = frozenset({"record", "enum", "fixed"})
 NO_DEFAULT: Final = object()
 """The default of a field without one; null is one."""
-STEPS_MAX: Final = 100_000
+STEPS_MAX: Final = 50_000
 """Types, or pairs of them, that one comparison looks at."""
 DEPTH_MAX: Final = 150
 """How deep it follows types into types; a level takes four of Python's frames at most."""

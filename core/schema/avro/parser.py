@@ -18,7 +18,7 @@ import msgspec
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.avro.model import NO_DEFAULT, PRIMITIVES, AvroField, AvroNode
 
-TYPES_MAX: Final = 20_000
+TYPES_MAX: Final = 10_000
 DEPTH_MAX: Final = 64
 SHOWN_MAX: Final = 80
 """Letters of a hostile text in an answer."""

@@ -2,7 +2,7 @@
 
 The verdicts are those of Avro's decoders, which Pulsar asks (`Resolver.java` and
 `Symbol.hasErrors` of 1.12, through `SchemaValidatorBuilder`). Avro has a stricter judge, too
-(`SchemaCompatibility.java`), which asks for names of records and for all symbols of an enum.
+(`compatibility.py`).
 
     the same primitive, or int -> long -> float -> double, string <-> bytes      read
     record      whatever their names: each field of the reader is in the writer's record and read,

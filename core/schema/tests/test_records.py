@@ -7,7 +7,7 @@ import pytest
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.schema import records
-from magnetar.core.schema.records import SchemaVersions, StoredSchema
+from magnetar.core.schema.records import Named, SchemaVersions, StoredSchema, Subject
 from magnetar.core.schema.registry import VERSIONS_MAX
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 
@@ -16,6 +16,17 @@ def test_partitions_and_domains_share_a_list() -> None:
     names = ["a b", "a b-partition-3", "non-persistent://public/default/a b"]
     paths = {records.path_of(TopicName.parse(name)) for name in names}
     assert paths == {"/magnetar/schemas/public/default/a+b"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(TopicName.parse(name) for name in ("t", "a/b/c d", "public/default/e+f")),
+        *(Subject(name) for name in ("t-key", "a.b.C", "a/b c", "%2F", "..", "gr\u00fcn")),
+    ],
+)
+def test_whose_a_list_is(name: Named) -> None:
+    assert records.owner_of(records.path_of(name)) == name
 
 
 def test_versions() -> None:
@@ -35,12 +46,12 @@ def test_a_deletion_takes_a_version() -> None:
 
 def test_a_schema() -> None:
     schema = TopicSchema(SchemaKind.JSON, b"{\n}\xff", {"a": "b"})
-    stored = StoredSchema(schema, "public/default/t", "me", 17)
+    stored = StoredSchema(schema, "/magnetar/schemas/public/default/t", "me", 17)
     assert records.decode_schema(records.encode_schema(stored)) == stored
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{}\n", b'{"kind": "NOTHING", "topic": "", "created_ms": 0}']
+    "data", [b"", b"{}\n", b'{"kind": "NOTHING", "path": "", "created_ms": 0}']
 )
 def test_what_cannot_be_read(data: bytes) -> None:
     with pytest.raises(Corrupted):

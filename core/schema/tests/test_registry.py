@@ -49,7 +49,7 @@ async def test_versions(schemas: SchemaRegistry) -> None:
     assert (latest[0], latest[1].schema) == (1, MORE_OR_0)
     first = await schemas.numbered(NAME, 0)
     assert first is not None
-    assert (first.schema, first.user, first.topic) == (ONE, "me", "public/default/t")
+    assert (first.schema, first.user, first.path) == (ONE, "me", records.path_of(NAME))
     assert await schemas.numbered(NAME, 2) is None
     assert [version for version, _ in await schemas.all_of(NAME)] == [0, 1]
 

@@ -4,7 +4,8 @@ from magnetar.core.schema.schema import DEFINED_IN_AVRO, WITHOUT, SchemaKind, To
 
 
 def test_size() -> None:
-    assert TopicSchema(SchemaKind.AVRO, b"12345", {"a": "bc"}).size == 8
+    assert TopicSchema(SchemaKind.AVRO, b"12345", {"a": "bc"}).size == 5 + len('{"a":"bc"}')
+    assert TopicSchema(SchemaKind.AVRO, b"", {"a": "\0" * 100}).size > 600  # as JSON has it
 
 
 def test_numbers_are_those_of_clients() -> None:

@@ -56,6 +56,13 @@ def test_avro(old: TopicSchema, new: TopicSchema, allowed: set[str], suffix: str
     assert not may_follow(old, new, "UNDEFINED")
 
 
+def test_a_reason_is_short_however_long_names_are() -> None:
+    long = avro(X, {**Y, "name": "y" * 100_000})
+    with pytest.raises(IncompatibleSchema) as refused:
+        verdicts.check_follows(ONE, long, SchemaStrategy.FULL)
+    assert len(str(refused.value)) < 1_000
+
+
 def test_a_schema_follows_itself() -> None:
     assert may_follow(ONE, ONE, "ALWAYS_INCOMPATIBLE")
     assert not may_follow(ONE, ONE, "ALWAYS_INCOMPATIBLE", by_itself=False)

@@ -91,9 +91,9 @@ func seek(scene *Scene) any {
 func table(scene *Scene) any {
 	client := connect(scene)
 	defer client.Close()
-	producer := produce(scene, client, pulsar.ProducerOptions{})
+	producer := produce(scene, client, pulsar.ProducerOptions{Schema: pulsar.NewStringSchema(nil)})
 	set := func(key, value string) {
-		Must(producer.Send(scene.Ctx, &pulsar.ProducerMessage{Key: key, Payload: []byte(value)}))
+		Must(producer.Send(scene.Ctx, &pulsar.ProducerMessage{Key: key, Value: value}))
 	}
 	set("a", "1")
 	set("b", "2")

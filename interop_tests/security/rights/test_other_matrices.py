@@ -136,8 +136,10 @@ PATHS: dict[Needs, str] = {
     Needs.TOPIC: "describe topic",
     Needs.CONSUMER: "read topic",
     Needs.PRODUCER: "write topic",
+    Needs.SUBJECT: "describe topic",
+    Needs.SUBJECT_WRITER: "write topic",
 }
-CHANGING = {Needs.PRODUCER: "POST"}
+CHANGING = {Needs.PRODUCER: "POST", Needs.SUBJECT_WRITER: "POST"}
 """The method of those that read nothing; a request without a body changes nothing."""
 
 

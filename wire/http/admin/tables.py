@@ -22,7 +22,7 @@ from magnetar.wire.http.admin import (
 from magnetar.wire.http.admin.policies import namespaces as namespace_policies
 from magnetar.wire.http.admin.policies import topics as topic_policies
 from magnetar.wire.http.admin.programs import reading, writing
-from magnetar.wire.http.admin.schemas import topic_schemas
+from magnetar.wire.http.admin.schemas import subjects, topic_schemas
 from magnetar.wire.http.admin.stats import internal_stats, topic_stats, transaction_stats
 from magnetar.wire.http.routes import Table
 
@@ -60,5 +60,6 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/schemas": topic_schemas.TABLE,
         "/admin/v2/writing": writing.TABLE,
         "/admin/v3/transactions": transaction_stats.TABLE,
+        **subjects.TABLES,
         **unsupported.TABLES,
     }

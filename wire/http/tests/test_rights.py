@@ -37,6 +37,8 @@ MAY = {
     Needs.TOPIC: ("admin", "maker", "reader", "other"),
     Needs.CONSUMER: ("admin", "reader"),
     Needs.PRODUCER: ("admin", "maker"),
+    Needs.SUBJECT: ("admin", "maker", "reader", "other"),
+    Needs.SUBJECT_WRITER: ("admin", "maker"),
     Needs.READER: ("admin", "reader"),
     Needs.WRITER: ("admin", "maker"),
     Needs.IDENTITY: ("admin", "maker", "reader", "other", "stranger"),
@@ -47,7 +49,8 @@ MAY = {
 PARTS = {
     "tenant": "public", "namespace": "default", "topic": "t", "subscription": "s", "role": "r",
     "bundle": lookup.BUNDLE, "count": "1", "seconds": "1", "timestamp": "1", "position": "1",
-    "ledger": "1", "entry": "1", "version": "1", "user": "u", "mechanism": "SCRAM-SHA-256",
+    "ledger": "1", "entry": "1", "version": "1",
+    "subject": "t-value", "user": "u", "mechanism": "SCRAM-SHA-256",
 }  # fmt: skip
 
 
@@ -218,6 +221,9 @@ def weakest(method: str, path: str) -> set[Needs]:
         return set(Needs) - {Needs.OF_BOOKIE}
     if parts[:3] == ["admin", "v3", "transactions"]:
         return {Needs.SUPERUSER}
+    if parts[0] in ("subjects", "compatibility", "config"):
+        asks = {Needs.SUBJECT_WRITER, Needs.SUBJECT} if method == "POST" else set()
+        return {Needs.SUPERUSER} | asks
     if parts[:2] != ["admin", "v2"]:
         return set()
     kind, rest = parts[2], parts[3:]

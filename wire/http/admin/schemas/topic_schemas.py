@@ -136,7 +136,8 @@ async def compare(request: AdminRequest) -> Response:
     schemas = request.broker.schemas
     try:
         await schemas.check_valid(schema)
-        await schemas.check_new(await schemas.versions(request.topic), schema, rule)
+        versions = (await schemas.versions(request.topic)).versions
+        await schemas.check_new(versions, schema, rule)
     except IncompatibleSchema as error:
         raise HTTPException(500, str(error)) from error
     found = {"compatibility": True, "schemaCompatibilityStrategy": rule}

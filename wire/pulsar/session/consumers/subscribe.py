@@ -100,9 +100,9 @@ class SubscribeHandlers:
         consumer_id, coming = event.consumer_id, self._consumers.coming
         who = (self._client.peer.rpartition(":")[0], event.consumer_name, consumer_id)
         await topic.subscribers.admit(who, topic.policies.subscribe_rate, self._broker.clock)
+        schema, user = topic_schema(event.schema), self._client.identity.name
+        await admit_consumer(self._broker, topic, schema, user)
         while coming.get(consumer_id) == event.request_id:
-            schema, user = topic_schema(event.schema), self._client.identity.name
-            await admit_consumer(self._broker, topic, schema, user)
             subscription = await _subscription(event, topic)
             if coming.get(consumer_id) != event.request_id:
                 topic.forget_if_unused(subscription)

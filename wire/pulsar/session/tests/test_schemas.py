@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.schema.registry import AT_ONCE_BYTES
 from magnetar.core.schema.schema import SchemaKind
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.conftest import Player, Stage, kinds
@@ -91,7 +93,7 @@ async def test_versions_of_a_producer(stage: Stage) -> None:
         avro(ONE, pb.Schema.JSON),
         avro(b"", pb.Schema.AUTO_CONSUME),
         avro(b"", pb.Schema.EXTERNAL),
-        avro(b"[" * 3_000),
+        avro(b"[" * 900),
         avro(b'{"a": "' + b"a" * 1_000_000 + b'"}'),
     ],
 )
@@ -143,6 +145,16 @@ async def test_clients_may_add_nothing(stage: Stage) -> None:
     assert (received.kind, received.body.error) == ("ERROR", pb.IncompatibleSchema)
 
 
+async def test_a_topic_without_storage_has_schemas_too(stage: Stage) -> None:
+    client, topic = await stage.player(), "non-persistent://public/default/n"
+    assert (await consumes(client, 1, avro(ONE), topic)).kind == "SUCCESS"
+    assert (await produces(client, 2, avro(MORE_OR_0), topic)).body.schema_version == SECOND
+    assert (await asks(client, topic)).schema_version == SECOND
+    assert (await produces(client, 3, avro(MORE), topic)).kind == "PRODUCER_SUCCESS"
+    refused = await produces(client, 4, avro(b"", pb.Schema.STRING), topic)
+    assert refused.body.error == pb.IncompatibleSchema
+
+
 # -- consumers -----------------------------------------------------------------------------------
 
 
@@ -186,6 +198,19 @@ async def test_consumers_without_a_schema_read_anything(stage: Stage) -> None:
     await produces(client, 1, avro(ONE))
     for number, schema in ((2, None), (3, BYTES), (4, ANY)):
         assert (await consumes(client, number, schema)).kind == "SUCCESS"
+
+
+async def test_a_consumer_that_gives_up_while_its_schema_is_read(stage: Stage) -> None:
+    """A large definition is read in a thread, and meanwhile the client closes its consumer."""
+    client = await stage.player()
+    large = avro(ONE[:-1] + b', "more": "' + b"x" * AT_ONCE_BYTES + b'"}')
+    client.feed(peer.subscribe(1, 1, "t", "s", schema=large))
+    assert kinds(await client.says(peer.close_consumer(2, 1))) == ["SUCCESS"]
+    while len(client.session.requests):
+        await trio.lowlevel.checkpoint()
+    topic = await stage.broker.topic(TopicName.parse("t"))
+    assert topic.subscriptions == {}
+    assert await client.receive() == []
 
 
 # -- questions -----------------------------------------------------------------------------------

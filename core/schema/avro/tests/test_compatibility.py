@@ -1,0 +1,70 @@
+"""The stricter judge, by hand; `interop_tests` compares thousands of pairs with Avro's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.schema.avro.compatibility import Comparison, incompatibility
+from magnetar.core.schema.avro.model import Effort
+from magnetar.core.schema.avro.tests.test_parser import read, record
+
+E_AB = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+E_A = {"type": "enum", "name": "E", "symbols": ["A"]}
+
+
+def reason(writer: Any, reader: Any) -> str:
+    return incompatibility(read(writer), read(reader))
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        ("int", "double"),
+        (["int", "null"], ["null", "double"]),
+        (record("a.R", ("x", "int")), record("b.R", ("x", "long"))),
+        (record("n.R"), record("Q", aliases=["n.R"])),
+        (record("R", ("x", "int")), record("R", {"name": "y", "type": "int", "aliases": ["x"]})),
+        (record("R"), record("R", {"name": "x", "type": "int", "default": "not looked at"})),
+        (E_AB, {**E_A, "default": "A"}),
+        (E_A, E_AB),
+        (record("L", ("next", ["null", "L"])), record("L", ("next", ["null", "L"]))),
+    ],
+)
+def test_compatible(writer: Any, reader: Any) -> None:
+    assert reason(writer, reader) == ""
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "why"),
+    [
+        ("long", "int", "long is not read as int"),
+        (["int", "null"], "int", "null is not read as int"),
+        ("boolean", ["null", "int"], "no branch"),
+        (record("R"), record("Q"), "R is not named Q"),
+        (record("R"), record("R", ("x", "int")), "R.x has no default"),
+        (E_AB, E_A, "E lacks the symbol B"),
+        (
+            {"type": "fixed", "name": "F", "size": 1},
+            {"type": "fixed", "name": "F", "size": 2},
+            "another size",
+        ),
+        (
+            record("R", ("x", "int"), ("y", "int")),
+            record("R", {"name": "z", "type": "int", "aliases": ["x", "y"]}),
+            "several counterparts",
+        ),
+        ({"type": "array", "items": "long"}, {"type": "array", "items": "int"}, "long is not read"),
+    ],
+)
+def test_incompatible(writer: Any, reader: Any, why: str) -> None:
+    assert why in reason(writer, reader)
+
+
+def test_a_comparison_that_takes_too_long_is_refused() -> None:
+    node = read(record("R", *((f"f{number}", "int") for number in range(50))))
+    assert Comparison(Effort()).reason(node, node) == ""
+    with pytest.raises(IncompatibleSchema, match="too large"):
+        Comparison(Effort(steps_max=20)).reason(node, node)

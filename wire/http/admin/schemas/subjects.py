@@ -1,0 +1,426 @@
+"""A registry for serializers beside Kafka: subjects, versions from 1, ids, and levels.
+
+It is the same store as that of Pulsar's schemas (`core/schema/README.md`): a subject of a topic has
+the topic's schemas in Avro. Levels are the strategies of topics and namespaces under their names
+there; where nobody has decided, readers of a new version read the latest (BACKWARD).
+
+Answers have the form and the codes of Confluent's registry, so that its serializers work
+unmodified. Avro is what they may register; other languages of schemas are refused by their name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from starlette.responses import Response
+
+from magnetar.core.kernel.errors import (
+    IncompatibleSchema,
+    Invalid,
+    NotFound,
+    Unauthorized,
+)
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.policy.values import SchemaStrategy, schema_strategy
+from magnetar.core.schema import records, verdicts
+from magnetar.core.schema.records import Named, SchemaVersion, StoredSchema
+from magnetar.core.schema.schema import SchemaKind, TopicSchema
+from magnetar.core.schema.subjects import HOME, named, namespace_of, subject_of
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.rights import Needs
+from magnetar.wire.http.routes import JSON, AdminHandler, Table
+
+Answer = dict[str, Any]
+NONE: Final = "NONE"
+LEVELS: Final[Mapping[str, SchemaStrategy]] = {
+    NONE: SchemaStrategy.ALWAYS_COMPATIBLE,
+    **{
+        each.value: each
+        for each in SchemaStrategy
+        if each.value.startswith(("BACKWARD", "FORWARD", "FULL"))
+    },
+}
+SUBJECT_MISSING, VERSION_MISSING, SCHEMA_MISSING, LEVEL_MISSING = 40401, 40402, 40403, 40408
+SCHEMA_INVALID, VERSION_INVALID, LEVEL_INVALID = 42201, 42202, 42203
+POLICY: Final = "schema_compatibility_strategy"
+
+
+class Problem(Exception):
+    """An answer with one of the registry's codes."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        """Its first three digits are the status."""
+
+
+class SentSubjectSchema(Struct, frozen=True, rename="camel"):
+    """A schema as serializers send it."""
+
+    schema: str = ""
+    schema_type: str = "AVRO"
+    references: list[Any] = []
+    rule_set: Any = None
+
+
+class SentLevel(Struct, frozen=True):
+    """A level as tools send it."""
+
+    compatibility: str = ""
+
+
+def answering(handler: AdminHandler) -> AdminHandler:
+    """A handler whose errors have the registry's form."""
+
+    async def answer(request: AdminRequest) -> object:
+        try:
+            return await handler(request)
+        except Problem as error:
+            return _problem(error.code, str(error))
+        except IncompatibleSchema as error:
+            return _problem(409, str(error))
+        except Invalid as error:
+            return _problem(SCHEMA_INVALID, str(error))
+
+    return answer
+
+
+def _problem(code: int, text: str) -> Response:
+    body = msgspec.json.encode({"error_code": code, "message": text})
+    return Response(body, int(str(code)[:3]), media_type=JSON)
+
+
+# -- what is asked for ---------------------------------------------------------------------------
+
+
+def subject(request: AdminRequest) -> Named:
+    return named(request.part("subject"))
+
+
+async def sent(request: AdminRequest) -> TopicSchema:
+    """The schema in the body, which is valid."""
+    body = await request.json(SentSubjectSchema)
+    if body.schema_type != "AVRO":
+        raise Problem(SCHEMA_INVALID, f"schemas of type {body.schema_type[:40]} are not kept here")
+    if body.references or body.rule_set:
+        raise Problem(SCHEMA_INVALID, "references and rules of schemas are not kept here")
+    schema = TopicSchema(SchemaKind.AVRO, body.schema.encode(errors="surrogatepass"))
+    try:
+        await request.broker.schemas.check_valid(schema)
+    except IncompatibleSchema as error:
+        raise Problem(SCHEMA_INVALID, f"Invalid schema: {error}") from error
+    return schema
+
+
+async def versions_of(request: AdminRequest, name: Named) -> tuple[SchemaVersion, ...]:
+    """The versions of a subject: those in Avro."""
+    prefix = f"{SchemaKind.AVRO.name}-"
+    found = (await request.broker.schemas.versions(name)).versions
+    return tuple(each for each in found if each.identity.startswith(prefix))
+
+
+async def present(request: AdminRequest) -> tuple[SchemaVersion, ...]:
+    """The versions of the subject, which has some."""
+    found = await versions_of(request, subject(request))
+    if not found:
+        raise Problem(SUBJECT_MISSING, f"Subject '{request.part('subject')}' not found.")
+    return found
+
+
+async def one(request: AdminRequest) -> SchemaVersion:
+    """The version that the path names."""
+    versions, text = await present(request), request.part("version")
+    if text in ("latest", "-1"):
+        return versions[-1]
+    if not text.isdecimal() or not 0 < int(text[:18]) < 1 << 31:
+        raise Problem(VERSION_INVALID, f"'{text[:40]}' is no version: 1 to 2^31-1, or latest")
+    for each in versions:
+        if each.version + 1 == int(text):
+            return each
+    raise Problem(VERSION_MISSING, f"Version {text} not found.")
+
+
+async def shown(request: AdminRequest, name: Named, version: SchemaVersion) -> Answer:
+    """A version as serializers read it."""
+    stored = await request.broker.schemas.by_id(version.id)
+    return {
+        "subject": subject_of(name),
+        "version": version.version + 1,
+        "id": version.id,
+        "schema": text_of(stored),
+    }
+
+
+def text_of(stored: StoredSchema) -> str:
+    return stored.schema.definition.decode(errors="replace")
+
+
+# -- subjects ------------------------------------------------------------------------------------
+
+
+async def list_subjects(request: AdminRequest) -> list[str]:
+    """Those that the client may ask about."""
+    schemas, prefix = request.broker.schemas, request.text("subjectPrefix")
+    names: list[Named] = [
+        TopicName.parse(f"{HOME}/{local}") for local in await schemas.names_in(HOME)
+    ]
+    found = []
+    for name in [*names, *await schemas.subjects()]:
+        text = subject_of(name)
+        with suppress(Unauthorized):
+            request.check(*_to_see(name))
+            if text.startswith(prefix) and await versions_of(request, name):
+                found.append(text)
+    return found
+
+
+def _to_see(name: Named) -> tuple[Action, ResourceType, str]:
+    if isinstance(name, TopicName):
+        return Action.DESCRIBE, ResourceType.TOPIC, name.base.full
+    return Action.DESCRIBE, ResourceType.NAMESPACE, str(HOME)
+
+
+async def list_versions(request: AdminRequest) -> list[int]:
+    return [each.version + 1 for each in await present(request)]
+
+
+async def get_version(request: AdminRequest) -> Answer:
+    return await shown(request, subject(request), await one(request))
+
+
+async def get_text(request: AdminRequest) -> Response:
+    stored = await request.broker.schemas.by_id((await one(request)).id)
+    return Response(stored.schema.definition, media_type=JSON)
+
+
+async def look_up(request: AdminRequest) -> Answer:
+    """The version of the subject that a schema is."""
+    await present(request)
+    found = await request.broker.schemas.find(subject(request), await sent(request))
+    if found is None:
+        raise Problem(SCHEMA_MISSING, "Schema not found")
+    return await shown(request, subject(request), found)
+
+
+async def register(request: AdminRequest) -> Answer:
+    """The id of a schema, which is added to the subject if it is new."""
+    name, schema = subject(request), await sent(request)
+    schemas, rule = request.broker.schemas, await level(request, name)
+    version = await schemas.add(
+        name,
+        schema,
+        rule,
+        user=request.identity.name,
+        follows=verdicts.check_follows_strictly,
+    )
+    found = (await schemas.versions(name)).numbered(version)
+    if found is None:
+        raise Problem(SCHEMA_MISSING, "the schema was deleted meanwhile")
+    return {"id": found.id}
+
+
+async def delete(request: AdminRequest) -> list[int]:
+    """Hide all versions; `permanent` deletes what is hidden, too. Ids of hidden ones stay known."""
+    name, schemas = subject(request), request.broker.schemas
+    if request.flag("permanent"):
+        known = await schemas.versions(name)
+        if not known.count:
+            raise Problem(SUBJECT_MISSING, f"Subject '{request.part('subject')}' not found.")
+        await schemas.forget(name)
+        return list(range(1, known.next_version + 1))
+    found = [each.version + 1 for each in await present(request)]
+    await schemas.hide(name)
+    return found
+
+
+# -- ids -----------------------------------------------------------------------------------------
+
+
+async def _stored(request: AdminRequest) -> StoredSchema:
+    schema_id = request.path_number("id")
+    try:
+        stored = await request.broker.schemas.by_id(schema_id)
+    except NotFound as error:
+        raise Problem(SCHEMA_MISSING, f"Schema {schema_id} not found") from error
+    request.check(*_to_see(records.owner_of(stored.path)))
+    return stored
+
+
+async def get_id(request: AdminRequest) -> Answer:
+    return {"schema": text_of(await _stored(request))}
+
+
+async def get_id_text(request: AdminRequest) -> Response:
+    return Response((await _stored(request)).schema.definition, media_type=JSON)
+
+
+async def versions_of_id(request: AdminRequest) -> list[Answer]:
+    name = records.owner_of((await _stored(request)).path)
+    schema_id = request.path_number("id")
+    return [
+        {"subject": subject_of(name), "version": each.version + 1}
+        for each in await versions_of(request, name)
+        if each.id == schema_id
+    ]
+
+
+async def subjects_of_id(request: AdminRequest) -> list[str]:
+    return [str(each["subject"]) for each in await versions_of_id(request)]
+
+
+async def types(_ask: AdminRequest) -> list[str]:
+    return [SchemaKind.AVRO.name]
+
+
+# -- levels --------------------------------------------------------------------------------------
+
+
+async def level(request: AdminRequest, name: Named) -> SchemaStrategy:
+    """What a new version of the subject must have in common with those before it."""
+    catalog = request.broker.catalog
+    namespace = await catalog.policies(namespace_of(name))
+    topic = await catalog.topic_policies(name) if isinstance(name, TopicName) else None
+    policy = next(each for each in catalog.levels.policies if each.name == POLICY)
+    decided = policy.decision(topic or catalog.levels.topic(), namespace, catalog.cluster)
+    return schema_strategy(decided) or SchemaStrategy.BACKWARD
+
+
+def level_name(rule: SchemaStrategy) -> str:
+    """Its name in such a registry, which has none for what nothing may follow."""
+    return next((each for each in LEVELS if LEVELS[each] is rule), "FULL_TRANSITIVE")
+
+
+async def get_level(request: AdminRequest) -> Answer:
+    return {"compatibilityLevel": level_name(await level(request, named("-")))}
+
+
+async def get_level_of(request: AdminRequest) -> Answer:
+    name = subject(request)
+    own = None
+    if isinstance(name, TopicName):
+        policies = await request.broker.catalog.topic_policies(name)
+        own = schema_strategy(policies.schema_compatibility_strategy)
+    if own is None and not request.flag("defaultToGlobal"):
+        text = request.part("subject")
+        raise Problem(LEVEL_MISSING, f"Subject '{text}' does not have subject-level compatibility")
+    return {"compatibilityLevel": level_name(own or await level(request, name))}
+
+
+async def _sent_level(request: AdminRequest) -> tuple[str, SchemaStrategy]:
+    text = (await request.json(SentLevel)).compatibility
+    if text not in LEVELS:
+        raise Problem(LEVEL_INVALID, f"Invalid compatibility level: one of {', '.join(LEVELS)}")
+    return text, LEVELS[text]
+
+
+async def set_level(request: AdminRequest) -> Answer:
+    """Of the default namespace: for subjects of its topics, and for those of no topic."""
+    text, rule = await _sent_level(request)
+    broker = request.broker
+    async with broker.catalog.changing(HOME):
+        policies = await broker.catalog.policies(HOME)
+        changed = msgspec.structs.replace(policies, **{POLICY: rule.value})
+        await broker.catalog.set_policies(HOME, changed)
+    await broker.apply_policies(HOME)
+    return {"compatibility": text}
+
+
+async def set_level_of(request: AdminRequest) -> Answer:
+    text, rule = await _sent_level(request)
+    await _decide(request, rule.value)
+    return {"compatibility": text}
+
+
+async def remove_level_of(request: AdminRequest) -> Answer:
+    rule = await level(request, subject(request))
+    await _decide(request, None)
+    return {"compatibility": level_name(rule)}
+
+
+async def _decide(request: AdminRequest, value: str | None) -> None:
+    name, broker = subject(request), request.broker
+    if not isinstance(name, TopicName):
+        raise Problem(LEVEL_INVALID, "only subjects of topics have a level of their own here")
+    async with broker.catalog.changing(name.namespace):
+        policies = await broker.catalog.topic_policies(name)
+        changed = msgspec.structs.replace(policies, **{POLICY: value})
+        await broker.catalog.set_topic_policies(name, changed)
+    await broker.apply_policies(name.namespace)
+
+
+# -- comparing -----------------------------------------------------------------------------------
+
+
+async def compare(request: AdminRequest) -> Answer:
+    """Whether a schema may follow one version."""
+    version, schema = await one(request), await sent(request)
+    return await _compared(request, (version,), schema)
+
+
+async def compare_all(request: AdminRequest) -> Answer:
+    """Whether it may be the next version."""
+    return await _compared(request, await present(request), await sent(request))
+
+
+async def _compared(
+    request: AdminRequest, versions: tuple[SchemaVersion, ...], schema: TopicSchema
+) -> Answer:
+    rule = await level(request, subject(request))
+    follows = verdicts.check_follows_strictly
+    try:
+        await request.broker.schemas.check_new(versions, schema, rule, follows)
+    except IncompatibleSchema as error:
+        messages = {"messages": [str(error)]} if request.flag("verbose") else {}
+        return {"is_compatible": False, **messages}
+    return {"is_compatible": True}
+
+
+async def mode(_ask: AdminRequest) -> Answer:
+    return {"mode": "READWRITE"}
+
+
+def _table(*rows: tuple[str, str, AdminHandler, Needs]) -> Table:
+    return [(methods, path, answering(handler), need) for methods, path, handler, need in rows]
+
+
+HERE: Final = "/{subject}"
+VERSION: Final = "/{subject}/versions/{version}"
+TABLES: Final = {
+    "/subjects": _table(
+        ("GET", "", list_subjects, Needs.IDENTITY),
+        ("POST", HERE, look_up, Needs.SUBJECT),
+        ("DELETE", HERE, delete, Needs.SUPERUSER),
+        ("GET", f"{HERE}/versions", list_versions, Needs.SUBJECT),
+        ("POST", f"{HERE}/versions", register, Needs.SUBJECT_WRITER),
+        ("GET", VERSION, get_version, Needs.SUBJECT),
+        ("GET", f"{VERSION}/schema", get_text, Needs.SUBJECT),
+    ),
+    "/schemas": _table(
+        ("GET", "/ids/{id}", get_id, Needs.IDENTITY),
+        ("GET", "/ids/{id}/schema", get_id_text, Needs.IDENTITY),
+        ("GET", "/ids/{id}/versions", versions_of_id, Needs.IDENTITY),
+        ("GET", "/ids/{id}/subjects", subjects_of_id, Needs.IDENTITY),
+        ("GET", "/types", types, Needs.IDENTITY),
+    ),
+    "/compatibility/subjects": _table(
+        ("POST", VERSION, compare, Needs.SUBJECT),
+        ("POST", f"{HERE}/versions", compare_all, Needs.SUBJECT),
+    ),
+    "/config": _table(
+        ("GET", "", get_level, Needs.IDENTITY),
+        ("PUT", "", set_level, Needs.SUPERUSER),
+        ("GET", HERE, get_level_of, Needs.SUBJECT),
+        ("PUT", HERE, set_level_of, Needs.SUPERUSER),
+        ("DELETE", HERE, remove_level_of, Needs.SUPERUSER),
+    ),
+    "/mode": _table(
+        ("GET", "", mode, Needs.IDENTITY),
+        ("GET", HERE, mode, Needs.IDENTITY),
+    ),
+}
+"""By mount. There is one mode, in which everything may be read and registered."""

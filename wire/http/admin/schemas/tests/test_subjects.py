@@ -1,0 +1,147 @@
+"""A registry as serializers beside Kafka ask it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from magnetar.wire.http.admin.schemas.tests.test_topic_schemas import HERE, X, avro
+from magnetar.wire.http.admin.schemas.tests.test_topic_schemas import ONE as OF_TOPIC
+from magnetar.wire.http.tests.visitor import Visitor
+
+ONE = {"schema": avro(X)}
+MORE = {"schema": avro(X, {"name": "y", "type": "int"})}
+MORE_OR_0 = {"schema": avro(X, {"name": "y", "type": "int", "default": 0})}
+RENAMED = {"schema": avro(X).replace('"R"', '"Q"')}
+SUBJECT = "/subjects/t-value"
+
+
+async def says(visitor: Visitor, method: str, path: str, body: Any = None) -> Any:
+    response = await visitor.ask(method, path, body)
+    assert response.status_code == 200, (path, response.text)
+    return response.json()
+
+
+async def fails(visitor: Visitor, code: int, method: str, path: str, body: Any = None) -> str:
+    """An error with the registry's code."""
+    response = await visitor.ask(method, path, body)
+    answer = response.json()
+    assert (response.status_code, answer["error_code"]) == (int(str(code)[:3]), code), answer
+    return str(answer["message"])
+
+
+async def registers(visitor: Visitor, schema: dict[str, Any], subject: str = SUBJECT) -> int:
+    return int((await says(visitor, "POST", f"{subject}/versions", schema))["id"])
+
+
+@pytest.mark.parametrize("subject", [SUBJECT, "/subjects/t-key", "/subjects/org.example%2FOrder"])
+async def test_registered_and_found(visitor: Visitor, subject: str) -> None:
+    assert await says(visitor, "GET", "/subjects") == []
+    await fails(visitor, 40401, "GET", f"{subject}/versions")
+    first = await registers(visitor, ONE, subject)
+    second = await registers(visitor, MORE_OR_0, subject)
+    assert first != second
+    assert await registers(visitor, ONE, subject) == first
+    assert await says(visitor, "GET", f"{subject}/versions") == [1, 2]
+    latest = await says(visitor, "GET", f"{subject}/versions/latest")
+    (name,) = await says(visitor, "GET", "/subjects")
+    assert latest == {"subject": name, "version": 2, "id": second, **MORE_OR_0}
+    assert (await says(visitor, "GET", f"{subject}/versions/1"))["id"] == first
+    assert await says(visitor, "GET", f"{subject}/versions/1/schema") == json.loads(ONE["schema"])
+    assert (await says(visitor, "POST", subject, ONE))["version"] == 1
+    assert await says(visitor, "GET", f"/schemas/ids/{first}") == ONE
+    assert await says(visitor, "GET", f"/schemas/ids/{first}/schema") == json.loads(ONE["schema"])
+    in_versions = await says(visitor, "GET", f"/schemas/ids/{first}/versions")
+    assert in_versions == [{"subject": name, "version": 1}]
+    assert await says(visitor, "GET", f"/schemas/ids/{first}/subjects") == [name]
+
+
+async def test_a_topic_and_its_subject_are_one(visitor: Visitor) -> None:
+    await registers(visitor, ONE)
+    assert (await visitor.get(f"{HERE}/schema"))["data"] == ONE["schema"]
+    assert (await says(visitor, "POST", f"{HERE}/schema", OF_TOPIC))["version"] == {"version": 0}
+    more = {"type": "AVRO", **MORE_OR_0}
+    await says(visitor, "POST", f"{HERE}/schema", more)
+    assert (await says(visitor, "GET", f"{SUBJECT}/versions/latest"))["version"] == 2
+
+
+async def test_what_is_not_avro_is_not_shown(visitor: Visitor) -> None:
+    await says(visitor, "POST", f"{HERE}/schema", {"type": "STRING", "schema": ""})
+    await fails(visitor, 40401, "GET", f"{SUBJECT}/versions")
+    await fails(visitor, 409, "POST", f"{SUBJECT}/versions", ONE)
+
+
+@pytest.mark.parametrize(
+    ("code", "schema"),
+    [
+        (409, MORE),
+        (409, RENAMED),
+        (42201, {"schema": "{"}),
+        (42201, {}),
+        (42201, {"schema": 7}),
+        (42201, {**ONE, "schemaType": "PROTOBUF"}),
+        (42201, {**ONE, "references": [{"name": "a", "subject": "b", "version": 1}]}),
+        (42201, {**ONE, "ruleSet": {"domainRules": []}}),
+    ],
+)
+async def test_refused(visitor: Visitor, code: int, schema: dict[str, Any]) -> None:
+    await registers(visitor, ONE)
+    assert await fails(visitor, code, "POST", f"{SUBJECT}/versions", schema)
+    assert await says(visitor, "GET", f"{SUBJECT}/versions") == [1]
+
+
+async def test_levels(visitor: Visitor) -> None:
+    assert await says(visitor, "GET", "/config") == {"compatibilityLevel": "BACKWARD"}
+    await fails(visitor, 40408, "GET", "/config/t-value")
+    answer = await says(visitor, "PUT", "/config/t-value", {"compatibility": "FORWARD"})
+    assert answer == {"compatibility": "FORWARD"}
+    assert await says(visitor, "GET", "/config/t-value") == {"compatibilityLevel": "FORWARD"}
+    await registers(visitor, ONE)
+    await registers(visitor, MORE)
+    assert await says(visitor, "DELETE", "/config/t-value") == {"compatibility": "FORWARD"}
+    await fails(visitor, 40408, "GET", "/config/t-value")
+    await says(visitor, "PUT", "/config", {"compatibility": "NONE"})
+    whole = await says(visitor, "GET", "/config/t-value?defaultToGlobal=true")
+    assert whole == {"compatibilityLevel": "NONE"}
+    await registers(visitor, RENAMED)
+    namespace = "/admin/v2/namespaces/public/default/schemaCompatibilityStrategy"
+    assert await visitor.get(namespace) == "ALWAYS_COMPATIBLE"
+    await fails(visitor, 42203, "PUT", "/config", {"compatibility": "SOME"})
+    await fails(visitor, 42203, "PUT", "/config/t-key", {"compatibility": "FULL"})
+
+
+async def test_compared(visitor: Visitor) -> None:
+    path = "/compatibility/subjects/t-value/versions"
+    await fails(visitor, 40401, "POST", path, ONE)
+    await registers(visitor, ONE)
+    assert await says(visitor, "POST", path, MORE_OR_0) == {"is_compatible": True}
+    assert await says(visitor, "POST", f"{path}/latest", MORE) == {"is_compatible": False}
+    why = await says(visitor, "POST", f"{path}/1?verbose=true", MORE)
+    assert "no default" in why["messages"][0]
+    await fails(visitor, 40402, "POST", f"{path}/7", ONE)
+    await fails(visitor, 42202, "POST", f"{path}/0", ONE)
+
+
+async def test_deleted(visitor: Visitor) -> None:
+    await fails(visitor, 40401, "DELETE", SUBJECT)
+    await fails(visitor, 40401, "DELETE", f"{SUBJECT}?permanent=true")
+    schema_id = await registers(visitor, ONE)
+    assert await says(visitor, "DELETE", SUBJECT) == [1]
+    assert await says(visitor, "GET", f"/schemas/ids/{schema_id}") == ONE
+    await registers(visitor, MORE)
+    assert await says(visitor, "GET", f"{SUBJECT}/versions") == [3]
+    assert await says(visitor, "DELETE", f"{SUBJECT}?permanent=true") == [1, 2, 3]
+    await fails(visitor, 40403, "GET", f"/schemas/ids/{schema_id}")
+
+
+async def test_the_rest(visitor: Visitor) -> None:
+    assert await says(visitor, "GET", "/schemas/types") == ["AVRO"]
+    assert await says(visitor, "GET", "/mode") == {"mode": "READWRITE"}
+    assert await says(visitor, "GET", "/mode/t-value") == {"mode": "READWRITE"}
+    await fails(visitor, 40403, "GET", "/schemas/ids/7")
+    await registers(visitor, ONE)
+    await fails(visitor, 40403, "POST", SUBJECT, MORE)
+    await registers(visitor, ONE, "/subjects/other")
+    assert await says(visitor, "GET", "/subjects?subjectPrefix=o") == ["other"]
