@@ -34,7 +34,8 @@ COORDINATORS_TOPIC: Final = TopicName.parse(
     "persistent://pulsar/system/transaction_coordinator_assign"
 )
 """A topic in name only: it has a partition for each transaction coordinator, by which clients look
-coordinators up (`SystemTopicNames.TRANSACTION_COORDINATOR_ASSIGN` of 4.2).
+coordinators up (`SystemTopicNames.TRANSACTION_COORDINATOR_ASSIGN` of 4.2). It has them also while
+transactions are off, so that clients go on to ask a coordinator, and hear why.
 """
 
 
@@ -112,7 +113,7 @@ class LookupHandlers:
     async def on_partitioned_metadata(self, event: events.PartitionedMetadata) -> None:
         with self._limit.one_more():
             name = topic_name(event.topic)
-            if name == COORDINATORS_TOPIC and self._options.transactions:
+            if name == COORDINATORS_TOPIC:
                 self._client.reply(replies.partitioned_metadata(event.request_id, COORDINATORS))
                 return
             if not await self._broker.catalog.has_namespace(name.namespace):
