@@ -54,7 +54,7 @@ from magnetar.core.kernel.errors import (
     TransactionNotFound,
     WrongTransactionState,
 )
-from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.names import SYSTEM_NAMESPACE, TopicName
 from magnetar.core.transactions.coordinator import (
     TopicHost,
     TransactionCoordinator,
@@ -69,6 +69,13 @@ NUMBERS_AT_ONCE: Final = 1_024
 """Numbers that one write of the metadata reserves; a restart skips the rest of them."""
 COORDINATORS: Final = 16
 """How many coordinators clients share the transactions among, as Pulsar's tools set up."""
+COORDINATORS_TOPIC: Final = TopicName.parse(
+    f"persistent://{SYSTEM_NAMESPACE}/transaction_coordinator_assign"
+)
+"""A topic in name only: it has a partition for each coordinator, by which clients look coordinators
+up (`SystemTopicNames.java` of 4.2). It has them also while transactions are off, so that clients go
+on to ask a coordinator, and hear why.
+"""
 OPEN_MAX: Final = 50_000
 """Transactions that are not ended. Each takes a kilobyte, and the names of its topics."""
 NAMES_MAX: Final = 5_000

@@ -141,6 +141,15 @@ async def test_coordinators(visitor: Visitor) -> None:
     await visitor.fails(503, "GET", f"{HERE}/coordinatorStats?coordinatorId=16")
 
 
+async def test_coordinators_are_found_over_http(visitor: Visitor) -> None:
+    """As Go's client looks for them if its service URL is one of HTTP."""
+    name = "persistent/pulsar/system/transaction_coordinator_assign"
+    found = await visitor.get(f"/admin/v2/{name}/partitions?checkAllowAutoCreation=true")
+    assert found["partitions"] == 16
+    found = await visitor.get(f"/lookup/v2/topic/{name}-partition-3")
+    assert found["brokerUrl"] == "pulsar://127.0.0.1:6650"
+
+
 async def test_what_is_not_there(visitor: Visitor) -> None:
     given(visitor)
     await visitor.topic("t")
