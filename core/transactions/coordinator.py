@@ -29,7 +29,7 @@ happen one at a time; a decision never changes, for it is conditional on the rec
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Protocol
@@ -64,6 +64,7 @@ from magnetar.core.transactions.transaction import (
 
 log = logging.getLogger(__name__)
 
+NO_SPELLINGS: Final[Mapping[str, str]] = {}
 RETRY_SECONDS: Final = 0.1
 RETRY_SECONDS_MAX: Final = 5.0
 SWEEP_SECONDS: Final = 1.0
@@ -314,6 +315,7 @@ class TransactionCoordinator:
         logs: Iterable[str] = (),
         participants: Iterable[str] = (),
         pending: Iterable[PendingCommit] = (),
+        spellings: Mapping[str, str] = NO_SPELLINGS,
     ) -> None:
         """Add logs and participants; the first ones begin the transaction."""
         found = slot.transaction
@@ -328,6 +330,7 @@ class TransactionCoordinator:
             logs=tuple(dict.fromkeys((*found.logs, *logs))),
             participants=tuple(dict.fromkeys((*found.participants, *participants))),
             pending=(*found.pending, *pending),
+            spellings={**found.spellings, **spellings},
         )
 
     async def decide(

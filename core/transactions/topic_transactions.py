@@ -37,7 +37,7 @@ Only who began a transaction may use it, and superusers. Somebody else's is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -185,13 +185,14 @@ class TopicTransactions:
                 number = next(self._numbers)
             return number
 
-    async def add_topics(self, key: TransactionId, topics: Iterable[TopicName], owns: Owns) -> None:
+    async def add_topics(self, key: TransactionId, topics: Iterable[str], owns: Owns) -> None:
         """Let messages be published to these topics."""
-        names = list(dict.fromkeys(topics))
+        names = {text: TopicName.parse(text) for text in topics}
         _usable(key, self.find(key), owns)
-        for name in names:
+        for name in names.values():
             await self._prepare(name)
-        await self._extend(key, owns, [name.full for name in names], [])
+        logs = [name.full for name in names.values()]
+        await self._extend(key, owns, logs, [], _spelled(names))
 
     async def _prepare(self, name: TopicName) -> None:
         """Have the log note that it has transactions, before the first entry of one."""
@@ -203,14 +204,21 @@ class TopicTransactions:
             await topic.begin_transactions()
 
     async def add_subscriptions(
-        self, key: TransactionId, subscriptions: Iterable[tuple[TopicName, str]], owns: Owns
+        self, key: TransactionId, subscriptions: Iterable[tuple[str, str]], owns: Owns
     ) -> None:
-        """Let messages be acknowledged in these subscriptions."""
-        names = [_participant(topic, name) for topic, name in subscriptions]
-        await self._extend(key, owns, [], names)
+        """Let messages be acknowledged in these subscriptions, each given after its topic."""
+        pairs = list(subscriptions)
+        names = {text: TopicName.parse(text) for text, _ in pairs}
+        participants = [_participant(names[text], name) for text, name in pairs]
+        await self._extend(key, owns, [], participants, _spelled(names))
 
     async def _extend(
-        self, key: TransactionId, owns: Owns, logs: list[str], participants: list[str]
+        self,
+        key: TransactionId,
+        owns: Owns,
+        logs: list[str],
+        participants: list[str],
+        spellings: dict[str, str],
     ) -> None:
         coordinator = self._coordinator
         async with coordinator.alone_with(_name(key), settled=False) as slot:
@@ -220,7 +228,9 @@ class TopicTransactions:
             size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
             if size > NAMES_MAX:
                 raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
-            await coordinator.extend(slot, logs=logs, participants=participants)
+            await coordinator.extend(
+                slot, logs=logs, participants=participants, spellings=spellings
+            )
 
     async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
         """Commit or abort; returns when every topic and subscription has the outcome."""
@@ -269,6 +279,10 @@ def _name(key: TransactionId) -> str:
 def _shown(key: TransactionId) -> str:
     """As Pulsar shows an id."""
     return f"({key[0]},{key[1]})"
+
+
+def _spelled(names: Mapping[str, TopicName]) -> dict[str, str]:
+    return {name.full: text for text, name in names.items() if text != name.full}
 
 
 def _participant(topic: TopicName, subscription: str) -> str:

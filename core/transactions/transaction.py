@@ -66,6 +66,8 @@ class Transaction(Struct, frozen=True):
     """Of an attempt to write a batch of a sink, which alone decides it (`sinks.py`)."""
     batch: int = -1
     """That batch."""
+    spellings: Mapping[str, str] = {}
+    """Of topics that its client has named otherwise than in full, for it to find them by."""
     owner: str = ""
     """Who began it, if only he may use it."""
 

@@ -68,8 +68,8 @@ async def test_one_over_its_life(visitor: Visitor) -> None:
     (place,) = await visitor.publish("t", [entry()])
     consumer = await attached(topic, SubscriptionType.EXCLUSIVE)
     key = await transactions.begin(2, 60_000, "me")
-    await transactions.add_topics(key, [TOPIC], mine)
-    await transactions.add_subscriptions(key, [(TOPIC, "s")], mine)
+    await transactions.add_topics(key, [TOPIC.full], mine)
+    await transactions.add_subscriptions(key, [("t", "s")], mine)
     topic.publish([part(key)], None, topic.in_transaction(key, lambda _result: None))
     (behind,) = await visitor.publish("t", [entry()])
     topic.subscriptions["s"].hold_up_to(consumer.consumer, key, (*place, 0, 0))
@@ -84,8 +84,8 @@ async def test_one_over_its_life(visitor: Visitor) -> None:
         "txnId": f"(2,{key[1]})",
         "timeoutAt": 60_000,
         "status": "OPEN",
-        "producedPartitions": {TOPIC.full: in_buffer},
-        "ackedPartitions": {TOPIC.full: {"s": pending}},
+        "producedPartitions": {"t": in_buffer},
+        "ackedPartitions": {"t": {"s": pending}},
         "owner": "me",
     }
     assert await visitor.get(f"{HERE}/transactionInBufferStats/public/default/t/{one}") == in_buffer
