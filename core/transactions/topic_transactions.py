@@ -29,8 +29,8 @@ What a crash leaves, by the last step that was stored:
     a message, an ack           they are undecided until the end, which the record's names ensure
     the decision                `open` carries it out; markers and acks that were stored before are
                                 not changed by their repetition
-    the deletion                nothing is left to do
-    an answer                   a repeated request finds nothing: the id is not known any more
+    the outcome everywhere      `end` has returned, and the id is not known any more; a restart
+                                before the record is deleted carries the decision out again, in vain
 
 Only who began a transaction may use it, and superusers. Somebody else's is not found.
 """

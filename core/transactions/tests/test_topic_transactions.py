@@ -167,6 +167,7 @@ async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(NotAllowed):
             await transactions.add_topics(key, [SOURCE.full], everybody)
         await transactions.end(key, everybody, commit=True)
+        await settled()  # its record is deleted
         await transactions.begin(0, 1000, "")
 
 
