@@ -68,6 +68,8 @@ class Transaction(Struct, frozen=True):
     """Of an attempt to write a batch of a sink, which alone decides it (`sinks.py`)."""
     batch: int = -1
     """That batch."""
+    spellings: Mapping[str, str] = {}
+    """Of topics that its client has named otherwise than in full, for it to find them by."""
     owner: str = ""
     """Who began it, if only he may use it."""
 
@@ -81,7 +83,8 @@ class Transaction(Struct, frozen=True):
 
     def names_bytes(self) -> int:
         """What the names of its logs and participants take in memory."""
-        return bytes_of_names(self.logs) + bytes_of_names(self.participants)
+        spelled = (*self.spellings, *self.spellings.values())
+        return bytes_of_names((*self.logs, *self.participants, *spelled))
 
 
 def bytes_of_names(names: Sequence[str]) -> int:
