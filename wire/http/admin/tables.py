@@ -58,4 +58,5 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/reading": reading.TABLE,
         "/admin/v2/writing": writing.TABLE,
         **unsupported.TABLES,
+        "/admin/namespaces": (*single_cluster.ANTI_AFFINITY, *unsupported.OLD),
     }
