@@ -54,7 +54,7 @@ async def test_a_cluster_of_one_broker(visitor: Visitor) -> None:
 async def test_groups_of_namespaces(visitor: Visitor) -> None:
     group = "/admin/namespaces/standalone/antiAffinity/g?property=public"
     assert await visitor.get(group) == []
-    await visitor.does("POST", f"{SPACE}/antiAffinity", "g")
+    await visitor.does("POST", f"{SPACE}/antiAffinity", b"g")
     assert await visitor.get(group) == ["public/default"]
     await visitor.fails(404, "GET", group.replace("=public", "=nobody"))
 
