@@ -44,12 +44,14 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from magnetar.core.kernel.errors import PeerLeft, WireError
 from magnetar.core.link.layers.layer import Layer
 from magnetar.core.link.layers.websocket_options import Permits
+from magnetar.core.security.conversation import CERTIFICATE
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.frames import SIZE, command_frame
 from magnetar.wire.pulsar.replies import FIELDS, PONG, Type
 from magnetar.wire.pulsar.websocket.consuming import ConsumerDialogue
 from magnetar.wire.pulsar.websocket.documents import encoded
 from magnetar.wire.pulsar.websocket.endpoint import (
+    NOTHING_SAID,
     Kind,
     RefusedRequest,
     WebSocketEndpoint,
@@ -118,6 +120,8 @@ class WebSocketSurroundings(NamedTuple):
     """Has `woken` called."""
     chance: int
     """A random number."""
+    certified: bool = False
+    """Whether the peer has shown a certificate, which counts if it says nothing else."""
 
 
 class PulsarWebSocket(Layer):
@@ -275,12 +279,15 @@ class PulsarWebSocket(Layer):
         else:
             self._dialogue = ConsumerDialogue(endpoint, self, f"reader-{self._around.chance:010x}")
         self._handshake, self._endpoint = handshake, endpoint
+        method = endpoint.credentials.method
+        if method == NOTHING_SAID and self._around.certified:
+            method = CERTIFICATE
         self.command(
             Type.CONNECT,
             pb.CommandConnect(
                 client_version=VERSION,
                 protocol_version=PROTOCOL_VERSION,
-                auth_method_name=endpoint.credentials.method,
+                auth_method_name=method,
                 auth_data=endpoint.credentials.data,
             ),
         )
