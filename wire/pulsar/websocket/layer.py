@@ -198,7 +198,8 @@ class PulsarWebSocket(Layer):
             raise WireError(f"WebSocket: {error}") from error
 
     def _take_text(self, event: TextMessage) -> None:
-        self._text_size += len(event.data)
+        # letters of other alphabets take up to four bytes each
+        self._text_size += len(event.data) * (1 if event.data.isascii() else 4)
         if self._text_size > self._document_size_max:
             self.close(CloseReason.MESSAGE_TOO_BIG, "the message is too long")
             return

@@ -9,6 +9,7 @@ import trio.testing
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar.session.conftest import Stage, published, stage
 from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.websocket import consuming
 from magnetar.wire.pulsar.websocket.consuming import _mask_of, _words_of
 from magnetar.wire.pulsar.websocket.contents import base64_decoded
 from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, READER, Talker, opened
@@ -139,6 +140,32 @@ async def test_a_timeout(stage: Stage, autojump_clock: trio.testing.MockClock) -
     stage.stores.clock.forward(3.0)
     await trio.sleep(4)
     assert payloads(await talker.hear()) == [b"b"]
+
+
+async def test_what_is_remembered_has_a_limit(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consuming, "HELD_MAX", 1)
+    talker = await opened(stage, f"{EARLY}&subscriptionType=Shared")
+    for _ in range(2):
+        await batch_of(stage, b"a", b"b")
+    heard = await talker.hear()
+    assert len(talker.wire._dialogue._held) == 1
+    again = await talker.say(*[ack(one, "negativeAcknowledge") for one in heard])
+    assert len(again) >= 2, "the first ones come again at once"
+    assert len(talker.wire._dialogue._due) == 1
+    await talker.say(*map(ack, [*heard, *again]))
+    assert backlog(stage) == 0
+
+
+async def test_a_pulled_topic_has_so_many_partitions(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consuming, "PULLED_PARTITIONS_MAX", 1)
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
+    talker = await Talker(stage).open(f"{CONSUMER}?pullMode=true")
+    assert (talker.status, talker.reason) == (500, "at most 1 partitions")
+    await opened(stage, CONSUMER)
 
 
 async def test_the_end_of_a_topic(stage: Stage) -> None:
