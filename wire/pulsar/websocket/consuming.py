@@ -138,6 +138,16 @@ class ConsumerDialogue:
         for number in range(len(names)):
             self._attach(number)
 
+    def grow(self, partitions: int) -> None:
+        """What was stored there before is read, too: it came after the consumer."""
+        self._earliest = True
+        name = self._endpoint.topic
+        limit = PULLED_PARTITIONS_MAX if self._pulls else PARTITIONS_MAX
+        for index in range(len(self._shares), min(partitions, limit)):
+            start = None if self._start is None else (*EARLIEST, -1)
+            self._shares.append(PartitionConsumer(name.partition(index).full, start))
+            self._attach(index)
+
     def _attach(self, number: int) -> None:
         share, query = self._shares[number], self._endpoint.query
         share.ready, share.outstanding, share.returned = False, 0, 0

@@ -102,6 +102,12 @@ class ProducerDialogue:
         for producer_id in range(len(names)):
             self._attach(producer_id)
 
+    def grow(self, partitions: int) -> None:
+        name = self._endpoint.topic
+        for index in range(len(self._partitions), partitions):
+            self._partitions.append(PartitionProducer(name.partition(index).full))
+            self._attach(index)
+
     def _attach(self, producer_id: int) -> None:
         partition = self._partitions[producer_id]
         name = partition.name or self._endpoint.query.get("producerName", "")
@@ -219,6 +225,8 @@ class ProducerDialogue:
 
     def _choose(self, key: str | None) -> int:
         count = len(self._partitions)
+        while not self._partitions[count - 1].ready and self._partitions[0].ready:
+            count -= 1  # those that were added are not attached yet
         if count == 1:
             return 0
         if key is not None:
