@@ -20,6 +20,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from cryptography import x509
 from cryptography.x509.oid import NameOID
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from interop_tests.keys import Authority
 from interop_tests.mqtt.conftest import Paho
@@ -436,3 +438,27 @@ def test_superusers_alone_grant(people: People) -> None:
     with people.http("eve") as eve:
         answer = eve.post(f"{NAMESPACE}/permissions/eve", json=["produce"])
         assert answer.status_code == 403
+
+
+def test_a_websocket_shows_it(people: People, topic: str) -> None:
+    """With what else a client may say over WebSocket: a token, of a header or of the query."""
+    people.grant("ali", "produce")
+    url = people.server.https_url.replace("https://", "wss://")
+    url = f"{url}/ws/v2/producer/persistent/public/default/{topic}"
+    with connect(url, ssl=people.trust("ali")) as producer:
+        producer.send('{"payload": "aGk="}')
+        assert '"result":"ok"' in str(producer.recv(timeout=20))
+    bearer = {"authorization": f"Bearer {token('root')}"}
+    for context, more, headers, status in (
+        (people.trust("eve"), "", {}, 403),
+        (people.trust(), "", {}, 401),
+        (people.trust(), "?token=forged", {}, 401),
+        (people.trust("eve"), "", bearer, 101),
+        (people.trust(), f"?token={token('root')}", {}, 101),
+    ):
+        try:
+            connect(url + more, ssl=context, additional_headers=headers).close()
+            found = 101
+        except InvalidStatus as refused:
+            found = refused.response.status_code
+        assert found == status, (more, headers)

@@ -24,6 +24,8 @@ async def test_stored_promised_and_loaded_topics_are_listed_once() -> None:
         ]
         assert await topics_of(broker, DEFAULT) == expected
         assert await topics_of(broker, NamespaceName("public", "other")) == []
+        every = await topics_of(broker, DEFAULT, system=True)
+        assert sorted(every) == sorted([*expected, "persistent://public/default/__system"])
         await broker.stop()
     async with running(stores) as broker:
         assert await topics_of(broker, DEFAULT) == expected[1:], "nothing is loaded"

@@ -42,6 +42,8 @@ class TlsWire(Layer):
         self.tls, self._incoming, self._outgoing, plain = parts
         """What the peer has shown; read only."""
         self._plain += plain
+        self._has_unread = bool(plain)
+        """Whether the wire above has not been fed with what was read elsewhere."""
         self._established = True
         self._ended = False
 
@@ -54,6 +56,9 @@ class TlsWire(Layer):
 
     def feed(self, data: bytes) -> int:
         self._incoming.write(data)
+        if self._has_unread:
+            self._has_unread = False
+            self._feed_inner()
         try:
             if self._established or self._shake_hands():
                 self._decrypt()
@@ -73,7 +78,6 @@ class TlsWire(Layer):
     def _decrypt(self) -> None:
         """Decrypt, and feed the wire above."""
         plain = self._plain
-        self._feed_inner()  # what was left, or read before
         more = True
         while more:
             before, requested = len(plain), self.inner.frame_bytes_wanted

@@ -223,6 +223,10 @@ async def no_allocator(_ask: AdminRequest) -> None:
     raise not_here("there is no allocator to tell of: memory is Python's")
 
 
+async def no_shutdown(_ask: AdminRequest) -> None:
+    raise not_here("this server is stopped by a signal (SIGTERM), not over HTTP")
+
+
 BROKERS: Final[Table] = (
     ("GET", "", listed, Needs.SUPERUSER),
     ("GET", "/health", health, Needs.SUPERUSER),
@@ -234,6 +238,7 @@ BROKERS: Final[Table] = (
     ("GET", "/configuration/runtime", runtime, Needs.SUPERUSER),
     ("GET", "/internal-configuration", internal, Needs.SUPERUSER),
     ("GET POST", "/backlog-quota-check", check_quotas, Needs.SUPERUSER),
+    ("POST", "/shutdown", no_shutdown, Needs.SUPERUSER),
     ("POST", "/configuration/{key}/{value}", not_dynamic, Needs.SUPERUSER),
     ("DELETE", "/configuration/{key}", not_dynamic, Needs.SUPERUSER),
     ("GET", "/{cluster}", of_cluster, Needs.SUPERUSER),

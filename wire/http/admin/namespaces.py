@@ -74,7 +74,9 @@ async def topics(request: AdminRequest) -> list[str]:
         raise Invalid("mode must be PERSISTENT, NON_PERSISTENT or ALL")
     return [
         name
-        for name in await topics_of(request.broker, request.namespace)
+        for name in await topics_of(
+            request.broker, request.namespace, system=request.flag("includeSystemTopic")
+        )
         if name.startswith(requested)
     ]
 

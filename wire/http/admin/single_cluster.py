@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.errors import NotFound
-from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.wire.http.admin.topic_lookup import each_stored, having
 from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
@@ -49,6 +49,34 @@ async def nobody(request: AdminRequest) -> list[str]:
     return []
 
 
+async def not_isolated(request: AdminRequest) -> dict[str, object]:
+    """What is set apart for one broker (`BrokerNamespaceIsolationData.java` of 4.2)."""
+    await request.broker.catalog.get_cluster(request.part("cluster"))
+    return {
+        "brokerName": request.part("broker"),
+        "policyName": None,
+        "isPrimary": False,
+        "namespaceRegex": [],
+    }
+
+
+async def anti_affinity(request: AdminRequest) -> list[str]:
+    """The namespaces of a tenant that are in a group, which has no effect here."""
+    catalog = request.broker.catalog
+    found = []
+    for namespace in await catalog.namespaces(request.text("property", request.text("tenant"))):
+        policies = await catalog.policies(NamespaceName.parse(namespace))
+        if policies.anti_affinity == request.part("group"):
+            found.append(namespace)
+    return found
+
+
+ANTI_AFFINITY: Final[Table] = (
+    ("GET", "/{cluster}/antiAffinity/{group}", anti_affinity, Needs.SUPERUSER),
+)
+"""Below a path of the first version, which `pulsar-admin` uses for this (`NamespacesImpl.java`)."""
+
+
 async def none_such(request: AdminRequest) -> None:
     await request.broker.catalog.get_cluster(request.part("cluster"))
     raise NotFound("there is nothing of that name: this cluster has one broker")
@@ -62,6 +90,12 @@ CLUSTERS: Final[Table] = (
     ("GET DELETE", "/{cluster}/failureDomains/{domain}", none_such, Needs.SUPERUSER),
     ("POST", "/{cluster}/failureDomains/{domain}", _ONE_BROKER, Needs.SUPERUSER),
     ("GET", "/{cluster}/namespaceIsolationPolicies/brokers", nobody, Needs.SUPERUSER),
+    (
+        "GET",
+        "/{cluster}/namespaceIsolationPolicies/brokers/{broker}",
+        not_isolated,
+        Needs.SUPERUSER,
+    ),
     ("GET DELETE", "/{cluster}/namespaceIsolationPolicies/{policy}", none_such, Needs.SUPERUSER),
     ("POST", "/{cluster}/namespaceIsolationPolicies/{policy}", _ONE_BROKER, Needs.SUPERUSER),
 )

@@ -62,4 +62,5 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v3/transactions": transaction_stats.TABLE,
         **subjects.TABLES,
         **unsupported.TABLES,
+        "/admin/namespaces": (*single_cluster.ANTI_AFFINITY, *unsupported.OLD),
     }

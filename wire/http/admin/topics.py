@@ -36,13 +36,18 @@ class LongWork(Struct, frozen=True, rename="camel"):
 # -- listing -----------------------------------------------------------------------------------
 
 
+def system_too(request: AdminRequest) -> bool:
+    """Whether the system's topics are to be listed."""
+    return request.flag("includeSystemTopic")
+
+
 async def listed(request: AdminRequest) -> list[str]:
     """Full names of the topics; each partition is one of them."""
     await request.broker.catalog.policies(request.namespace)
     begin = f"{request.domain}://"
     return [
         name
-        for name in await topics_of(request.broker, request.namespace)
+        for name in await topics_of(request.broker, request.namespace, system=system_too(request))
         if name.startswith(begin)
     ]
 
@@ -50,7 +55,10 @@ async def listed(request: AdminRequest) -> list[str]:
 async def partitioned(request: AdminRequest) -> list[str]:
     await request.broker.catalog.policies(request.namespace)
     found = await request.broker.catalog.partitioned_of(request.namespace)
-    return sorted(name.full for name in found if name.domain == request.domain)
+    system = system_too(request)
+    return sorted(
+        name.full for name in found if name.domain == request.domain and (system or not name.system)
+    )
 
 
 # -- one topic ---------------------------------------------------------------------------------

@@ -165,6 +165,8 @@ class Http1Connection(TCPServer):
 
     _gone = False
     _fresh = True
+    _until = 0.0
+    """When its first header has to be there."""
     _begin = b""
     """The first bytes, which were read to find out what they begin."""
     pass_on: PassOn | None = None
@@ -183,7 +185,8 @@ class Http1Connection(TCPServer):
                 with trio.move_on_after(ALERT_SECONDS_MAX):
                     await _say_why(self.stream)
                 return
-        if self.pass_on is not None and await self._asks_for_websocket():
+        self._until = trio.current_time() + REQUEST_SECONDS_MAX
+        if self.pass_on is not None and await self._asks_for_websocket(self._until):
             self._leave(self.pass_on, tls=tls)
             return
         try:
@@ -193,9 +196,9 @@ class Http1Connection(TCPServer):
         finally:
             await self._close()
 
-    async def _asks_for_websocket(self) -> bool:
+    async def _asks_for_websocket(self, until: float) -> bool:
         """Read as many bytes as it takes to know."""
-        with trio.move_on_after(REQUEST_SECONDS_MAX), suppress(trio.BrokenResourceError):
+        with trio.move_on_at(until), suppress(trio.BrokenResourceError):
             while WEBSOCKETS.startswith(self._begin):
                 more = await self.stream.receive_some(PIECE_BYTES)
                 if not more:
@@ -276,7 +279,7 @@ class Http1Connection(TCPServer):
             await super()._idle_timeout()
             return
         self._fresh = False
-        await trio.sleep(REQUEST_SECONDS_MAX)  # cancelled by a request
+        await trio.sleep_until(self._until)  # cancelled by a request
         await self._initiate_server_close()
 
 

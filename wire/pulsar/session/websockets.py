@@ -15,6 +15,7 @@ import trio
 
 from magnetar.core.link.layers.tls import TlsParts, TlsWire
 from magnetar.core.link.layers.websocket_options import Permits
+from magnetar.core.security.conversation import CERTIFICATE, AuthPeer
 
 if TYPE_CHECKING:
     from magnetar.core.link.connection import Connection
@@ -53,6 +54,9 @@ class WebSockets(NamedTuple):
                 broker.clock.wall_ms,
                 alarm.wake_in,
                 secrets.randbelow(CHANCES),
+                tls is not None
+                and CERTIFICATE in broker.access.mechanisms
+                and AuthPeer(connection.host, tls.tls).certificate is not None,
             ),
         )
         alarm.layer = layer

@@ -54,6 +54,10 @@ ATTEMPTS_MAX: Final = 10
 PERMITS_MAX: Final = 1 << 20
 """What a pulling client may have been permitted at a time."""
 PARTITIONS_MAX: Final = 1_000
+PULLED_PARTITIONS_MAX: Final = 64
+"""Of a pulled topic: an entry of each waits here."""
+HELD_MAX: Final = 100_000
+"""Batches, and negative acknowledgements, that are remembered; each takes some 200 bytes."""
 LATEST: Final = ((1 << 63) - 1, (1 << 63) - 1)
 EARLIEST: Final = (UNASKED, UNASKED)
 INITIAL: Final = ("Latest", "Earliest")
@@ -123,8 +127,9 @@ class ConsumerDialogue:
     # -- attaching ----------------------------------------------------------------------------
 
     def attach(self, partitions: int) -> None:
-        if partitions > PARTITIONS_MAX:
-            self._exchange.refused(pb.NotAllowedError, f"at most {PARTITIONS_MAX} partitions")
+        limit = PULLED_PARTITIONS_MAX if self._pulls else PARTITIONS_MAX
+        if partitions > limit:
+            self._exchange.refused(pb.NotAllowedError, f"at most {limit} partitions")
             return
         name = self._endpoint.topic
         names = [name.partition(index).full for index in range(partitions)] or [name.full]
@@ -132,6 +137,16 @@ class ConsumerDialogue:
         self._shares = [PartitionConsumer(each, self._start) for each in names]
         for number in range(len(names)):
             self._attach(number)
+
+    def grow(self, partitions: int) -> None:
+        """What was stored there before is read, too: it came after the consumer."""
+        self._earliest = True
+        name = self._endpoint.topic
+        limit = PULLED_PARTITIONS_MAX if self._pulls else PARTITIONS_MAX
+        for index in range(len(self._shares), min(partitions, limit)):
+            start = None if self._start is None else (*EARLIEST, -1)
+            self._shares.append(PartitionConsumer(name.partition(index).full, start))
+            self._attach(index)
 
     def _attach(self, number: int) -> None:
         share, query = self._shares[number], self._endpoint.query
@@ -240,6 +255,8 @@ class ConsumerDialogue:
             for each in found:
                 mask |= 1 << each.position.batch_index
             self._held[at[:3]] = mask
+            if len(self._held) > HELD_MAX:  # its messages are then acknowledged one by one
+                del self._held[next(iter(self._held))]
         for each in found:
             if share.start is not None and _is_before(each.position, share.start):
                 share.returned += 1  # the place where a reader begins, which it has seen
@@ -250,6 +267,8 @@ class ConsumerDialogue:
     def _deliver(self) -> None:
         """Send what waits, as far as the peer has permitted it."""
         while self._waiting and (not self._pulls or self._credit):
+            if len(self._timeouts) >= HELD_MAX:
+                break  # until some are acknowledged, or delivered again
             at, document = self._waiting.popleft()
             number = max(at.partition, 0)
             share = self._shares[number]
@@ -371,6 +390,8 @@ class ConsumerDialogue:
             self._redeliver([at])
             return
         self._due.append((self._exchange.now_ms() + self._nack_ms, at))
+        if len(self._due) > HELD_MAX:
+            self._redeliver([self._due.popleft()[1]])
         self._wake()
 
     def _wake(self) -> None:

@@ -46,6 +46,10 @@ SUBSCRIPTION_TYPES: Final = {"Exclusive": 0, "Shared": 1, "Failover": 2, "Key_Sh
 MODES: Final = ("Durable", "NonDurable")
 
 
+NOTHING_SAID: Final = "none"
+"""The method of a client that does not say who it is."""
+
+
 class RefusedRequest(Exception):
     """A request that gets an HTTP error instead of a WebSocket."""
 
@@ -65,7 +69,7 @@ class Kind(Enum):
 class WebSocketCredentials(Struct, frozen=True):
     """What CONNECT says of who it is."""
 
-    method: str = "none"
+    method: str = NOTHING_SAID
     data: bytes = b""
 
 
@@ -179,4 +183,4 @@ def credentials_of(
                 raise RefusedRequest(401, "Failed to authenticate: no base64") from error
     if token := query.get("token"):
         return WebSocketCredentials("token", token.encode())
-    return WebSocketCredentials(method or "none")
+    return WebSocketCredentials(method or NOTHING_SAID)

@@ -53,6 +53,10 @@ class Dialogue(Protocol):
         """Attach to the topic, or to all its partitions if there are some."""
         ...
 
+    def grow(self, partitions: int) -> None:
+        """Attach to partitions that have been added: there are so many now."""
+        ...
+
     def hear(self, command: pb.BaseCommand, tail: bytes) -> None:
         """What the broker says."""
         ...

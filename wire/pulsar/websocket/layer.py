@@ -44,12 +44,14 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from magnetar.core.kernel.errors import PeerLeft, WireError
 from magnetar.core.link.layers.layer import Layer
 from magnetar.core.link.layers.websocket_options import Permits
+from magnetar.core.security.conversation import CERTIFICATE
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.frames import SIZE, command_frame
 from magnetar.wire.pulsar.replies import FIELDS, PONG, Type
 from magnetar.wire.pulsar.websocket.consuming import ConsumerDialogue
 from magnetar.wire.pulsar.websocket.documents import encoded
 from magnetar.wire.pulsar.websocket.endpoint import (
+    NOTHING_SAID,
     Kind,
     RefusedRequest,
     WebSocketEndpoint,
@@ -72,6 +74,9 @@ VERSION: Final = "Pulsar-WebSocket"
 """As CONNECT states it, and statistics show it."""
 PROTOCOL_VERSION: Final = 21
 METADATA_REQUEST: Final = 0
+PARTITIONS_MS: Final = 60_000
+"""How often a partitioned topic is asked whether it has grown, as Java's client does
+(`autoUpdatePartitionsInterval`)."""
 HEAD_END: Final = b"\r\n\r\n"
 
 STATUSES: Final = {
@@ -118,6 +123,8 @@ class WebSocketSurroundings(NamedTuple):
     """Has `woken` called."""
     chance: int
     """A random number."""
+    certified: bool = False
+    """Whether the peer has shown a certificate, which counts if it says nothing else."""
 
 
 class PulsarWebSocket(Layer):
@@ -139,6 +146,11 @@ class PulsarWebSocket(Layer):
         """Pieces of an incomplete message of the peer."""
         self._text_size = self._idle_frames = 0
         self._pinged = False
+        self._partitions = 0
+        self._ask_at: int | None = None
+        """When the number of partitions is asked for again."""
+        self._dialogue_at: int | None = None
+        """When the dialogue is woken."""
         self._outgoing: list[bytes] = []
         self._said: list[bytes] = []
         """Frames for the wire above."""
@@ -194,7 +206,8 @@ class PulsarWebSocket(Layer):
             raise WireError(f"WebSocket: {error}") from error
 
     def _take_text(self, event: TextMessage) -> None:
-        self._text_size += len(event.data)
+        # letters of other alphabets take up to four bytes each
+        self._text_size += len(event.data) * (1 if event.data.isascii() else 4)
         if self._text_size > self._document_size_max:
             self.close(CloseReason.MESSAGE_TOO_BIG, "the message is too long")
             return
@@ -275,12 +288,15 @@ class PulsarWebSocket(Layer):
         else:
             self._dialogue = ConsumerDialogue(endpoint, self, f"reader-{self._around.chance:010x}")
         self._handshake, self._endpoint = handshake, endpoint
+        method = endpoint.credentials.method
+        if method == NOTHING_SAID and self._around.certified:
+            method = CERTIFICATE
         self.command(
             Type.CONNECT,
             pb.CommandConnect(
                 client_version=VERSION,
                 protocol_version=PROTOCOL_VERSION,
-                auth_method_name=endpoint.credentials.method,
+                auth_method_name=method,
                 auth_data=endpoint.credentials.data,
             ),
         )
@@ -330,21 +346,40 @@ class PulsarWebSocket(Layer):
         assert self._endpoint is not None
         kind = command.type
         if kind == Type.CONNECTED:
-            topic = self._endpoint.topic.full
-            said = pb.CommandPartitionedTopicMetadata(topic=topic, request_id=METADATA_REQUEST)
-            self.command(Type.PARTITIONED_METADATA, said)
+            self._ask_partitions(self._endpoint)
         elif kind == Type.PARTITIONED_METADATA_RESPONSE:
-            found = command.partitioned_metadata_response
-            if found.response == pb.CommandPartitionedTopicMetadataResponse.FAILED:
-                self.refused(found.error, found.message)
-            else:
-                self._dialogue.attach(found.partitions)
+            self._hear_partitions(command.partitioned_metadata_response, self._dialogue)
         elif kind == Type.PING:
             self._ping()
         elif kind == Type.AUTH_CHALLENGE:
             self.refused(pb.AuthenticationError, "this way to authenticate takes several steps")
         else:
             self._dialogue.hear(command, tail)
+
+    def _ask_partitions(self, endpoint: WebSocketEndpoint) -> None:
+        said = pb.CommandPartitionedTopicMetadata(
+            topic=endpoint.topic.full, request_id=METADATA_REQUEST
+        )
+        self.command(Type.PARTITIONED_METADATA, said)
+
+    def _hear_partitions(
+        self, found: pb.CommandPartitionedTopicMetadataResponse, dialogue: Dialogue
+    ) -> None:
+        """Attach; or later, to what has been added. A topic that is gone closes what is attached,
+        so its error is not needed then.
+        """
+        if self._state is WebSocketState.OPEN:
+            if found.partitions > self._partitions:
+                self._partitions = found.partitions
+                dialogue.grow(found.partitions)
+        elif found.response == pb.CommandPartitionedTopicMetadataResponse.FAILED:
+            self.refused(found.error, found.message)
+        else:
+            self._partitions = found.partitions
+            dialogue.attach(found.partitions)
+        if self._partitions:
+            self._ask_at = self.now_ms() + PARTITIONS_MS
+            self._wake()
 
     def _ping(self) -> None:
         """Ask the peer whether it is there; the session, which asks, has its answer."""
@@ -354,10 +389,25 @@ class PulsarWebSocket(Layer):
 
     def woken(self) -> None:
         """The time has come that the dialogue waited for."""
-        if self._dialogue is not None and self._state is WebSocketState.OPEN:
-            self._dialogue.woken()
+        if self._dialogue is None or self._endpoint is None:
+            return
+        if self._state is WebSocketState.OPEN:
+            now = self.now_ms()
+            if self._ask_at is not None and self._ask_at <= now:
+                self._ask_at = None
+                self._ask_partitions(self._endpoint)
+            if self._dialogue_at is not None and self._dialogue_at <= now:
+                self._dialogue_at = None
+                self._dialogue.woken()
             self._feed_said()
             self._around.act(self.inner.take_events())
+            self._wake()
+
+    def _wake(self) -> None:
+        """Be woken when the first thing is due."""
+        due = [at for at in (self._ask_at, self._dialogue_at) if at is not None]
+        if due:
+            self._around.wake_in(max(min(due) - self.now_ms(), 0))
 
     # -- what the dialogue does (`DialogueExchange`) ------------------------------------------
 
@@ -404,7 +454,8 @@ class PulsarWebSocket(Layer):
         return self._around.now_ms()
 
     def wake_in(self, milliseconds: int) -> None:
-        self._around.wake_in(milliseconds)
+        self._dialogue_at = self.now_ms() + milliseconds
+        self._wake()
 
     # -- the end ------------------------------------------------------------------------------
 

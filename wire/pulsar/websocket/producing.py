@@ -43,6 +43,8 @@ from magnetar.wire.pulsar.websocket.exchange import CLOSED_BY_BROKER, DialogueEx
 
 ATTEMPTS_MAX: Final = 10
 """So often a partition is attached again without a message stored in between."""
+CONTEXT_LETTERS_MAX: Final = 1 << 20
+"""Of the contexts of messages that are not stored yet; no memory of the link counts them."""
 KEY_LETTERS_MAX: Final = 4_096
 """Of a key, for `JavaStringHash`: a millisecond."""
 NUMBERS: Final = ("sendTimeoutMillis", "batchingMaxMessages", "batchingMaxPublishDelay")
@@ -90,6 +92,7 @@ class ProducerDialogue:
         self._keys = _keys_of(query.get("encryptionKeys"))
         self._next = chance
         self._partitions: list[PartitionProducer] = []
+        self._context_letters = 0
         self._is_partitioned = False
 
     def attach(self, partitions: int) -> None:
@@ -99,6 +102,12 @@ class ProducerDialogue:
         self._partitions = [PartitionProducer(each) for each in names]
         for producer_id in range(len(names)):
             self._attach(producer_id)
+
+    def grow(self, partitions: int) -> None:
+        name = self._endpoint.topic
+        for index in range(len(self._partitions), partitions):
+            self._partitions.append(PartitionProducer(name.partition(index).full))
+            self._attach(index)
 
     def _attach(self, producer_id: int) -> None:
         partition = self._partitions[producer_id]
@@ -141,7 +150,7 @@ class ProducerDialogue:
         partition = self._partitions[receipt.producer_id]
         if not partition.pending or partition.pending[0][0] != receipt.sequence_id:
             return
-        _, context = partition.pending.popleft()
+        context = self._answered(partition)
         partition.attempts = 0
         at = receipt.message_id
         place = receipt.producer_id if self._is_partitioned else -1
@@ -149,18 +158,23 @@ class ProducerDialogue:
         self._exchange.text(stored(text, context))
 
     def _failed(self, error: pb.CommandSendError) -> None:
-        pending = self._partitions[error.producer_id].pending
-        if pending and pending[0][0] == error.sequence_id:
-            _, context = pending.popleft()
+        partition = self._partitions[error.producer_id]
+        if partition.pending and partition.pending[0][0] == error.sequence_id:
+            context = self._answered(partition)
             self._exchange.text(failed(Failure.UNKNOWN, error.message, context))
+
+    def _answered(self, partition: PartitionProducer) -> str | None:
+        """The context of the oldest message, which is answered now."""
+        _, context = partition.pending.popleft()
+        self._context_letters -= len(context or "")
+        return context
 
     def _closed(self, producer_id: int) -> None:
         partition = self._partitions[producer_id]
         partition.ready = False
-        pending, partition.pending = partition.pending, deque()
-        for _, context in pending:
+        while partition.pending:
             reason = "the topic was closed before the message was stored"
-            self._exchange.text(failed(Failure.UNKNOWN, reason, context))
+            self._exchange.text(failed(Failure.UNKNOWN, reason, self._answered(partition)))
         partition.attempts += 1
         if partition.attempts > ATTEMPTS_MAX:
             self._exchange.close(CLOSED_BY_BROKER, "the broker closes the producer")
@@ -188,16 +202,17 @@ class ProducerDialogue:
         ways = ProducerWays(partition.name, self._codec, self._keys)
         now = self._exchange.now_ms()
         tail = contents.tail_of(message, payload, ways, sequence_id, now)
-        reason = self._obstacle(partition, len(tail))
+        reason = self._obstacle(partition, len(tail), len(message.context or ""))
         if reason:
             self._exchange.text(failed(Failure.UNKNOWN, reason, message.context))
             return
         partition.next_sequence_id += 1
         partition.pending.append((sequence_id, message.context))
+        self._context_letters += len(message.context or "")
         command = pb.CommandSend(producer_id=producer_id, sequence_id=sequence_id)
         self._exchange.command(Type.SEND, command, tail)
 
-    def _obstacle(self, partition: PartitionProducer, size: int) -> str:
+    def _obstacle(self, partition: PartitionProducer, size: int, context_letters: int) -> str:
         """Why a message cannot be sent; empty if it can."""
         if size > self._message_bytes_max:
             return f"a message has at most {self._message_bytes_max} bytes"
@@ -205,10 +220,14 @@ class ProducerDialogue:
             return "the topic is being loaded"
         if self._pending_max is not None and len(partition.pending) >= self._pending_max:
             return "Producer send queue is full"
+        if self._context_letters + context_letters > CONTEXT_LETTERS_MAX:
+            return "too much context waits for messages to be stored"
         return ""
 
     def _choose(self, key: str | None) -> int:
         count = len(self._partitions)
+        while not self._partitions[count - 1].ready and self._partitions[0].ready:
+            count -= 1  # those that were added are not attached yet
         if count == 1:
             return 0
         if key is not None:

@@ -42,11 +42,21 @@ async def test_it_is_not_set_and_may_be_removed(visitor: Visitor, path: str) -> 
 async def test_a_cluster_of_one_broker(visitor: Visitor) -> None:
     assert await visitor.get(f"{CLUSTER}/migrate") == {"migrated": False}
     assert await visitor.get(f"{CLUSTER}/namespaceIsolationPolicies/brokers") == []
+    of_one = await visitor.get(f"{CLUSTER}/namespaceIsolationPolicies/brokers/b:1")
+    assert (of_one["brokerName"], of_one["namespaceRegex"]) == ("b:1", [])
     await visitor.fails(404, "GET", f"{CLUSTER}/failureDomains/d")
     await visitor.fails(404, "GET", f"{CLUSTER}/namespaceIsolationPolicies/p")
     await visitor.fails(404, "GET", "/admin/v2/clusters/other/migrate")
     await visitor.fails(404, "GET", f"{SPACE}/persistence/bookieAffinity")
     await visitor.fails(404, "GET", "/admin/v2/namespaces/public/other/resourcegroup")
+
+
+async def test_groups_of_namespaces(visitor: Visitor) -> None:
+    group = "/admin/namespaces/standalone/antiAffinity/g?property=public"
+    assert await visitor.get(group) == []
+    await visitor.does("POST", f"{SPACE}/antiAffinity", b"g")
+    assert await visitor.get(group) == ["public/default"]
+    await visitor.fails(404, "GET", group.replace("=public", "=nobody"))
 
 
 async def test_where_topics_fall(visitor: Visitor) -> None:

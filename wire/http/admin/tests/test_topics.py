@@ -21,6 +21,16 @@ async def test_a_topic_comes_and_goes(visitor: Visitor) -> None:
     assert await visitor.get(HERE) == []
 
 
+async def test_topics_of_the_system_are_listed_when_asked_for(visitor: Visitor) -> None:
+    await visitor.topic("__ours")
+    await visitor.topic("a")
+    spaces = "/admin/v2/namespaces/public/default/topics"
+    for path in (HERE, spaces):
+        assert await visitor.get(path) == [f"{FULL}/a"]
+        both = await visitor.get(f"{path}?includeSystemTopic=true")
+        assert sorted(both) == [f"{FULL}/__ours", f"{FULL}/a"]
+
+
 async def test_a_topic_needs_its_namespace(visitor: Visitor) -> None:
     await visitor.fails(404, "PUT", "/admin/v2/persistent/public/missing/a")
     await visitor.fails(404, "GET", "/admin/v2/persistent/public/missing")

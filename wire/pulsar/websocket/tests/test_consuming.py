@@ -9,8 +9,9 @@ import trio.testing
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar.session.conftest import Stage, published, stage
 from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.websocket import consuming
 from magnetar.wire.pulsar.websocket.consuming import _mask_of, _words_of
-from magnetar.wire.pulsar.websocket.contents import base64_decoded
+from magnetar.wire.pulsar.websocket.contents import base64_decoded, position_of
 from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, READER, Talker, opened
 
 __all__ = ["stage"]
@@ -106,6 +107,26 @@ async def test_partitions_are_shared_out(stage: Stage) -> None:
     assert [backlog(stage, f"t-partition-{index}") for index in (0, 1)] == [0, 0]
 
 
+async def test_partitions_that_are_added(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 1)
+    talkers = [
+        await opened(stage, CONSUMER),
+        await opened(stage, READER),
+        await opened(stage, f"{PRODUCER}?messageRoutingMode=RoundRobinPartition"),
+    ]
+    await stage.broker.catalog.grow_partitioned(TopicName.parse("t"), 2)
+    await published(stage, b"added", topic="t-partition-1")
+    stage.stores.clock.forward(61.0)
+    await trio.sleep(61)
+    heard = [[*await each.hear(), *await each.hear()] for each in talkers]
+    assert [payloads(each) for each in heard] == [[b"added"], [b"added"], []]
+    receipts = await talkers[2].say({"payload": ""}, {"payload": ""})
+    assert [one["result"] for one in receipts] == ["ok", "ok"]
+    assert {position_of(one["messageId"]).partition for one in receipts} == {0, 1}
+
+
 async def test_partitions_are_pulled_exactly(stage: Stage) -> None:
     await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
     talker = await opened(stage, f"{EARLY}&pullMode=true")
@@ -124,7 +145,7 @@ async def test_what_is_not_acknowledged_comes_again(
         stage, f"{EARLY}&subscriptionType=Shared&negativeAckRedeliveryDelay=5000"
     )
     assert await talker.say(ack(heard[0], "negativeAcknowledge")) == []
-    stage.stores.clock.forward(5.0)
+    stage.stores.clock.forward(6.0)
     await trio.sleep(6)
     (again,) = await talker.hear()
     assert (again["messageId"], again["redeliveryCount"]) == (heard[0]["messageId"], 1)
@@ -139,6 +160,32 @@ async def test_a_timeout(stage: Stage, autojump_clock: trio.testing.MockClock) -
     stage.stores.clock.forward(3.0)
     await trio.sleep(4)
     assert payloads(await talker.hear()) == [b"b"]
+
+
+async def test_what_is_remembered_has_a_limit(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consuming, "HELD_MAX", 1)
+    talker = await opened(stage, f"{EARLY}&subscriptionType=Shared")
+    for _ in range(2):
+        await batch_of(stage, b"a", b"b")
+    heard = await talker.hear()
+    assert len(talker.wire._dialogue._held) == 1
+    again = await talker.say(*[ack(one, "negativeAcknowledge") for one in heard])
+    assert len(again) >= 2, "the first ones come again at once"
+    assert len(talker.wire._dialogue._due) == 1
+    await talker.say(*map(ack, [*heard, *again]))
+    assert backlog(stage) == 0
+
+
+async def test_a_pulled_topic_has_so_many_partitions(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consuming, "PULLED_PARTITIONS_MAX", 1)
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
+    talker = await Talker(stage).open(f"{CONSUMER}?pullMode=true")
+    assert (talker.status, talker.reason) == (500, "at most 1 partitions")
+    await opened(stage, CONSUMER)
 
 
 async def test_the_end_of_a_topic(stage: Stage) -> None:

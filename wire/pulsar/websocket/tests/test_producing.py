@@ -9,6 +9,7 @@ from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.frames import split_tail
 from magnetar.wire.pulsar.session.conftest import Stage, consumer, slow_stage, stage
 from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.websocket import producing
 from magnetar.wire.pulsar.websocket.contents import base64, position_of
 from magnetar.wire.pulsar.websocket.producing import _java_hash
 from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, Talker, opened
@@ -84,6 +85,21 @@ async def test_no_receipt_before_it_is_stored(slow_stage: Stage) -> None:
     assert [one["errorMsg"] for one in answers] == ["Producer send queue is full"]
     slow_stage.stores.ledgers.sync()
     assert [one["result"] for one in await talker.hear()] == ["ok", "ok"]
+
+
+async def test_contexts_of_what_is_not_stored_have_a_limit(
+    slow_stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producing, "CONTEXT_LETTERS_MAX", 10)
+    talker = await Talker(slow_stage).open(PRODUCER)
+    slow_stage.stores.ledgers.sync()
+    await talker.hear()
+    for _ in range(2):
+        said = [message(b"a", context="123456"), message(b"b", context="12345")]
+        (refused,) = await talker.say(*said)
+        assert (refused["context"], refused["result"]) == ("12345", "send-error:8")
+        slow_stage.stores.ledgers.sync()
+        assert [one["context"] for one in await talker.hear()] == ["123456"]
 
 
 async def test_an_unload_is_survived(stage: Stage) -> None:

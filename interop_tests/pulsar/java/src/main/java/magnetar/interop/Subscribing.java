@@ -210,14 +210,14 @@ final class Subscribing {
         }
     }
 
-    /** Topics that match are found, also those that come later. */
+    /** Topics that match are found, also those that come later: the server tells of them. */
     private static Object pattern(Scene scene) throws Exception {
         Pattern wanted = Pattern.compile("persistent://public/default/" + scene.topic + "-x.*");
         try (var there = scene.client().newProducer().topic(scene.topic + "-x1").create();
                 var other = scene.client().newProducer().topic(scene.topic + "-y").create();
                 var consumer = scene.client().newConsumer()
                         .topicsPattern(wanted)
-                        .patternAutoDiscoveryPeriod(1, TimeUnit.SECONDS)
+                        .patternAutoDiscoveryPeriod(1, TimeUnit.HOURS)
                         .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
                         .subscriptionName("s")
                         .subscribe();
