@@ -104,14 +104,7 @@ class PulsarMessage:
         """
         fields = self._fields
         if _COUNT in fields and _ENCRYPTION_KEYS not in fields:
-            return [
-                (
-                    place,
-                    _partition_key_of(about, _ONE_KEY),
-                    -1 if about.get(_ONE_NULL_VALUE) else about.get(_ONE_SIZE, 0),
-                )
-                for place, about, _ in self._batch(self._plain_payload())
-            ]
+            return self._keyed_of_batch(self._plain_payload())
         size = len(self.payload)
         if fields.get(_COMPRESSION) and _ENCRYPTION_KEYS not in fields:
             size = fields.get(_SIZE_BEFORE, 0)
@@ -237,6 +230,23 @@ class PulsarMessage:
                 continue
             yield place, about, None if about.get(_ONE_NULL_VALUE) else payload[end:at]
 
+    def _keyed_of_batch(self, payload: bytes) -> list[tuple[int, bytes | None, int]]:
+        """Compaction reads each message of a topic, so the usual fields are read here."""
+        found: list[tuple[int, bytes | None, int]] = []
+        at = 0
+        for place in range(self._fields[_COUNT]):
+            usual = _usual_key(payload, at)
+            if usual is not None:
+                key, size, at = usual
+                found.append((place, key, size))
+                continue
+            _, end, about = self._one_of_batch(payload, at)
+            at = end + about.get(_ONE_SIZE, 0)
+            if not about.get(_ONE_GONE):
+                size = -1 if about.get(_ONE_NULL_VALUE) else about.get(_ONE_SIZE, 0)
+                found.append((place, _partition_key_of(about, _ONE_KEY), size))
+        return found
+
     @staticmethod
     def _one_of_batch(payload: bytes, at: int) -> tuple[int, int, Fields]:
         """Where the metadata of the message at `at` begin and end, and their fields."""
@@ -268,6 +278,29 @@ def remaining_places(tail: bytes) -> list[int]:
 _REMAINING_TAG: Final = b"\xf8\x01"
 _COMPACTED_OUT: Final = b"\x00\x00\x00\x04\x18\x00\x20\x01"
 """A message of a batch that is marked as compacted out, and has no value."""
+
+
+def _usual_key(payload: bytes, at: int) -> tuple[bytes, int, int] | None:
+    """The key of the message of a batch at `at`, the size of its value, and where it ends, if it
+    has a key of less than 128 bytes, a value and a time, in the order in which clients write these.
+    """
+    after = at + 6
+    if payload[at : at + 3] != b"\0\0\0" or payload[at + 4 : at + 5] != b"\x12":
+        return None
+    try:
+        end = at + 4 + payload[at + 3]
+        key_end = after + payload[after - 1]
+        if payload[after - 1] > 127 or payload[key_end] != 0x18 or not payload[key_end + 1]:
+            return None
+        size, behind = _varint(payload, key_end + 1, end)
+        timed = behind == end or payload[behind] == 0x28
+        if not timed or (behind != end and _varint(payload, behind + 1, end)[1] != end):
+            return None
+        if end + size > len(payload):
+            return None
+    except (IndexError, Corrupted):
+        return None
+    return payload[after:key_end], size, end + size
 
 
 def _without_fields(data: bytes, left_out: frozenset[int]) -> bytes:
