@@ -26,6 +26,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from itertools import islice
 from typing import Final
 
 import trio
@@ -33,7 +34,6 @@ import trio
 from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.retention_rule import Outcomes, TransactionOutcome, outcome_of
 from magnetar.core.compaction.rewrite import (
-    MESSAGES_PER_REST,
     ON_THE_LOOP_BYTES,
     READ_BYTES,
     READ_ENTRIES,
@@ -52,6 +52,9 @@ from magnetar.core.ports.ledger_store import LedgerWriter
 
 KEYS_MAX: Final = 1_000_000
 """Keys of one round: at most about 130 MB."""
+KEYS_PER_REST: Final = 2_000
+"""Looked at in half a millisecond, after which other tasks run."""
+MESSAGES_PER_REST: Final = 100
 ENTRIES_MAX: Final = 100_000_000
 """Entries of one round: one bit each."""
 
@@ -152,8 +155,11 @@ class LastValues:
                 look.horizon = position
             else:
                 look.horizon = end
-        for order in latest.orders():
-            look.want(order >> PLACE_BITS)
+        orders = iter(latest.orders())
+        while part := list(islice(orders, KEYS_PER_REST)):
+            for order in part:
+                look.want(order >> PLACE_BITS)
+            await trio.lowlevel.checkpoint()
         return look
 
     async def _note(self, look: Look, number: int, entry: bytes) -> None:
