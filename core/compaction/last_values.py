@@ -38,7 +38,14 @@ from magnetar.core.compaction.rewrite import (
     READ_BYTES,
     READ_ENTRIES,
 )
-from magnetar.core.compaction.value_rule import FORMER, PLACE_BITS, ValueRule, keyed, order_of
+from magnetar.core.compaction.value_rule import (
+    FORMER,
+    PLACE_BITS,
+    PLACES,
+    ValueRule,
+    keyed,
+    order_of,
+)
 from magnetar.core.entry import header
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Fenced
@@ -175,11 +182,15 @@ class LastValues:
         if found is None or not found.is_decided:
             look.want(number)
             return
-        for item in found.items:
-            if item.key is not None:
-                look.latest.note(item.key, order_of(number, item.place))
-            elif self._retains_keyless:
-                look.want(number)
+        items = found.items
+        if not items or items[-1].place < PLACES:
+            look.latest.note_items(items, number << PLACE_BITS)
+        else:
+            for item in items:
+                if item.key is not None:
+                    look.latest.note(item.key, order_of(number, item.place))
+        if self._retains_keyless and any(item.key is None for item in items):
+            look.want(number)
 
     async def _entries(
         self, first: Position, end: Position

@@ -177,3 +177,55 @@ def test_damage_of_what_is_keyed(data: st.DataObject) -> None:
             taken = KeyedMessages(spoiled)
             if len(taken.items) > 1:
                 taken.without(Removal((taken.items[0].place,)))
+
+
+def one_of_batch(*fields: tuple[int, int | bytes], value: bytes = b"") -> bytes:
+    """A message of a batch with such metadata."""
+    about = b"".join(
+        varint(number << 3) + varint(said)
+        if isinstance(said, int)
+        else varint(number << 3 | 2) + varint(len(said)) + said
+        for number, said in fields
+    )
+    return struct.pack(">I", len(about)) + about + value
+
+
+FIELDS = st.lists(
+    st.one_of(
+        st.tuples(st.just(2), st.binary(max_size=150)),
+        st.tuples(st.sampled_from([4, 5, 6, 8, 9, 10, 40]), st.integers(0, 2**40)),
+        st.tuples(st.sampled_from([1, 7]), st.just(b"")),
+    ),
+    max_size=4,
+)
+
+
+@given(st.lists(st.tuples(FIELDS, st.integers(0, 300), FIELDS), min_size=1, max_size=4))
+def test_the_quick_way_finds_what_the_slow_one_does(batches: list) -> None:  # type: ignore[type-arg]
+    messages_of_batch = [
+        one_of_batch(*before, (3, size), *behind, value=b"v" * size)
+        for before, size, behind in batches
+    ]
+    about = b"\x0a\x01p\x10\x00\x18\x01\x58" + varint(len(messages_of_batch))
+    sent = struct.pack(">I", len(about)) + about + b"".join(messages_of_batch)
+    quick = KeyedMessages(sent)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(messages, "_usual_key", lambda _payload, _at: None)
+        slow = KeyedMessages(sent)
+        assert quick.items == slow.items
+        expected = slow.without(Removal((0,)))
+    assert quick.without(Removal((0,))) == expected
+
+
+@given(st.binary(max_size=40), st.integers(0, 50))
+def test_the_quick_way_and_damage(data: bytes, at: int) -> None:
+    for payload in (data, b"\0\0\0" + data, b"\0\0\0\x06\x12" + data):
+        found = messages._usual_key(payload, at)
+        assert found is None or found[2] <= len(payload)
+
+
+def test_what_clients_write_goes_the_quick_way() -> None:
+    whole = one_of_batch((2, b"key"), (3, 5), (5, 2**41), (8, 300), value=b"value")
+    assert messages._usual_key(whole, 0) == (b"key", 5, len(whole))
+    for other in ([(3, 5)], [(2, b"key"), (3, 5), (9, 1)], [(2, b"key"), (3, 5), (4, 1)]):
+        assert messages._usual_key(one_of_batch(*other, value=b"value"), 0) is None
