@@ -189,8 +189,10 @@ class CompactedSource:
         if cursor.mark_delete >= (first[0], first[1] - 1):
             cursor.ack_to(last)
             return
-        chain = self._ledger.chain
-        for segment in chain.segments:
+        if first[0] == last[0]:
+            cursor.ack_range(first[0], first[1], last[1])
+            return
+        for segment in self._ledger.chain.segments:
             if first[0] <= segment.ledger_id <= last[0]:
                 low = first[1] if segment.ledger_id == first[0] else 0
                 high = last[1] if segment.ledger_id == last[0] else segment.entries - 1
