@@ -45,8 +45,9 @@ from magnetar.core.topic.subscription.source import EntrySource
 log = logging.getLogger(__name__)
 
 BLOCK_BYTES_MAX: Final = 256 * 1024
-RETRY_SECONDS: Final = 1.0
-"""Pause before a block that cannot be read is tried again."""
+RETRY_SECONDS: Final = 0.1
+RETRY_SECONDS_MAX: Final = 10.0
+"""The pause before a block that cannot be read is tried again; it doubles."""
 
 
 class LoadedBlock:
@@ -106,6 +107,7 @@ class CompactedSource:
         self._reader: CompactedReader | None = None
         self._block: LoadedBlock | None = None
         self._loading = False
+        self._retry_seconds = RETRY_SECONDS
 
     def begin(self) -> Position:
         """Begin anew after the mark-delete position; returns the position to read from."""
@@ -209,7 +211,10 @@ class CompactedSource:
         except BrokerError as error:
             ledger_id = held.about.ledger_id
             log.error("%s: cannot read ledger %d: %s", self._ledger.name, ledger_id, error)
-            await trio.sleep(RETRY_SECONDS)
+            await trio.sleep(self._retry_seconds)
+            self._retry_seconds = min(self._retry_seconds * 2, RETRY_SECONDS_MAX)
+        else:
+            self._retry_seconds = RETRY_SECONDS
         finally:
             self._loading = False
             self._compacted.leave(held)
