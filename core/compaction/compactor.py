@@ -38,6 +38,7 @@ from magnetar.core.entry.form import TransactionKey
 from magnetar.core.kernel.errors import AlreadyExists, BrokerError, NotAllowed
 from magnetar.core.ledger.compacted.compacted_topic import CompactionState
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO
+from magnetar.core.topic.backlog import holds_for_compaction
 
 if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -106,7 +107,7 @@ class Compactor:
 
     def _is_over_threshold(self, topic: PersistentTopic) -> bool:
         threshold, compacted = topic.policies.compaction_threshold, topic.compacted
-        if threshold <= 0 or topic.fenced or topic.ledger.losses.ranges:
+        if threshold <= 0 or topic.name.internal or topic.fenced or topic.ledger.losses.ranges:
             return False
         if compacted.progress.state is CompactionState.RUNNING:
             return False
@@ -163,7 +164,7 @@ def _needed_from(topic: PersistentTopic) -> int:
     current = topic.compacted.current
     if current is not None:
         return current.next_index
-    return 0 if topic.policies.compaction_threshold > 0 else sys.maxsize
+    return 0 if holds_for_compaction(topic) else sys.maxsize
 
 
 def _outcomes(topic: PersistentTopic) -> Outcomes:

@@ -26,6 +26,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from itertools import islice
 from typing import Final
 
 import trio
@@ -33,12 +34,18 @@ import trio
 from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.retention_rule import Outcomes, TransactionOutcome, outcome_of
 from magnetar.core.compaction.rewrite import (
-    MESSAGES_PER_REST,
     ON_THE_LOOP_BYTES,
     READ_BYTES,
     READ_ENTRIES,
 )
-from magnetar.core.compaction.value_rule import FORMER, PLACE_BITS, ValueRule, keyed, order_of
+from magnetar.core.compaction.value_rule import (
+    FORMER,
+    PLACE_BITS,
+    PLACES,
+    ValueRule,
+    keyed,
+    order_of,
+)
 from magnetar.core.entry import header
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Fenced
@@ -52,6 +59,9 @@ from magnetar.core.ports.ledger_store import LedgerWriter
 
 KEYS_MAX: Final = 1_000_000
 """Keys of one round: at most about 130 MB."""
+KEYS_PER_REST: Final = 2_000
+"""Looked at in half a millisecond, after which other tasks run."""
+MESSAGES_PER_REST: Final = 100
 ENTRIES_MAX: Final = 100_000_000
 """Entries of one round: one bit each."""
 
@@ -152,8 +162,11 @@ class LastValues:
                 look.horizon = position
             else:
                 look.horizon = end
-        for order in latest.orders():
-            look.want(order >> PLACE_BITS)
+        orders = iter(latest.orders())
+        while part := list(islice(orders, KEYS_PER_REST)):
+            for order in part:
+                look.want(order >> PLACE_BITS)
+            await trio.lowlevel.checkpoint()
         return look
 
     async def _note(self, look: Look, number: int, entry: bytes) -> None:
@@ -169,11 +182,15 @@ class LastValues:
         if found is None or not found.is_decided:
             look.want(number)
             return
-        for item in found.items:
-            if item.key is not None:
-                look.latest.note(item.key, order_of(number, item.place))
-            elif self._retains_keyless:
-                look.want(number)
+        items = found.items
+        if not items or items[-1].place < PLACES:
+            look.latest.note_items(items, number << PLACE_BITS)
+        else:
+            for item in items:
+                if item.key is not None:
+                    look.latest.note(item.key, order_of(number, item.place))
+        if self._retains_keyless and any(item.key is None for item in items):
+            look.want(number)
 
     async def _entries(
         self, first: Position, end: Position

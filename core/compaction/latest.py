@@ -13,6 +13,8 @@ from collections.abc import Hashable, Iterable
 from hashlib import blake2b
 from typing import Final
 
+from magnetar.core.entry.compaction import Item
+
 DIGEST_BYTES: Final = 15
 """So that a digest takes 48 bytes of memory; one byte more takes 64."""
 KEYS_MAX: Final = 250_000
@@ -46,6 +48,13 @@ class Latest:
     def note(self, key: bytes, index: int) -> None:
         """Note a message with that key; indexes ascend."""
         self._keys[short(key)] = index
+
+    def note_items(self, items: Iterable[Item], base: int) -> None:
+        """Note the messages of an entry that have keys; `base` is the index before its places."""
+        keys = self._keys
+        for place, key, _ in items:
+            if key is not None:
+                keys[key if len(key) < DIGEST_BYTES else short(key)] = base + place
 
     def orders(self) -> Iterable[int]:
         """The index of the last message of each key."""

@@ -37,7 +37,7 @@ def holds_for_compaction(topic: PersistentTopic) -> bool:
     set, until an administrator deletes it.
     """
     compacted = topic.compacted
-    return (
+    return not topic.name.internal and (
         topic.policies.compaction_threshold > 0
         or compacted.current is not None
         or compacted.progress.state is CompactionState.RUNNING

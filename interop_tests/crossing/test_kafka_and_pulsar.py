@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import httpx
 import pulsar
@@ -301,3 +302,28 @@ def test_pulsars_consumers_see_what_is_committed_when_it_is(
     path = f"/admin/v2/persistent/public/default/{topic}/stats"
     stats = httpx.get(server.http_url + path).json()
     assert stats["subscriptions"]["s"]["msgBacklog"] == 0
+
+
+def test_pulsars_compaction_counts_keys_of_both(produce, client, server, topic) -> None:
+    """Kafka's readers do not see that the topic was compacted."""
+    producer = produce(linger_ms=50)
+    for number in range(30):
+        producer.produce(topic, b"%d" % number, key=b"k%d" % (number % 4))
+    producer.produce(topic, None, key=b"k2")
+    assert producer.flush(SECONDS) == 0
+    other = client.create_producer(topic)
+    other.send(b"of Pulsar", partition_key="k1")
+    base = f"{server.http_url}/admin/v2/persistent/public/default/{topic}-partition-0/compaction"
+    httpx.put(base).raise_for_status()
+    deadline = time.monotonic() + SECONDS
+    while httpx.get(base).json()["status"] != "SUCCESS":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
+    found = [reader.read_next(SECONDS * 1000) for _ in range(3)]
+    assert {one.partition_key(): one.data() for one in found} == {
+        "k0": b"28",
+        "k1": b"of Pulsar",
+        "k3": b"27",
+    }
+    assert not reader.has_message_available()

@@ -330,6 +330,28 @@ def test_a_server_alone_says_so(admin: Admin, tmp_path: Path) -> None:
         assert "Exception" not in shown, (command, shown)
 
 
+def test_compaction(admin: Admin, tmp_path: Path) -> None:
+    topic = "persistent://public/default/compacted"
+    publish(admin, topic, 10, batching_enabled=False)
+    said = admin.shell(
+        [
+            f"topics compaction-status {topic}",
+            f"topics compact {topic}",
+            f"topics compaction-status -w {topic}",
+            f"topics stats {topic}",
+            f"topics unsubscribe {topic} -s __compaction",
+            f"topics stats {topic}",
+        ],
+        tmp_path / "script",
+    )
+    assert "has not been run" in said[0]
+    assert "compaction requested" in said[1]
+    assert "success" in said[2]
+    assert '"__compaction"' in said[3]
+    assert '"lastCompactionRemovedEventCount" : 10' in said[3], "they have no keys"
+    assert "__compaction" not in said[5]
+
+
 def test_properties_of_all_topics(admin: Admin, tmp_path: Path) -> None:
     plain, parted = "persistent://public/default/plain", "persistent://public/default/props"
     story = {

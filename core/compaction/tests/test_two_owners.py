@@ -9,6 +9,7 @@ import pytest
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.compaction.tests.histories import batch, messages, wrapped
+from magnetar.core.compaction.tests.last_values import values as compacted_values
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.ledger_list_record import MIXED
@@ -117,3 +118,49 @@ async def test_nothing_is_lost_at_any_step(writes: bool, monkeypatch: pytest.Mon
         if await compacted(writes, at, monkeypatch) < at:
             break
     assert 5 < at < STEPS_MAX, "all steps were interrupted"
+
+
+async def compacted_beside(at: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """As above, for compaction beside the log: the other broker compacts it, too."""
+    stores = Stores()
+    async with running(stores) as one, running(stores) as other:
+        policies = TopicPolicies(retention=Retention(-1, -1))
+        await one.catalog.set_topic_policies(T, policies)
+        ours = await loaded(one)
+        await ours.ledger.set_property(MIXED, "")
+        for number in range(25):
+            assert await published(ours, number)
+        expected = await values(ours)
+
+        async def takeover() -> None:
+            theirs = await loaded(other)
+            assert await published(theirs, 25)
+            expected[b"10"] = b"25"
+            await other.housekeeping.compactor.compact_beside(theirs)
+
+        calls = Calls(at, takeover)
+        with monkeypatch.context() as patched:
+            for store, name in (
+                (stores.metadata, "put"),
+                (stores.ledgers, "create"),
+                (stores.ledgers, "delete"),
+            ):
+                patched.setattr(store, name, calls.counted(getattr(store, name)))
+            try:
+                await one.housekeeping.compactor.compact_beside(ours)
+            except BrokerError:
+                assert calls.count >= at, "only the other owner makes it fail"
+            await settled()
+        theirs = await loaded(other)
+        await other.housekeeping.compactor.compact_beside(theirs)
+        await other.unload(T)
+        again = await loaded(other)
+        assert {one.key: one.value for one in await compacted_values(again.compacted)} == expected
+        return calls.count
+
+
+async def test_two_who_compact_beside_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    for at in range(1, STEPS_MAX):
+        if await compacted_beside(at, monkeypatch) < at:
+            break
+    assert 3 < at < STEPS_MAX, "all steps were interrupted"

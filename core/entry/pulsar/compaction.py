@@ -15,6 +15,8 @@ Invariant: unpacking raises `Corrupted` and nothing else.
 
 from __future__ import annotations
 
+from itertools import starmap
+
 from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.pulsar.messages import PulsarMessage
 
@@ -58,7 +60,7 @@ class KeyedMessages:
     def __init__(self, tail: bytes) -> None:
         self._message = PulsarMessage(tail)
         self.is_decided = self._message.is_whole
-        self.items = [Item(*one) for one in self._message.keyed()]
+        self.items = list(starmap(Item, self._message.keyed()))
         """Of what is not decided, a message with the key of the entry, if it has one."""
 
     def without(self, fate: Removal) -> bytes | None:

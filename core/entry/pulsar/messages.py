@@ -108,14 +108,7 @@ class PulsarMessage:
         """
         fields = self._fields
         if _COUNT in fields and _ENCRYPTION_KEYS not in fields:
-            return [
-                (
-                    place,
-                    _partition_key_of(about, _ONE_KEY),
-                    -1 if about.get(_ONE_NULL_VALUE) else about.get(_ONE_SIZE, 0),
-                )
-                for place, about, _ in self._batch(self._plain_payload())
-            ]
+            return self._keyed_of_batch(self._plain_payload())
         size = len(self.payload)
         if fields.get(_COMPRESSION) and _ENCRYPTION_KEYS not in fields:
             size = fields.get(_SIZE_BEFORE, 0)
@@ -131,14 +124,19 @@ class PulsarMessage:
         left: list[int] = []
         at = 0
         for place in range(self._fields[_COUNT]):
-            begin, end, about = self._one_of_batch(payload, at)
-            after = end + about.get(_ONE_SIZE, 0)
-            if about.get(_ONE_GONE) or place in lost:
+            begin, gone = at, place in lost
+            usual = _usual_key(payload, at)
+            if usual is not None:
+                at = usual[2]
+            else:
+                _, end, about = self._one_of_batch(payload, at)
+                at = end + about.get(_ONE_SIZE, 0)
+                gone = gone or bool(about.get(_ONE_GONE))
+            if gone:
                 pieces.append(_COMPACTED_OUT)
             else:
-                pieces.append(payload[begin - 4 : after])
+                pieces.append(payload[begin:at])
                 left.append(place)
-            at = after
         payload = b"".join(pieces)
         metadata = _without_fields(
             self.metadata, frozenset((_COMPRESSION, _SIZE_BEFORE, _REMAINING_PLACES))
@@ -241,6 +239,23 @@ class PulsarMessage:
                 continue
             yield place, about, None if about.get(_ONE_NULL_VALUE) else payload[end:at]
 
+    def _keyed_of_batch(self, payload: bytes) -> list[tuple[int, bytes | None, int]]:
+        """Compaction reads each message of a topic, so the usual fields are read here."""
+        found: list[tuple[int, bytes | None, int]] = []
+        at = 0
+        for place in range(self._fields[_COUNT]):
+            usual = _usual_key(payload, at)
+            if usual is not None:
+                key, size, at = usual
+                found.append((place, key, size))
+                continue
+            _, end, about = self._one_of_batch(payload, at)
+            at = end + about.get(_ONE_SIZE, 0)
+            if not about.get(_ONE_GONE):
+                size = -1 if about.get(_ONE_NULL_VALUE) else about.get(_ONE_SIZE, 0)
+                found.append((place, _partition_key_of(about, _ONE_KEY), size))
+        return found
+
     @staticmethod
     def _one_of_batch(payload: bytes, at: int) -> tuple[int, int, Fields]:
         """Where the metadata of the message at `at` begin and end, and their fields."""
@@ -272,6 +287,37 @@ def remaining_places(tail: bytes) -> list[int]:
 _REMAINING_TAG: Final = b"\xf8\x01"
 _COMPACTED_OUT: Final = b"\x00\x00\x00\x04\x18\x00\x20\x01"
 """A message of a batch that is marked as compacted out, and has no value."""
+
+
+def _usual_key(payload: bytes, at: int) -> tuple[bytes, int, int] | None:
+    """The key of the message of a batch at `at`, the size of its value, and where it ends, if it
+    is as clients write most: a key of less than 128 bytes, a value, its time or sequence id.
+    """
+    after = at + 6
+    if payload[at : at + 3] != b"\0\0\0" or payload[at + 4 : at + 5] != b"\x12":
+        return None
+    try:
+        end = at + 4 + payload[at + 3]
+        key_end = after + payload[after - 1]
+        size, behind = payload[key_end + 1], key_end + 2
+        if payload[after - 1] > 127 or payload[key_end] != 0x18 or not size:
+            return None
+        if size > 127:
+            size, behind = _varint(payload, key_end + 1, end)
+        while behind < end:
+            if payload[behind] not in _TIME_OR_SEQUENCE:
+                return None
+            behind += 2
+            while payload[behind - 1] > 127:
+                behind += 1
+    except (IndexError, Corrupted):
+        return None
+    if behind != end or end + size > len(payload):
+        return None
+    return payload[after:key_end], size, end + size
+
+
+_TIME_OR_SEQUENCE: Final = (_ONE_EVENT_TIME << 3, _ONE_SEQUENCE_ID << 3)
 
 
 def _without_fields(data: bytes, left_out: frozenset[int]) -> bytes:

@@ -43,6 +43,14 @@ def test_messages_cross_into_a_form_and_out_of_it(
     assert [(one.place, one.key, one.size) for one in items] == [
         (one.place, one.key, -1 if one.value is None else len(one.value)) for one in records
     ]
+    assert form.keyed(sent).items == items
+    assert list(form.remaining_places(sent)) == []
+    left = form.keyed(sent).without(Removal([0]))
+    rest = [] if left is None else form.records(left)
+    assert [one._replace(headers=()) for one in rest] in (
+        records[1:],
+        [one._replace(place=place) for place, one in enumerate(records[1:])],
+    )
 
 
 @forms

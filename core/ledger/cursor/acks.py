@@ -217,7 +217,11 @@ class AckState:
             position, unacked = self._chain.confirmed, None
         ledger_id, entry_id = position
         whole = entry_id if unacked is None else entry_id - 1
-        target = (ledger_id, max(min(whole, self._end_of(ledger_id)), -1))
+        end = self._end_of(ledger_id)
+        # a ledger that the log has no longer may have been read compacted
+        if end >= 0 or self._chain.segment_of(ledger_id) is not None:
+            whole = min(whole, end)
+        target = (ledger_id, max(whole, -1))
         before, beyond = self.mark_delete, self.acked_beyond
         if target > before:
             self.mark_delete = target

@@ -1,4 +1,4 @@
-"""The source of a dispatcher's entries where consumers may ask to read compacted.
+"""The source of a dispatcher's entries while its consumer reads compacted.
 
     compacted   position <= horizon    reads the compacted ledger
     log         behind it              reads the log, as `EntrySource` does
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import trio
@@ -45,8 +45,9 @@ from magnetar.core.topic.subscription.source import EntrySource
 log = logging.getLogger(__name__)
 
 BLOCK_BYTES_MAX: Final = 256 * 1024
-RETRY_SECONDS: Final = 1.0
-"""Pause before a block that cannot be read is tried again."""
+RETRY_SECONDS: Final = 0.1
+RETRY_SECONDS_MAX: Final = 10.0
+"""The pause before a block that cannot be read is tried again; it doubles."""
 
 
 class LoadedBlock:
@@ -94,32 +95,29 @@ class CompactedSource:
         spawn: Callable[..., None],
         arrived: Callable[[], None],
     ) -> None:
-        self._source = source
+        self.plain = source
+        """The source of who does not read compacted, and behind the horizon."""
         self._compacted = compacted
         self._ledger = ledger
         self._cursor = cursor
         self._spawn = spawn
         self._arrived = arrived
-        self._on = False
-        """The active consumer asks to read compacted."""
         self._behind = False
         """The compacted ledger has been read to its end."""
         self._reader: CompactedReader | None = None
         self._block: LoadedBlock | None = None
         self._loading = False
+        self._retry_seconds = RETRY_SECONDS
 
-    def begin(self, *, compacted: bool) -> Position:
+    def begin(self) -> Position:
         """Begin anew after the mark-delete position; returns the position to read from."""
-        self.stop()
-        self._on = compacted
         ledger_id, entry_id = self._cursor.mark_delete
         return self.normal((ledger_id, entry_id + 1))
 
     def stop(self) -> None:
         """Drop loaded entries, and let the compacted ledger go."""
-        self._on = self._behind = False
+        self._behind = False
         self._block = None
-        self._source.forget()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -133,7 +131,7 @@ class CompactedSource:
         """The position to read at or after `position`. It may have to be looked up: then it is
         `position` itself, and `at` returns nothing until it is known.
         """
-        if not self._on or not self._is_compacted(position):
+        if not self._is_compacted(position):
             return self._ledger.chain.normal(position)
         block = self._block
         if block is None or not block.begins <= position <= block.end:
@@ -163,7 +161,7 @@ class CompactedSource:
     def at(self, position: Position) -> tuple[Slice, int] | None:
         """A run and the place of `position` in it; None if it is not written or not loaded."""
         if self._reader is None:
-            return self._source.at(position)
+            return self.plain.at(position)
         block = self._block
         if block is not None and block.begins <= position <= block.end:
             return block.at(position)
@@ -172,17 +170,17 @@ class CompactedSource:
             self._spawn(self._load, self._reader, position)
         return None
 
-    def masks(self, part: Slice) -> dict[int, int]:
-        """The bits of messages that are left, by place in `part`, of batches that lack some."""
-        block = self._block
-        if block is None or not block.masks:
-            return {}
-        found = {}
-        for place in range(len(part.payloads)):
-            mask = block.masks.get((part.ledger_id, part.first_entry + place))
-            if mask is not None:
-                found[place] = mask[0]
-        return found
+    def masked(self, part: Slice, partial: Mapping[int, int] | None) -> dict[int, int] | None:
+        """The bits of messages of batches to deliver, by place in `part`, if not all are: of those
+        that are not acknowledged (`partial`), the ones that are not compacted out.
+        """
+        found = dict(partial or {})
+        masks = self._block.masks if self._block is not None else {}
+        for place in range(len(part.payloads) if masks else 0):
+            mask, _ = masks.get((part.ledger_id, part.first_entry + place), (0, 0))
+            if mask:
+                found[place] = mask & found.get(place, mask)
+        return found or None
 
     def _pass(self, first: Position, behind: Position) -> None:
         """Acknowledge the entries of the log from `first` on that are before `behind`."""
@@ -193,8 +191,10 @@ class CompactedSource:
         if cursor.mark_delete >= (first[0], first[1] - 1):
             cursor.ack_to(last)
             return
-        chain = self._ledger.chain
-        for segment in chain.segments:
+        if first[0] == last[0]:
+            cursor.ack_range(first[0], first[1], last[1])
+            return
+        for segment in self._ledger.chain.segments:
             if first[0] <= segment.ledger_id <= last[0]:
                 low = first[1] if segment.ledger_id == first[0] else 0
                 high = last[1] if segment.ledger_id == last[0] else segment.entries - 1
@@ -211,11 +211,14 @@ class CompactedSource:
         except BrokerError as error:
             ledger_id = held.about.ledger_id
             log.error("%s: cannot read ledger %d: %s", self._ledger.name, ledger_id, error)
-            await trio.sleep(RETRY_SECONDS)
+            await trio.sleep(self._retry_seconds)
+            self._retry_seconds = min(self._retry_seconds * 2, RETRY_SECONDS_MAX)
+        else:
+            self._retry_seconds = RETRY_SECONDS
         finally:
             self._loading = False
             self._compacted.leave(held)
-        if block is not None and self._reader is held:
+        if block is not None and self._reader is not None and self._reader.about == held.about:
             self._block = block
             for batch, (mask, size) in block.masks.items():
                 self._cursor.ack_bits(batch, mask, size)

@@ -49,7 +49,9 @@ class SingleDispatcher:
         self.read: Position = cursor.read_from
         self._cursor = cursor
         self._ledger = ledger
-        self._source = source
+        self._source = source.plain
+        self._compacted = source
+        self._reads_compacted = False
         self._wall_ms = wall_ms
         self._end = EndOfTopic(cursor)
 
@@ -75,7 +77,8 @@ class SingleDispatcher:
         """Disconnect all consumers at once: none becomes active meanwhile."""
         self.consumers.clear()
         self.active = None
-        self._source.stop()
+        self._source.forget()
+        self._compacted.stop()
 
     def _choose(self) -> None:
         """Choose the active consumer; a new one starts from what is not acknowledged."""
@@ -122,20 +125,21 @@ class SingleDispatcher:
         return False
 
     def _send(self, consumer: Consumer, part: Slice) -> None:
-        """Deliver what is not acknowledged of these entries."""
-        now_ms = self._wall_ms()
-        if not self._cursor.may_have_acked(part):
-            consumer.send(part, None, self._source.masks(part) or None, now_ms)
+        """Deliver what is neither acknowledged nor compacted out of these entries."""
+        if not self._reads_compacted and not self._cursor.may_have_acked(part):
+            consumer.send(part, None, None, self._wall_ms())
             return
         for piece, partial in self._cursor.unacked_parts(part):
-            masks = self._source.masks(piece)
-            for place, bits in (partial or {}).items():
-                masks[place] = bits & masks.get(place, bits)
-            consumer.send(piece, None, masks or None, now_ms)
+            if self._reads_compacted:
+                partial = self._compacted.masked(piece, partial)
+            consumer.send(piece, None, partial, self._wall_ms())
 
     def _next(self) -> tuple[Slice, int] | None:
         """The next entries, if they are loaded."""
-        self.read = self._source.normal(self.read)
+        if self._reads_compacted:
+            self.read = self._compacted.normal(self.read)
+            return self._compacted.at(self.read)
+        self.read = self._ledger.chain.normal(self.read)
         return self._source.at(self.read)
 
     # -- going back and on --------------------------------------------------------------------
@@ -143,9 +147,12 @@ class SingleDispatcher:
     def rewind(self) -> None:
         """Deliver everything again that is not acknowledged."""
         active = self.active
-        compacted = active is not None and active.request.read_compacted
-        self.read = self._source.begin(compacted=compacted)
         self._end.again()
+        self._source.forget()
+        if self._reads_compacted:
+            self._compacted.stop()
+        self._reads_compacted = active is not None and active.request.read_compacted
+        self.read = self._compacted.begin() if self._reads_compacted else self._cursor.read_from
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         """Rewind: single entries cannot be delivered again in order."""
@@ -159,7 +166,8 @@ class SingleDispatcher:
     def moved(self) -> None:
         """The mark-delete position was moved (expiry, skip): read on after it."""
         ledger_id, entry_id = self._cursor.mark_delete
-        self.read = max(self.read, self._source.normal((ledger_id, entry_id + 1)))
+        behind = (ledger_id, entry_id + 1) if self._reads_compacted else self._cursor.read_from
+        self.read = max(self.read, behind)
 
     def acked(self, consumer: Consumer | None, ledger_id: int, first: int, last: int) -> int:
         """The number of acknowledged entries: messages are not tracked here."""

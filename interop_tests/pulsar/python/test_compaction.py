@@ -5,9 +5,9 @@ import time
 import httpx
 import pulsar
 import pytest
-from pulsar import MessageId
+from pulsar import ConsumerType, InitialPosition, MessageId
 
-from .stock import DEADLINE_SECONDS, RECEIVE_MS
+from .stock import DEADLINE_SECONDS, RECEIVE_MS, until
 
 RETAINED = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 """With limits of no size: what is acknowledged stays."""
@@ -94,3 +94,64 @@ def test_last_values_are_read(client, topic, admin, batched):
     admin.compact()
     after = {key: value for key, value, _ in compacted(client, topic)}
     assert after == {**expected, "k1": b"new", "k9": b"nine"}
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_table_view(client, topic, admin, batched):
+    """Also of keys that the topic itself has lost."""
+    pairs = [(f"k{number % 5}", b"%d" % number) for number in range(40)]
+    publish(client, topic, [*pairs, ("k4", b"")], batched=batched)
+    admin.compact()
+    admin.ask("DELETE", "truncate")
+    assert rows(client.create_reader(topic, MessageId.earliest)) == []
+    publish(client, topic, [("k1", b"new"), ("k2", b"")])
+    view = client.create_table_view(topic)
+    found = {f"k{number}": view.get(f"k{number}") for number in range(5)}
+    assert found == {"k0": b"35", "k1": b"new", "k2": None, "k3": b"38", "k4": None}
+    assert len(view) == 3
+    view.close()
+
+
+def test_a_topic_whose_keys_are_all_deleted(client, topic, admin):
+    ids = publish(client, topic, [("a", b"1"), ("b", b"2")])
+    publish(client, topic, [("a", b""), ("b", b"")])
+    admin.compact()
+    reader = client.create_reader(topic, MessageId.earliest, is_read_compacted=True)
+    assert not reader.has_message_available()
+    reader.seek(ids["a"])
+    assert not reader.has_message_available()
+    publish(client, topic, [("c", b"3")])
+    assert [one[:2] for one in rows(reader)] == [("c", b"3")]
+
+
+def test_seeking_by_time(client, topic, admin):
+    publish(client, topic, [("a", b"1"), ("b", b"2"), ("c", b"3")])
+    time.sleep(0.01)
+    between = int(time.time() * 1000)
+    time.sleep(0.01)
+    publish(client, topic, [("b", b"4"), ("d", b"5")])
+    admin.compact()
+    admin.ask("DELETE", "truncate")
+    reader = client.create_reader(topic, MessageId.earliest, is_read_compacted=True)
+    assert [one[1] for one in rows(reader)] == [b"1", b"3", b"4", b"5"]
+    reader.seek(between)
+    assert [one[1] for one in rows(reader)] == [b"4", b"5"]
+    reader.seek(0)
+    assert [one[1] for one in rows(reader)] == [b"1", b"3", b"4", b"5"]
+
+
+def test_a_durable_subscription(client, topic, admin):
+    """It gets all keys, acknowledges them one by one, and then has no backlog."""
+    publish(client, topic, [(f"k{number % 6}", b"%d" % number) for number in range(30)])
+    admin.compact()
+    options = {"is_read_compacted": True, "initial_position": InitialPosition.Earliest}
+    consumer = client.subscribe(topic, "s", ConsumerType.Failover, **options)
+    messages = [consumer.receive(RECEIVE_MS) for _ in range(6)]
+    assert [one.data() for one in messages] == [b"%d" % number for number in range(24, 30)]
+    consumer.close()
+    consumer = client.subscribe(topic, "s", **options)
+    for _ in range(6):
+        consumer.acknowledge(consumer.receive(RECEIVE_MS))
+    until(lambda: admin.ask("GET", "stats")["subscriptions"]["s"]["msgBacklog"] == 0)
+    publish(client, topic, [("new", b"x")])
+    assert consumer.receive(RECEIVE_MS).data() == b"x"

@@ -108,7 +108,11 @@ async def _forget_compaction(request: AdminRequest) -> None:
     """Delete the compacted ledgers, as deleting that subscription does in Pulsar
     (`PulsarCompactorSubscription.cleanCompactedLedger` of 4.2).
     """
-    topics = [topic for topic in await each_stored(request) if shows_compaction(topic)]
+    topics = [
+        topic
+        for topic in await each_stored(request)
+        if shows_compaction(topic) or SUBSCRIPTION in topic.subscriptions
+    ]
     if not topics:
         raise SubscriptionNotFound(f"Subscription {SUBSCRIPTION} not found for {request.topic}")
     if any(topic.compacted.progress.state is CompactionState.RUNNING for topic in topics):
@@ -116,6 +120,8 @@ async def _forget_compaction(request: AdminRequest) -> None:
     for topic in topics:
         check_changeable(topic.name)
         await topic.compacted.replace(None)
+        if SUBSCRIPTION in topic.subscriptions:  # it was another broker's
+            await topic.unsubscribe(SUBSCRIPTION, force=True)
 
 
 async def _delete(name: str, force: bool, topic: Topic) -> None:

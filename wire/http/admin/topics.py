@@ -33,6 +33,15 @@ class LongWork(Struct, frozen=True, rename="camel"):
     last_error: str = ""
 
 
+TELLING: Final = (
+    CompactionState.RUNNING,
+    CompactionState.ERROR,
+    CompactionState.NOT_RUN,
+    CompactionState.SUCCESS,
+)
+"""What is told of partitions: the first of these that one of them has."""
+
+
 # -- listing -----------------------------------------------------------------------------------
 
 
@@ -120,8 +129,11 @@ async def compact(request: AdminRequest) -> None:
 
 
 async def compaction_status(request: AdminRequest) -> LongWork:
-    """The state of the last compaction since the topic was loaded."""
-    last = (await stored(request)).compacted.progress
+    """The state of the last compaction since the topic was loaded; of partitions, that of the first
+    one that says most.
+    """
+    found = [topic.compacted.progress for topic in await each_stored(request)]
+    last = min(found, key=lambda one: TELLING.index(one.state))
     return LongWork(last.state.value, last.last_error)
 
 

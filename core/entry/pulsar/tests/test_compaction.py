@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from contextlib import suppress
 
+import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.entry.compaction import Item, Removal
-from magnetar.core.entry.pulsar import messages
-from magnetar.core.entry.pulsar.compaction import UnpackedMessages
+from magnetar.core.entry.pulsar import form, messages, metadata
+from magnetar.core.entry.pulsar.compaction import KeyedMessages, UnpackedMessages
+from magnetar.core.entry.pulsar.messages import PulsarMessage
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
@@ -79,3 +82,150 @@ def test_damage(data: st.DataObject) -> None:
     for spoiled in (whole[:at], whole[:at] + data.draw(st.binary(max_size=3)) + whole[at + 1 :]):
         with suppress(Corrupted):
             UnpackedMessages(spoiled)
+
+
+# -- for a compacted ledger -----------------------------------------------------------------------
+
+
+@given(RECORDS, st.booleans(), st.data())
+def test_some_messages_of_a_batch(
+    records: list[tuple[bytes | None, bytes | None]], checked: bool, data: st.DataObject
+) -> None:
+    """They keep their places, and all that their producer wrote; again and again."""
+    whole = batch(records, checked=checked)
+    before = {one.place: one for one in PulsarMessage(whole).records()}
+    taken = KeyedMessages(whole)
+    assert taken.is_decided
+    assert taken.items == [
+        Item(place, key, -1 if value is None else len(value))
+        for place, (key, value) in enumerate(records)
+    ]
+    left, sent = set(before), whole
+    while left:
+        lost = data.draw(st.sets(st.sampled_from(sorted(left)), min_size=1))
+        left -= lost
+        found = KeyedMessages(sent).without(Removal(lost))
+        assert (found is None) == (not left)
+        if found is not None:
+            sent = found
+            assert PulsarMessage(sent).records() == [before[place] for place in sorted(left)]
+            assert form.remaining_places(sent) == sorted(left)
+            assert metadata.message_count(sent) == (len(records), True)
+            assert metadata.publish_time(sent) == metadata.publish_time(whole)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_batch_that_is_compressed(codec: int) -> None:
+    plain = PulsarMessage(batch([(b"a", b"1" * 99), (b"b", b"2" * 99), (b"a", b"3")]))
+    packed = {
+        1: cramjam.lz4.compress_block(plain.payload, store_size=False),
+        2: zlib.compress(plain.payload),
+        3: cramjam.zstd.compress(plain.payload),
+        4: cramjam.snappy.compress_raw(plain.payload),
+    }[codec]
+    about = plain.metadata + b"\x40%c\x48" % codec + varint(len(plain.payload))
+    sent = struct.pack(">I", len(about)) + about + bytes(packed)
+    left = KeyedMessages(sent).without(Removal((0,)))
+    assert left is not None
+    assert PulsarMessage(left).records() == PulsarMessage(sent).records()[1:]
+    assert len(left) < len(plain.metadata) + len(plain.payload)
+
+
+@pytest.mark.parametrize(
+    ("more", "item"),
+    [
+        (b"", Item(0, b"k", 5)),
+        (b"\xc8\x01\x01", Item(0, b"k", -1)),  # the value is null
+        (b"\x40\x01\x48\x07", Item(0, b"k", 7)),  # compressed, from seven bytes
+        (b"\x6a\x00\x40\x01\x48\x07", Item(0, b"k", 5)),  # encrypted after that
+        (b"\xb0\x01\x05\xb8\x01\x06", Item(0, b"k", 5)),  # of a transaction
+    ],
+)
+def test_one_message_has_one_key(more: bytes, item: Item) -> None:
+    sent = entry(b"value", key=b"k")[6:]
+    size = int.from_bytes(sent[:4], "big")
+    taken = KeyedMessages(
+        struct.pack(">I", size + len(more)) + sent[4 : 4 + size] + more + b"value"
+    )
+    assert taken.is_decided
+    assert taken.items == [item]
+    assert taken.without(Removal((0,))) is None
+
+
+def test_only_the_partition_key_counts() -> None:
+    sent = with_field(18, BYTES)
+    assert UnpackedMessages(sent).items[0].key == b""
+    assert KeyedMessages(sent).items[0].key is None
+
+
+def test_what_cannot_be_told_apart() -> None:
+    chunk = KeyedMessages(entry(b"value", key=b"k", chunk=(b"u", 0, 2)))
+    assert (chunk.is_decided, chunk.items) == (False, [Item(0, b"k", 5)])
+    body = batch([(b"a", b"1"), (b"b", b"2")], checked=False)
+    size = int.from_bytes(body[:4], "big")
+    locked = struct.pack(">I", size + 2) + body[4 : 4 + size] + b"\x6a\x00" + body[4 + size :]
+    assert not KeyedMessages(locked).is_decided
+
+
+@given(st.data())
+def test_damage_of_what_is_keyed(data: st.DataObject) -> None:
+    whole = batch([(b"key", b"value"), (b"k", None)])
+    at = data.draw(st.integers(0, len(whole) - 1))
+    for spoiled in (whole[:at], whole[:at] + data.draw(st.binary(max_size=3)) + whole[at + 1 :]):
+        form.remaining_places(spoiled)
+        with suppress(Corrupted):
+            taken = KeyedMessages(spoiled)
+            if len(taken.items) > 1:
+                taken.without(Removal((taken.items[0].place,)))
+
+
+def one_of_batch(*fields: tuple[int, int | bytes], value: bytes = b"") -> bytes:
+    """A message of a batch with such metadata."""
+    about = b"".join(
+        varint(number << 3) + varint(said)
+        if isinstance(said, int)
+        else varint(number << 3 | 2) + varint(len(said)) + said
+        for number, said in fields
+    )
+    return struct.pack(">I", len(about)) + about + value
+
+
+FIELDS = st.lists(
+    st.one_of(
+        st.tuples(st.just(2), st.binary(max_size=150)),
+        st.tuples(st.sampled_from([4, 5, 6, 8, 9, 10, 40]), st.integers(0, 2**40)),
+        st.tuples(st.sampled_from([1, 7]), st.just(b"")),
+    ),
+    max_size=4,
+)
+
+
+@given(st.lists(st.tuples(FIELDS, st.integers(0, 300), FIELDS), min_size=1, max_size=4))
+def test_the_quick_way_finds_what_the_slow_one_does(batches: list) -> None:  # type: ignore[type-arg]
+    messages_of_batch = [
+        one_of_batch(*before, (3, size), *behind, value=b"v" * size)
+        for before, size, behind in batches
+    ]
+    about = b"\x0a\x01p\x10\x00\x18\x01\x58" + varint(len(messages_of_batch))
+    sent = struct.pack(">I", len(about)) + about + b"".join(messages_of_batch)
+    quick = KeyedMessages(sent)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(messages, "_usual_key", lambda _payload, _at: None)
+        slow = KeyedMessages(sent)
+        assert quick.items == slow.items
+        expected = slow.without(Removal((0,)))
+    assert quick.without(Removal((0,))) == expected
+
+
+@given(st.binary(max_size=40), st.integers(0, 50))
+def test_the_quick_way_and_damage(data: bytes, at: int) -> None:
+    for payload in (data, b"\0\0\0" + data, b"\0\0\0\x06\x12" + data):
+        found = messages._usual_key(payload, at)
+        assert found is None or found[2] <= len(payload)
+
+
+def test_what_clients_write_goes_the_quick_way() -> None:
+    whole = one_of_batch((2, b"key"), (3, 5), (5, 2**41), (8, 300), value=b"value")
+    assert messages._usual_key(whole, 0) == (b"key", 5, len(whole))
+    for other in ([(3, 5)], [(2, b"key"), (3, 5), (9, 1)], [(2, b"key"), (3, 5), (4, 1)]):
+        assert messages._usual_key(one_of_batch(*other, value=b"value"), 0) is None

@@ -66,6 +66,18 @@ async def test_first_the_values_then_the_log(desk: Bench) -> None:
     assert client.take() == more
 
 
+async def test_a_topic_whose_keys_are_all_deleted(desk: Bench) -> None:
+    topic = await desk.topic()
+    await publish(desk, topic, "abAB")
+    await compact(topic)
+    client = await reader(topic)
+    await desk.dispatch()
+    assert client.take() == []
+    more = await publish(desk, topic, "c")
+    await desk.dispatch()
+    assert client.take() == [more["c"]]
+
+
 async def test_a_topic_that_is_not_compacted(desk: Bench) -> None:
     topic = await desk.topic()
     await publish(desk, topic, "aba")
@@ -95,6 +107,21 @@ async def test_what_is_deleted_from_the_log_is_still_read(desk: Bench) -> None:
     client.nack()
     await desk.dispatch()
     assert client.take() == [last[key] for key in "abcd"]
+
+
+async def test_a_skip_leaves_what_the_log_has_lost(desk: Bench) -> None:
+    topic = await desk.topic()
+    last = await publish(desk, topic, "abcdabcdabcd")
+    await compact(topic)
+    await trim(topic)
+    await publish(desk, topic, "x")
+    client = await reader(topic, permits=1)
+    await desk.dispatch()
+    assert client.take() == [last["a"]]
+    topic.subscriptions["s"].skip_to(last["b"])
+    client.flow(2)
+    await desk.dispatch()
+    assert client.take() == [last["c"], last["d"]]
 
 
 async def test_what_is_passed_over_counts_as_acknowledged(desk: Bench) -> None:

@@ -145,8 +145,10 @@ async def test_compaction(visitor: Visitor) -> None:
     one = f"{HERE}/a-partition-1/compaction"
     assert await visitor.get(one) == {"status": "RUNNING", "lastError": ""}
     assert await visitor.fails(409, "PUT", one) == "Compaction already in progress"
+    assert (await visitor.get(f"{HERE}/a/compaction"))["status"] == "RUNNING"
     await settled()
-    assert await visitor.get(one) == {"status": "SUCCESS", "lastError": ""}
+    for path in (one, f"{HERE}/a/compaction"):
+        assert await visitor.get(path) == {"status": "SUCCESS", "lastError": ""}
     await visitor.fails(404, "GET", f"{HERE}/missing/compaction")
     await visitor.fails(404, "PUT", f"{HERE}/missing/compaction")
     nothing = "/admin/v2/non-persistent/public/default/n"

@@ -125,8 +125,6 @@ class SubscribeHandlers:
     def _attach(self, event: events.Subscribe, topic: Topic, subscription: Subscription) -> None:
         """Attach the consumer to its subscription. Nothing is delivered before its first FLOW."""
         self._client.check(*to_consume(topic.name, event.subscription))  # lost meanwhile?
-        if event.read_compacted and (topic.stored is None or not TYPES[event.type].ordered):
-            raise NotAllowed("reading compacted needs a persistent topic and one active consumer")
         attached = AttachedConsumer(self._consumers, event, topic)
         shared = event.key_shared
         request = ConsumerRequest(
@@ -187,6 +185,8 @@ class SubscribeHandlers:
 
 async def _subscription(event: events.Subscribe, topic: Topic) -> Subscription:
     stored = topic.stored
+    if event.read_compacted and (stored is None or not TYPES[event.type].ordered):
+        raise NotAllowed("reading compacted needs a persistent topic and one active consumer")
     if stored is None:
         return await topic.subscription(event.subscription)
     if not event.durable:

@@ -53,3 +53,10 @@ async def test_deleting_it_deletes_the_compacted_ledger(visitor: Visitor) -> Non
     await visitor.does("DELETE", COMPACTION)
     assert (await visitor.get(f"{HERE}/internalStats"))["compactedLedger"]["ledgerId"] == -1
     assert await visitor.get(f"{HERE}/subscriptions") == []
+
+
+async def test_that_of_another_broker_goes_too(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    await topic.hold("__compaction")
+    await visitor.does("DELETE", COMPACTION)
+    assert topic.subscriptions == {}

@@ -15,6 +15,7 @@ from magnetar.wire.pulsar.tests import peer
 
 SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER
 NOBODY = (1 << 64) - 1
+NOT_STORED = "non-persistent://public/default/n"
 
 
 async def test_a_reader_begins_with_the_entry_it_names(stage: Stage) -> None:
@@ -142,6 +143,24 @@ async def test_what_may_not_be_subscribed_to(stage: Stage) -> None:
         peer.subscribe(5, 4, "t", "r2", durable=False, sub_type=SHARED, read_compacted=True)
     )
     assert received.body.error == pb.NotAllowedError
+
+
+async def test_who_may_read_compacted(stage: Stage) -> None:
+    """Nothing is made for a subscription that may not."""
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 1, "t"))
+    for request, (topic, kind) in enumerate(
+        [("t", SHARED), ("t", pb.CommandSubscribe.KEY_SHARED), (NOT_STORED, FAILOVER)]
+    ):
+        sent = peer.subscribe(request, 3, topic, "s", sub_type=kind, read_compacted=True)
+        assert (await client.says_one(sent)).body.error == pb.NotAllowedError
+    topic = await stage.broker.topic(TopicName.parse("t"))
+    assert isinstance(topic, PersistentTopic)
+    assert topic.subscriptions == {}
+    for request, kind in enumerate([pb.CommandSubscribe.EXCLUSIVE, FAILOVER], 10):
+        name = f"s{request}"
+        sent = peer.subscribe(request, request, "t", name, sub_type=kind, read_compacted=True)
+        assert "SUCCESS" in kinds(await client.says(sent))
 
 
 async def test_a_subscribe_of_a_connection_that_is_gone_attaches_nobody(stage: Stage) -> None:
