@@ -18,7 +18,6 @@ func registerPublishing(families Families) {
 	families["publish.volatile"] = volatile
 	families["publish.exclusive"] = exclusive
 	families["publish.terminated"] = terminated
-	families["publish.transaction"] = transaction
 }
 
 var codecs = map[string]pulsar.CompressionType{"none": pulsar.NoCompression, "lz4": pulsar.LZ4, "zlib": pulsar.ZLib,
@@ -144,15 +143,4 @@ func terminated(scene *Scene) any {
 	_, again := client.CreateProducer(pulsar.ProducerOptions{Topic: scene.Topic})
 	consumer := subscribe(scene, client, pulsar.ConsumerOptions{})
 	return []any{ErrorOf(refused), ErrorOf(again), bodies(receive(scene, consumer, 3)), rest(scene, consumer)}
-}
-
-func transaction(scene *Scene) any {
-	begun := time.Now()
-	client, err := pulsar.NewClient(pulsar.ClientOptions{URL: scene.URL, Logger: quiet, EnableTransaction: true,
-		OperationTimeout: 15 * time.Second})
-	if err == nil {
-		defer client.Close()
-		_, err = client.NewTransaction(time.Minute)
-	}
-	return []any{ErrorOf(err), time.Since(begun) < 10*time.Second}
 }

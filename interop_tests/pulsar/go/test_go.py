@@ -72,12 +72,6 @@ def test_a_topic_that_is_ended(pulsar_go, server, topic):
     assert (bodies, rest) == (numbered(0, 3), [])
 
 
-def test_transactions_are_refused_in_words(play):
-    error, at_once = play("publish.transaction")
-    assert "transaction" in error.lower()
-    assert at_once
-
-
 # -- subscribing ---------------------------------------------------------------------------------
 
 
