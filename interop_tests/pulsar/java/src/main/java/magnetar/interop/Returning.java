@@ -168,7 +168,7 @@ final class Returning {
         try (var there = scene.client().newProducer().topic(scene.topic + "-x1").create();
                 var consumer = scene.client().newConsumer()
                         .topicsPattern(wanted)
-                        .patternAutoDiscoveryPeriod(1, TimeUnit.SECONDS)
+                        .patternAutoDiscoveryPeriod(1, TimeUnit.HOURS)
                         .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
                         .subscriptionName("s")
                         .subscribe()) {
