@@ -19,7 +19,8 @@ would not fit into a snapshot is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -132,10 +133,54 @@ class _Held:
         return Released(ranges, parts, self.up_to)
 
 
+class EntryHolders:
+    """Which transaction holds each whole entry of one ledger: ranges in order, none in two."""
+
+    __slots__ = ("_firsts", "_keys", "_lasts")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        self._keys: list[TransactionKey] = []
+
+    def of(self, entry_id: int) -> TransactionKey | None:
+        at = bisect_right(self._firsts, entry_id) - 1
+        return self._keys[at] if at >= 0 and entry_id <= self._lasts[at] else None
+
+    def other(self, key: TransactionKey, first: int, last: int) -> TransactionKey | None:
+        """Another transaction that holds one of these entries."""
+        at = bisect_left(self._lasts, first)
+        while at < len(self._keys) and self._firsts[at] <= last:
+            if self._keys[at] != key:
+                return self._keys[at]
+            at += 1
+        return None
+
+    def add(self, key: TransactionKey, first: int, last: int) -> None:
+        """Nobody else holds any of them; neighbours of the same transaction become one range."""
+        begin = bisect_left(self._lasts, first)
+        if begin and self._keys[begin - 1] == key and self._lasts[begin - 1] == first - 1:
+            begin -= 1
+        end = begin
+        while end < len(self._keys) and self._firsts[end] <= last + (self._keys[end] == key):
+            first, last = min(first, self._firsts[end]), max(last, self._lasts[end])
+            end += 1
+        self._firsts[begin:end], self._lasts[begin:end] = [first], [last]
+        self._keys[begin:end] = [key]
+
+    def remove(self, first: int, last: int) -> None:
+        """A whole range goes."""
+        begin, end = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
+        del self._firsts[begin:end], self._lasts[begin:end], self._keys[begin:end]
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+
 class PendingAcks:
     """See the module's docstring."""
 
-    __slots__ = ("_acks", "_highest", "_of", "_weight")
+    __slots__ = ("_acks", "_highest", "_of", "_parts", "_up_to", "_weight", "_whole")
 
     def __init__(self, acks: AckState) -> None:
         self._acks = acks
@@ -144,6 +189,11 @@ class PendingAcks:
         """No entry beyond is held."""
         self._weight = 0
         """What all of them count of `HELD_MAX`."""
+        self._whole: dict[int, EntryHolders] = {}
+        self._parts: dict[Position, list[TransactionKey]] = {}
+        """Who holds messages of a batch. With these, no question goes through all transactions."""
+        self._up_to: TransactionKey | None = None
+        """The one that acknowledges everything up to a position."""
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -164,13 +214,18 @@ class PendingAcks:
 
     def covers(self, position: Position) -> bool:
         """Whether a transaction holds the whole entry."""
-        return position <= self._highest and any(one.covers(position) for one in self._of.values())
+        if position > self._highest:
+            return False
+        holders = self._whole.get(position[0])
+        if holders is not None and holders.of(position[1]) is not None:
+            return True
+        return self._up_to is not None and self._of[self._up_to].covers(position)
 
     def left_of(self, position: Position, bits: int | None) -> int | None:
         """The messages of a batch that are neither acknowledged, which `bits` says, nor held."""
         if position > self._highest:
             return bits
-        for one in self._of.values():
+        for one in self._with_bits(position):
             held = one.bits(position)
             if held:
                 if bits is None:
@@ -180,6 +235,17 @@ class PendingAcks:
                     bits = (1 << size) - 1
                 bits &= ~held
         return bits
+
+    def _with_bits(
+        self, position: Position, without: TransactionKey | None = None
+    ) -> Iterator[_Held]:
+        """Those that may hold messages of a batch, but for one."""
+        keys = self._parts.get(position, ())
+        for key in keys:
+            if key != without:
+                yield self._of[key]
+        if self._up_to is not None and self._up_to != without and self._up_to not in keys:
+            yield self._of[self._up_to]
 
     def up_to(self, key: TransactionKey) -> Position | None:
         """Up to where a transaction acknowledges everything; None if it does not."""
@@ -199,21 +265,31 @@ class PendingAcks:
         more = len(ranges) + sum(_weight(_checked(part[3])) for part in parts)
         if self._weight + more > HELD_MAX:
             raise NotAllowed("too many acknowledgements in open transactions of this subscription")
-        for ledger_id, first, last in ranges:
-            for entry_id in range(first, last + 1):
-                self._check_whole(key, (ledger_id, entry_id))
+        for each in ranges:
+            self._check_whole(key, each)
         for part in parts:
             self._check_part(key, part)
         held = self._of.setdefault(key, _Held())
         self._weight -= held.weight
         for ledger_id, first, last in ranges:
-            held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
-            self._highest = max(self._highest, (ledger_id, last))
-        for ledger_id, entry_id, unacked, size in parts:
-            position = (ledger_id, entry_id)
-            held.add_part(position, ~unacked & ((1 << size) - 1), size)
-            self._highest = max(self._highest, position)
+            self._add_range(key, held, (ledger_id, first, last))
+        for part in parts:
+            self._add_part(key, held, part)
         self._weight += held.weight
+
+    def _add_range(self, key: TransactionKey, held: _Held, added: EntryRange) -> None:
+        ledger_id, first, last = added
+        held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
+        self._whole.setdefault(ledger_id, EntryHolders()).add(key, first, last)
+        self._highest = max(self._highest, (ledger_id, last))
+
+    def _add_part(self, key: TransactionKey, held: _Held, part: HeldPart) -> None:
+        ledger_id, entry_id, unacked, size = part
+        position = (ledger_id, entry_id)
+        if position not in held.acked:
+            self._parts.setdefault(position, []).append(key)
+        held.add_part(position, ~unacked & ((1 << size) - 1), size)
+        self._highest = max(self._highest, position)
 
     def hold_up_to(self, key: TransactionKey, up_to: HeldPart) -> None:
         """Hold everything up to a position; a later one of the same transaction replaces it.
@@ -222,11 +298,10 @@ class PendingAcks:
         """
         position = (up_to[0], up_to[1])
         _checked(up_to[3])
-        for other, held in self._of.items():
-            if other != key and held.up_to is not None:
-                raise TransactionConflict(
-                    f"transaction {other} acknowledges up to {held.up_to[0]}:{held.up_to[1]}"
-                )
+        if self._up_to is not None and self._up_to != key:
+            at = self._of[self._up_to].up_to
+            where = "" if at is None else f" up to {at[0]}:{at[1]}"
+            raise TransactionConflict(f"transaction {self._up_to} acknowledges{where}")
         if position <= self._acks.mark_delete:
             raise TransactionConflict(f"{_named(position)} is acknowledged already")
         held = self._of.get(key) or _Held()
@@ -234,14 +309,23 @@ class PendingAcks:
             raise TransactionConflict("this transaction acknowledges up to a later message")
         held.up_to = up_to
         self._of[key] = held
+        self._up_to = key
         self._highest = max(self._highest, position)
 
-    def _check_whole(self, key: TransactionKey, position: Position) -> None:
-        if self._acks.is_acked(position):
-            raise TransactionConflict(f"{_named(position)} is acknowledged already")
-        for other, held in self._of.items():
-            if other != key and (held.covers(position) or held.bits(position)):
-                raise TransactionConflict(f"transaction {other} acknowledges {_named(position)}")
+    def _check_whole(self, key: TransactionKey, wanted: EntryRange) -> None:
+        ledger_id, first, last = wanted
+        holders = self._whole.get(ledger_id)
+        other = None if holders is None else holders.other(key, first, last)
+        if other is not None:
+            raise TransactionConflict(f"transaction {other} acknowledges some of {wanted}")
+        for entry_id in range(first, last + 1):
+            position = (ledger_id, entry_id)
+            if self._acks.is_acked(position):
+                raise TransactionConflict(f"{_named(position)} is acknowledged already")
+            if self._passed_by_other(key, position) or any(
+                held.bits(position) for held in self._with_bits(position, key)
+            ):
+                raise TransactionConflict(f"another transaction acknowledges {_named(position)}")
 
     def _check_part(self, key: TransactionKey, part: HeldPart) -> None:
         position, acked = (part[0], part[1]), ~part[2] & ((1 << part[3]) - 1)
@@ -250,9 +334,19 @@ class PendingAcks:
         left = self._acks.bits(position)
         if left is not None and acked & ~left:
             raise TransactionConflict(f"a message of {_named(position)} is acknowledged already")
-        for other, held in self._of.items():
-            if other != key and (held.covers(position) or held.bits(position) & acked):
-                raise TransactionConflict(f"transaction {other} acknowledges {_named(position)}")
+        holders = self._whole.get(position[0])
+        other = None if holders is None else holders.of(position[1])
+        if (
+            other not in (None, key)
+            or self._passed_by_other(key, position)
+            or any(held.bits(position) & acked for held in self._with_bits(position, key))
+        ):
+            raise TransactionConflict(f"another transaction acknowledges {_named(position)}")
+
+    def _passed_by_other(self, key: TransactionKey, position: Position) -> bool:
+        """Whether another one acknowledges everything up to there."""
+        other = self._up_to
+        return other is not None and other != key and self._of[other].covers(position)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -261,9 +355,26 @@ class PendingAcks:
         held = self._of.pop(key, None)
         if held is not None:
             self._weight -= held.weight
+            self._forget(key, held)
         if not self._of:
             self._highest = START
         return NOTHING if held is None else held.released()
+
+    def _forget(self, key: TransactionKey, held: _Held) -> None:
+        """Drop it from what questions are answered by."""
+        if self._up_to == key:
+            self._up_to = None
+        for ledger_id, ranges in held.ranges.items():
+            holders = self._whole[ledger_id]
+            for first, last in zip(ranges.firsts, ranges.lasts, strict=True):
+                holders.remove(first, last)
+            if not holders:
+                del self._whole[ledger_id]
+        for position in held.acked:
+            keys = self._parts[position]
+            keys.remove(key)
+            if not keys:
+                del self._parts[position]
 
     # -- what is stored ---------------------------------------------------------------------------
 
@@ -283,6 +394,7 @@ class PendingAcks:
     def restore(self, image: bytes) -> None:
         """Take over what a snapshot has; `Corrupted` if it cannot be read."""
         self._of, self._highest, self._weight = {}, START, 0
+        self._whole, self._parts, self._up_to = {}, {}, None
         if not image:
             return
         try:
@@ -291,17 +403,13 @@ class PendingAcks:
             raise Corrupted(f"held acknowledgements cannot be read: {error}") from error
         for key, ranges, parts, up_to in images:
             held = self._of[key] = _Held()
-            for ledger_id, first, last in ranges:
-                held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
-                self._highest = max(self._highest, (ledger_id, last))
+            for each in ranges:
+                self._add_range(key, held, each)
             for part in parts:
-                ledger_id, entry_id, unacked, size = _unpacked(part)
-                position = (ledger_id, entry_id)
-                held.add_part(position, ~unacked & ((1 << size) - 1), size)
-                self._highest = max(self._highest, position)
+                self._add_part(key, held, _unpacked(part))
             self._weight += held.weight
             if up_to is not None:
-                held.up_to = _unpacked(up_to)
+                held.up_to, self._up_to = _unpacked(up_to), key
                 self._highest = max(self._highest, (up_to[0], up_to[1]))
 
     def counts(self) -> Mapping[TransactionKey, int]:

@@ -207,3 +207,28 @@ def test_neighbours_are_one_range(pending: PendingAcks, monkeypatch: pytest.Monk
     for entry in range(ENTRIES):
         pending.hold(A, [(5, entry, entry)], [])
     assert pending.counts() == {A: 1}
+
+
+def test_ten_thousand_transactions_cost_what_one_does(
+    acks: AckState, pending: PendingAcks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No question asks all of them: neither of dispatch, nor whether one may hold a message."""
+    asked = 0
+
+    def count(self: object, position: object) -> int:
+        nonlocal asked
+        asked += 1
+        return 0
+
+    monkeypatch.setattr(pending_acks._Held, "covers", count)
+    monkeypatch.setattr(pending_acks._Held, "bits", count)
+    for number in range(pending_acks.HELD_MAX):
+        pending.hold((0, number), [(7, 2 * number, 2 * number)], [])
+    assert pending.covers((7, 1_000))
+    assert not pending.covers((7, 1_001))
+    assert pending.left_of((7, 1_001), None) is None
+    with pytest.raises(TransactionConflict):
+        pending.hold_up_to(A, (5, -1, 0, 0))
+    pending.release((0, 500))
+    assert not pending.covers((7, 1_000))
+    assert asked == 0
