@@ -38,6 +38,7 @@ from magnetar.core.compaction.rewrite import (
     READ_BYTES,
     READ_ENTRIES,
 )
+from magnetar.core.compaction.survivors import Survivors
 from magnetar.core.compaction.value_rule import (
     FORMER,
     PLACE_BITS,
@@ -90,6 +91,7 @@ class Look:
 
     def __init__(self, latest: Latest, numbers: Numbers) -> None:
         self.latest = latest
+        self.survivors = Survivors(numbers.total << PLACE_BITS)
         self.numbers = numbers
         self.horizon: Position = START
         """The last entry that was looked at."""
@@ -166,6 +168,7 @@ class LastValues:
         while part := list(islice(orders, KEYS_PER_REST)):
             for order in part:
                 look.want(order >> PLACE_BITS)
+                look.survivors.add(order)
             await trio.lowlevel.checkpoint()
         return look
 
@@ -237,13 +240,15 @@ class LastValues:
             await self._compacted.replace(new)
 
     async def _written(self, writer: LedgerWriter, first: Position, look: Look) -> CompactedLedger:
-        rule = ValueRule(look.latest, retains_keyless=self._retains_keyless)
+        rule = ValueRule(look.latest, look.survivors, retains_keyless=self._retains_keyless)
         made = CompactedWriter(writer)
         async with aclosing(self._former()) as former:
             async for position, entry in former:
                 left = await self._left_of(rule, entry, FORMER)
                 if left is not None:
                     await made.add(position, left)
+        while look.latest.forget(KEYS_PER_REST):  # the storage needs memory for what is written
+            await trio.lowlevel.checkpoint()
         unwanted = 0
         async with aclosing(self._entries(first, look.horizon)) as entries:
             async for position, entry in entries:

@@ -60,6 +60,13 @@ class Latest:
         """The index of the last message of each key."""
         return self._keys.values()
 
+    def forget(self, count: int) -> bool:
+        """Forget so many keys; returns whether there are more."""
+        keys = self._keys
+        for _ in range(min(count, len(keys))):
+            keys.popitem()
+        return bool(keys)
+
     def note_producer(self, producer: Hashable, index: int) -> None:
         """Note a producer's batch by the index of its last message."""
         if producer in self._producers or len(self._producers) < PRODUCERS_MAX:

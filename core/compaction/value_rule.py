@@ -23,6 +23,7 @@ from typing import Final
 from magnetar.core.compaction.latest import Latest, short
 from magnetar.core.compaction.retention_rule import TransactionOutcome
 from magnetar.core.compaction.rule import Rule
+from magnetar.core.compaction.survivors import Survivors
 from magnetar.core.entry import header
 from magnetar.core.entry.compaction import Item, Removal, UnpackedEntry
 from magnetar.core.entry.forms import form_of
@@ -54,10 +55,12 @@ def keyed(entry: bytes) -> UnpackedEntry | None:
 class ValueRule:
     """Applies the rule to entries in order, first those of the former compacted ledger."""
 
-    def __init__(self, latest: Latest, *, retains_keyless: bool) -> None:
+    def __init__(self, latest: Latest, survivors: Survivors, *, retains_keyless: bool) -> None:
+        """`latest` is for the former ledger, and may be forgotten after it."""
         self.removed = 0
         """Messages that were left out."""
         self._latest = latest
+        self._survivors = survivors
         self._retains_keyless = retains_keyless
         self._pinned: set[bytes] = set()
         self._all_pinned = False
@@ -84,8 +87,11 @@ class ValueRule:
     def _stays(self, item: Item, number: int) -> bool:
         if item.key is None:
             return self._retains_keyless
-        order = FORMER if number == FORMER else order_of(number, item.place)
-        if not self._latest.is_last(item.key, order):
+        if number == FORMER:
+            is_last = self._latest.is_last(item.key, FORMER)
+        else:
+            is_last = self._survivors.has(order_of(number, item.place))
+        if not is_last:
             return False
         if not RULE.is_gone(item):
             return True

@@ -4,6 +4,7 @@ import pytest
 
 from magnetar.core.compaction import latest
 from magnetar.core.compaction.latest import Latest, short
+from magnetar.core.entry.compaction import Item
 
 
 def test_keys() -> None:
@@ -31,6 +32,17 @@ def test_the_limit() -> None:
     assert not seen.full
     seen.note(b"b", 1)
     assert seen.full
+
+
+def test_keys_are_forgotten_a_few_at_a_time() -> None:
+    seen = Latest()
+    seen.end = 9
+    seen.note_items([Item(0, b"a", 1), Item(1, None, 1), Item(2, b"b" * 20, 1)], 4)
+    assert list(seen.orders()) == [4, 6]
+    assert [seen.is_last(b"b" * 20, index) for index in (5, 6)] == [False, True]
+    assert seen.forget(1)
+    assert not seen.forget(9)
+    assert seen.is_last(b"a", 0)
 
 
 def test_long_keys_are_short() -> None:

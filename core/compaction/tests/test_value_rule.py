@@ -7,6 +7,7 @@ import pytest
 from magnetar.core.compaction import value_rule
 from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.retention_rule import TransactionOutcome
+from magnetar.core.compaction.survivors import Survivors
 from magnetar.core.compaction.value_rule import FORMER, PLACES, ValueRule, keyed, order_of
 from magnetar.core.entry import header
 from magnetar.core.entry.conversion import records_of
@@ -29,7 +30,10 @@ def rule_of(*entries: bytes, retains_keyless: bool = False) -> ValueRule:
         for item in found.items if found is not None and found.is_decided else ():
             if item.key is not None:
                 latest.note(item.key, order_of(number, item.place))
-    return ValueRule(latest, retains_keyless=retains_keyless)
+    survivors = Survivors(latest.end)
+    for order in latest.orders():
+        survivors.add(order)
+    return ValueRule(latest, survivors, retains_keyless=retains_keyless)
 
 
 def left(rule: ValueRule, entry: bytes, number: int) -> list[tuple[int, bytes | None]] | None:
