@@ -255,11 +255,11 @@ OTHERS: Final = {
         "delete-bookie-rack -b b:1",
     ),
     "schemas": (
+        f"upload {T} -f {{schema}}",
         f"get {T}",
         f"metadata {T}",
-        f"delete {T}",
-        f"upload {T} -f {{schema}}",
         f"compatibility {T} -f {{schema}}",
+        f"delete {T}",
     ),
     "resource-quotas": (
         "get",
