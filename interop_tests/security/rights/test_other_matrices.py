@@ -31,8 +31,8 @@ def _schema(kind: str, command: type, **fields: Any) -> bytes:
 NAMESPACE = "public/default"
 SCHEMA = pb.Schema(name="", schema_data=b"", type=pb.Schema.Type.Value("STRING"))
 ATTACHED = "read topic"
-"""The right of the consumer that a command is about: without it there is none. Of a transaction there
-is none in any case.
+"""The right of the consumer that a command is about: without it there is none. There never is a
+transaction.
 """
 COMMANDS: dict[type, tuple[bytes, str]] = {
     events.Lookup: (peer.lookup(1, TOPIC), "describe topic"),
