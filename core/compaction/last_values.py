@@ -60,6 +60,8 @@ from magnetar.core.ports.ledger_store import LedgerWriter
 
 KEYS_MAX: Final = 1_000_000
 """Keys of one round: at most about 130 MB."""
+WRITE_BYTES: Final = 128 * 1024
+"""Written in one run; others' messages wait for its sync."""
 KEYS_PER_REST: Final = 2_000
 """Looked at in half a millisecond, after which other tasks run."""
 MESSAGES_PER_REST: Final = 100
@@ -312,7 +314,7 @@ class CompactedWriter:
         self.positions.add(position)
         self._waiting.append(entry)
         self._waiting_bytes += len(entry)
-        if self._waiting_bytes >= READ_BYTES:
+        if self._waiting_bytes >= WRITE_BYTES:
             await self._store(self._waiting)
 
     async def finish(self) -> None:
