@@ -236,7 +236,8 @@ class Cursor:
 
     def _unheld_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
         acks, pending = self.acks, self.pending
-        start, partial = 0, dict[int, int]()
+        start = 0
+        partial: dict[int, int] = {}
         for at in range(len(part.payloads)):
             position = (part.ledger_id, part.first_entry + at)
             bits = acks.bits(position)
