@@ -111,40 +111,41 @@ class _Held:
 class PendingAcks:
     """See the module's docstring."""
 
-    __slots__ = ("_acks", "_highest", "_of")
+    __slots__ = ("_acks", "_highest", "held")
 
     def __init__(self, acks: AckState) -> None:
         self._acks = acks
-        self._of: dict[TransactionKey, _Held] = {}
+        self.held: dict[TransactionKey, _Held] = {}
+        """What each transaction holds. Empty in most cursors, which look no further."""
         self._highest: Position = START
         """No entry beyond is held."""
 
     def __bool__(self) -> bool:
-        return bool(self._of)
+        return bool(self.held)
 
     def __contains__(self, key: TransactionKey) -> bool:
-        return key in self._of
+        return key in self.held
 
     @property
     def keys(self) -> list[TransactionKey]:
         """The transactions that hold anything."""
-        return list(self._of)
+        return list(self.held)
 
     # -- questions of dispatch ------------------------------------------------------------------
 
     def may_cover(self, position: Position) -> bool:
         """Whether an entry from there on may be held."""
-        return position <= self._highest and bool(self._of)
+        return position <= self._highest and bool(self.held)
 
     def covers(self, position: Position) -> bool:
         """Whether a transaction holds the whole entry."""
-        return position <= self._highest and any(one.covers(position) for one in self._of.values())
+        return position <= self._highest and any(one.covers(position) for one in self.held.values())
 
     def left_of(self, position: Position, bits: int | None) -> int | None:
         """The messages of a batch that are neither acknowledged, which `bits` says, nor held."""
         if position > self._highest:
             return bits
-        for one in self._of.values():
+        for one in self.held.values():
             held = one.bits(position)
             if held:
                 if bits is None:
@@ -157,7 +158,7 @@ class PendingAcks:
 
     def up_to(self, key: TransactionKey) -> Position | None:
         """Up to where a transaction acknowledges everything; None if it does not."""
-        held = self._of.get(key)
+        held = self.held.get(key)
         return None if held is None or held.up_to is None else (held.up_to[0], held.up_to[1])
 
     # -- holding --------------------------------------------------------------------------------
@@ -175,10 +176,10 @@ class PendingAcks:
                 self._check_whole(key, (ledger_id, entry_id))
         for part in parts:
             self._check_part(key, part)
-        held = self._of.get(key) or _Held()
+        held = self.held.get(key) or _Held()
         if self._size + len(ranges) + len(parts) > HELD_MAX:
             raise NotAllowed("too many acknowledgements in open transactions of this subscription")
-        self._of[key] = held
+        self.held[key] = held
         for ledger_id, first, last in ranges:
             held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
             self._highest = max(self._highest, (ledger_id, last))
@@ -195,28 +196,28 @@ class PendingAcks:
         `TransactionConflict` if all of it is acknowledged, or another transaction does the same.
         """
         position = (up_to[0], up_to[1])
-        for other, held in self._of.items():
+        for other, held in self.held.items():
             if other != key and held.up_to is not None:
                 raise TransactionConflict(
                     f"transaction {other} acknowledges up to {held.up_to[0]}:{held.up_to[1]}"
                 )
         if position <= self._acks.mark_delete:
             raise TransactionConflict(f"{_named(position)} is acknowledged already")
-        held = self._of.get(key) or _Held()
+        held = self.held.get(key) or _Held()
         if held.up_to is not None and position < (held.up_to[0], held.up_to[1]):
             raise TransactionConflict("this transaction acknowledges up to a later message")
         held.up_to = up_to
-        self._of[key] = held
+        self.held[key] = held
         self._highest = max(self._highest, position)
 
     @property
     def _size(self) -> int:
-        return sum(held.size for held in self._of.values())
+        return sum(held.size for held in self.held.values())
 
     def _check_whole(self, key: TransactionKey, position: Position) -> None:
         if self._acks.is_acked(position):
             raise TransactionConflict(f"{_named(position)} is acknowledged already")
-        for other, held in self._of.items():
+        for other, held in self.held.items():
             if other != key and (held.covers(position) or held.bits(position)):
                 raise TransactionConflict(f"transaction {other} acknowledges {_named(position)}")
 
@@ -227,7 +228,7 @@ class PendingAcks:
         left = self._acks.bits(position)
         if left is not None and acked & ~left:
             raise TransactionConflict(f"a message of {_named(position)} is acknowledged already")
-        for other, held in self._of.items():
+        for other, held in self.held.items():
             if other != key and (held.covers(position) or held.bits(position) & acked):
                 raise TransactionConflict(f"transaction {other} acknowledges {_named(position)}")
 
@@ -235,8 +236,8 @@ class PendingAcks:
 
     def release(self, key: TransactionKey) -> Released:
         """The transaction ends: hold nothing of it any more. Returns what it held."""
-        held = self._of.pop(key, None)
-        if not self._of:
+        held = self.held.pop(key, None)
+        if not self.held:
             self._highest = START
         return NOTHING if held is None else held.released()
 
@@ -244,10 +245,10 @@ class PendingAcks:
 
     def image(self) -> bytes:
         """All of it for a snapshot; empty for nothing."""
-        if not self._of:
+        if not self.held:
             return b""
         images = []
-        for key, held in self._of.items():
+        for key, held in self.held.items():
             ranges, parts, up_to = held.released()
             packed = [_packed(part) for part in parts]
             images.append(
@@ -257,7 +258,7 @@ class PendingAcks:
 
     def restore(self, image: bytes) -> None:
         """Take over what a snapshot has; `Corrupted` if it cannot be read."""
-        self._of, self._highest = {}, START
+        self.held, self._highest = {}, START
         if not image:
             return
         try:
@@ -265,7 +266,7 @@ class PendingAcks:
         except msgspec.MsgspecError as error:
             raise Corrupted(f"held acknowledgements cannot be read: {error}") from error
         for key, ranges, parts, up_to in images:
-            held = self._of[key] = _Held()
+            held = self.held[key] = _Held()
             for ledger_id, first, last in ranges:
                 held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
                 self._highest = max(self._highest, (ledger_id, last))
@@ -281,7 +282,7 @@ class PendingAcks:
 
     def counts(self) -> Mapping[TransactionKey, int]:
         """How many ranges and batches each transaction holds."""
-        return {key: held.size for key, held in self._of.items()}
+        return {key: held.size for key, held in self.held.items()}
 
 
 def _named(position: Position) -> str:
