@@ -57,6 +57,7 @@ from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions.topic_transactions import COORDINATORS, COORDINATORS_TOPIC
 
 log = logging.getLogger(__name__)
 
@@ -317,6 +318,8 @@ class Broker:
         """
         if name.partitioned:
             return 0  # a partition has none; attaching finds out whether it exists
+        if name == COORDINATORS_TOPIC:
+            return COORDINATORS
         present = self.topics.get(name.full)
         if present is not None and present.fenced:
             async with self._alone_with(name, trio.current_time() + ATTACH_SECONDS):

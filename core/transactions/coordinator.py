@@ -29,7 +29,7 @@ happen one at a time; a decision never changes, for it is conditional on the rec
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Protocol
@@ -64,6 +64,7 @@ from magnetar.core.transactions.transaction import (
 
 log = logging.getLogger(__name__)
 
+NO_SPELLINGS: Final[Mapping[str, str]] = {}
 RETRY_SECONDS: Final = 0.1
 RETRY_SECONDS_MAX: Final = 5.0
 SWEEP_SECONDS: Final = 1.0
@@ -110,7 +111,7 @@ class TopicHost(Protocol):
 class TransactionSlot:
     """A transactional id, and its transaction if there is one."""
 
-    __slots__ = ("lock", "logs", "lost", "name", "record", "rest", "transaction")
+    __slots__ = ("lock", "logs", "lost", "name", "over", "record", "rest", "transaction")
 
     def __init__(self, name: str, record: OwnedRecord[Transaction]) -> None:
         self.name = name
@@ -118,6 +119,9 @@ class TransactionSlot:
         self.transaction: Transaction | None = None
         """The record's value; looked up for each batch."""
         self.logs: frozenset[str] = frozenset()
+        self.over = False
+        """Everything has the outcome, and there is no transaction any more: only its record is left
+        to be deleted."""
         self.lost = False
         """Another coordinator has taken over the transactional id: change nothing more."""
         self.lock = trio.Lock()
@@ -252,7 +256,8 @@ class TransactionCoordinator:
         return slot
 
     def _drop_unused(self, slot: TransactionSlot) -> None:
-        unused = slot.transaction is None and not slot.lock.statistics().tasks_waiting
+        unused = slot.transaction is None and not slot.over
+        unused = unused and not slot.lock.statistics().tasks_waiting
         if unused and not slot.lock.locked() and self._slots.get(slot.name) is slot:
             del self._slots[slot.name]
 
@@ -279,7 +284,7 @@ class TransactionCoordinator:
 
     def _know(self, slot: TransactionSlot) -> None:
         """Set the slot to the state of the record."""
-        before, slot.transaction = slot.transaction, slot.record.value
+        before, slot.transaction = slot.transaction, None if slot.over else slot.record.value
         if before is not None:
             self._writers.pop(before.writer, None)
             self.names_bytes -= before.names_bytes()
@@ -320,6 +325,7 @@ class TransactionCoordinator:
         logs: Iterable[str] = (),
         participants: Iterable[str] = (),
         pending: Iterable[PendingCommit] = (),
+        spellings: Mapping[str, str] = NO_SPELLINGS,
     ) -> None:
         """Add logs and participants; the first ones begin the transaction."""
         found = slot.transaction
@@ -334,6 +340,7 @@ class TransactionCoordinator:
             logs=tuple(dict.fromkeys((*found.logs, *logs))),
             participants=tuple(dict.fromkeys((*found.participants, *participants))),
             pending=(*found.pending, *pending),
+            spellings={**found.spellings, **spellings},
         )
 
     async def decide(
@@ -390,7 +397,12 @@ class TransactionCoordinator:
                 nursery.start_soon(self._settle, slot, found, name, limiter)
         if found.state is TransactionState.COMMITTING and found.pending:
             await self._insist(slot, partial(self._commit_pending_of, slot, found))
+        if not self._kind.is_reused:
+            slot.over = True
+            self._know(slot)
+            slot.rest.set()
         await self._insist(slot, partial(self._end, slot))
+        slot.over = False
         slot.rest.set()
         self._drop_unused(slot)
 
@@ -422,7 +434,7 @@ class TransactionCoordinator:
         """Store the end. A new coordinator of the transactional id would do the same."""
         async with slot.lock:
             now = slot.transaction
-            if now is not None and now.decided and not self._kind.is_reused:
+            if slot.over:
                 await self._delete(slot)
             elif now is not None and now.decided:
                 # an attempt for a sink ends for good: a late request of it begins nothing new

@@ -29,15 +29,15 @@ What a crash leaves, by the last step that was stored:
     a message, an ack           they are undecided until the end, which the record's names ensure
     the decision                `open` carries it out; markers and acks that were stored before are
                                 not changed by their repetition
-    the deletion                nothing is left to do
-    an answer                   a repeated request finds nothing: the id is not known any more
+    the outcome everywhere      `end` has returned, and the id is not known any more; a restart
+                                before the record is deleted carries the decision out again, in vain
 
 Only who began a transaction may use it, and superusers. Somebody else's is not found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -54,7 +54,7 @@ from magnetar.core.kernel.errors import (
     TransactionNotFound,
     WrongTransactionState,
 )
-from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.names import SYSTEM_NAMESPACE, TopicName
 from magnetar.core.transactions.coordinator import (
     TopicHost,
     TransactionCoordinator,
@@ -69,6 +69,13 @@ NUMBERS_AT_ONCE: Final = 1_024
 """Numbers that one write of the metadata reserves; a restart skips the rest of them."""
 COORDINATORS: Final = 16
 """How many coordinators clients share the transactions among, as Pulsar's tools set up."""
+COORDINATORS_TOPIC: Final = TopicName.parse(
+    f"persistent://{SYSTEM_NAMESPACE}/transaction_coordinator_assign"
+)
+"""A topic in name only: it has a partition for each coordinator, by which clients look coordinators
+up (`SystemTopicNames.java` of 4.2). It has them also while transactions are off, so that clients go
+on to ask a coordinator, and hear why.
+"""
 OPEN_MAX: Final = 50_000
 """Transactions that are not ended. Each takes a kilobyte, and the names of its topics."""
 NAMES_MAX: Final = 5_000
@@ -182,14 +189,15 @@ class TopicTransactions:
                 number = next(self._numbers)
             return number
 
-    async def add_topics(self, key: TransactionId, topics: Iterable[TopicName], owns: Owns) -> None:
+    async def add_topics(self, key: TransactionId, topics: Iterable[str], owns: Owns) -> None:
         """Let messages be published to these topics."""
-        names = list(dict.fromkeys(topics))
+        names = {text: TopicName.parse(text) for text in topics}
         _usable(key, self.find(key), owns)
         _check_count(len(names))
-        for name in names:
+        for name in names.values():
             await self._prepare(name)
-        await self._extend(key, owns, [name.full for name in names], [])
+        logs = [name.full for name in names.values()]
+        await self._extend(key, owns, logs, [], _spelled(names))
 
     async def _prepare(self, name: TopicName) -> None:
         """Have the log note that it has transactions, before the first entry of one."""
@@ -201,14 +209,21 @@ class TopicTransactions:
             await topic.begin_transactions()
 
     async def add_subscriptions(
-        self, key: TransactionId, subscriptions: Iterable[tuple[TopicName, str]], owns: Owns
+        self, key: TransactionId, subscriptions: Iterable[tuple[str, str]], owns: Owns
     ) -> None:
-        """Let messages be acknowledged in these subscriptions."""
-        names = [_participant(topic, name) for topic, name in subscriptions]
-        await self._extend(key, owns, [], names)
+        """Let messages be acknowledged in these subscriptions, each given after its topic."""
+        pairs = list(subscriptions)
+        names = {text: TopicName.parse(text) for text, _ in pairs}
+        participants = [_participant(names[text], name) for text, name in pairs]
+        await self._extend(key, owns, [], participants, _spelled(names))
 
     async def _extend(
-        self, key: TransactionId, owns: Owns, logs: list[str], participants: list[str]
+        self,
+        key: TransactionId,
+        owns: Owns,
+        logs: list[str],
+        participants: list[str],
+        spellings: dict[str, str],
     ) -> None:
         coordinator = self._coordinator
         async with coordinator.alone_with(_name(key), settled=False) as slot:
@@ -217,14 +232,16 @@ class TopicTransactions:
                 return
             size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
             _check_count(size)
-            more = bytes_of_names(logs) + bytes_of_names(participants)
+            more = sum(map(bytes_of_names, (logs, participants, spellings.values())))
             if found.names_bytes() + more > NAMES_BYTES_MAX:
                 raise NotAllowed(
                     "the topics and subscriptions of the transaction have too long names"
                 )
             if coordinator.names_bytes + more > ALL_NAMES_BYTES_MAX:
                 raise Overloaded("open transactions have too many topics and subscriptions")
-            await coordinator.extend(slot, logs=logs, participants=participants)
+            await coordinator.extend(
+                slot, logs=logs, participants=participants, spellings=spellings
+            )
 
     async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
         """Commit or abort; returns when every topic and subscription has the outcome."""
@@ -278,6 +295,10 @@ def _name(key: TransactionId) -> str:
 def _shown(key: TransactionId) -> str:
     """As Pulsar shows an id."""
     return f"({key[0]},{key[1]})"
+
+
+def _spelled(names: Mapping[str, TopicName]) -> dict[str, str]:
+    return {name.full: text for text, name in names.items() if text != name.full}
 
 
 def _participant(topic: TopicName, subscription: str) -> str:

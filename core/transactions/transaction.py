@@ -13,7 +13,7 @@ Invariant: the state of a transaction is the one that was stored last.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -68,6 +68,8 @@ class Transaction(Struct, frozen=True):
     """Of an attempt to write a batch of a sink, which alone decides it (`sinks.py`)."""
     batch: int = -1
     """That batch."""
+    spellings: Mapping[str, str] = {}
+    """Of topics that its client has named otherwise than in full, for it to find them by."""
     owner: str = ""
     """Who began it, if only he may use it."""
 
@@ -81,10 +83,11 @@ class Transaction(Struct, frozen=True):
 
     def names_bytes(self) -> int:
         """What the names of its logs and participants take in memory."""
-        return bytes_of_names(self.logs) + bytes_of_names(self.participants)
+        named = self.logs, self.participants, self.spellings.values()
+        return sum(map(bytes_of_names, named))
 
 
-def bytes_of_names(names: Sequence[str]) -> int:
+def bytes_of_names(names: Collection[str]) -> int:
     return sum(map(len, names)) + NAME_BYTES * len(names)
 
 

@@ -106,13 +106,20 @@ def produce_request(topic: str, batch: bytes, *, acks: int = -1, index: int = 0)
 
 
 def fetch_request(
-    topic: str, offset: int, *, wait_ms: int = 0, min_bytes: int = 0, size: int = 1 << 20
+    topic: str,
+    offset: int,
+    *,
+    wait_ms: int = 0,
+    min_bytes: int = 0,
+    size: int = 1 << 20,
+    committed: bool = False,
 ) -> FetchRequest:
     part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=size)
     return FetchRequest(
         max_wait_ms=wait_ms,
         min_bytes=min_bytes,
         max_bytes=size,
+        isolation_level=int(committed),
         topics=[FetchTopic(topic=topic, partitions=[part])],
     )
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.kernel.structs import FrozenStruct
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -150,6 +152,8 @@ class PulsarWire:
         event = commands.decode(data[offset + 8 : behind])
         if isinstance(event, commands.Send):
             event = self._with_tail(event, data[behind:end])
+            if isinstance(event, events.Sends) and event.txn is not None:
+                event = self._joined(event)
         if not isinstance(event, ALLOWED[self.state]):
             raise WireError(f"{type(event).__name__} while {self.state.value}")
         if self.state is WireState.CONNECTING:
@@ -179,6 +183,22 @@ class PulsarWire:
             send.txn,
             send.origin,
         )
+
+    def _joined(self, one: events.Sends) -> events.Sends:
+        """A message of a transaction, and those before it that may be in one run with it. These
+        are not parsed by hand (`hot`), but published as the others are.
+        """
+        before = self._events[-1] if self._events else None
+        if not isinstance(before, events.Sends) or not _is_one_run(before, one):
+            return one
+        self._events.pop()
+        counts = before.counts
+        if counts is not None or one.counts is not None:
+            counts = counts or [1] * len(before.payloads)
+            counts += one.counts or [1]
+        before.payloads.extend(one.payloads)
+        before.sequences.extend(one.sequences)
+        return replace(before, size=before.size + one.size, counts=counts)
 
     def take_events(self) -> list[events.Event]:
         """Events since the last call."""
@@ -252,3 +272,13 @@ class PulsarWire:
         self.state = WireState.CLOSED
         self._hot = {}
         self.frame_bytes_wanted = 0
+
+
+def _is_one_run(before: events.Sends, one: events.Sends) -> bool:
+    return (
+        (before.producer_id, before.txn) == (one.producer_id, one.txn)
+        and not (before.chunks or one.chunks or before.marker or one.marker)
+        and before.origin is one.origin is None
+        and len(before.payloads) < events.RUN_MESSAGES_MAX
+        and before.size + one.size <= events.RUN_BYTES_MAX
+    )

@@ -20,6 +20,8 @@ import struct
 from typing import Final, NamedTuple
 
 from magnetar.core.entry.form import Chunk
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.varints import varint
 
 _BROKER_PART: Final = b"\x0e\x02"
 _CHECKSUM_PART: Final = b"\x0e\x01"
@@ -151,6 +153,18 @@ def transaction(tail: bytes) -> tuple[int, int] | None:
     if most is None or least is None:
         return None
     return most & _UNSIGNED, least & _UNSIGNED
+
+
+def with_transaction(sent: bytes, most: int, least: int) -> bytes:
+    """A message whose metadata states the transaction, too. Go's client (0.19) states it in SEND
+    only. Apache's broker looks at the metadata alone, and delivers its messages after an abort.
+    """
+    at = 6 if sent.startswith(_CHECKSUM_PART) else 0
+    end = at + 4 + _SIZE.unpack_from(sent, at)[0]
+    added = b"".join((_TXN_LEAST_BITS.written, varint(least), _TXN_MOST_BITS.written, varint(most)))
+    size = _SIZE.pack(end - at - 4 + len(added))
+    body = b"".join((size, sent[at + 4 : end], added, sent[end:]))
+    return _CHECKSUM_PART + _SIZE.pack(crc32c(body)) + body
 
 
 def has_encryption_keys(tail: bytes) -> bool:

@@ -50,7 +50,7 @@ class IndexImage(NamedTuple):
 class TransactionIndex:
     """See the module's docstring. A view of the log (`fold.py`)."""
 
-    __slots__ = ("_notice", "aborted", "committed", "open", "present")
+    __slots__ = ("_notice", "_placed", "_places", "aborted", "committed", "open", "present")
 
     def __init__(self, notice: ChangeNotice | None = None) -> None:
         self._notice = ChangeNotice() if notice is None else notice
@@ -60,6 +60,9 @@ class TransactionIndex:
         """In the order in which they began."""
         self.committed = 0
         """How many were committed since the log was opened, or its last snapshot."""
+        self._places: dict[TransactionKey, list[Aborted]] = {}
+        """Those of `aborted` by key, as far as `_placed` of them."""
+        self._placed = 0
         self.aborted: list[Aborted] = []
         """In the order in which they ended."""
 
@@ -104,8 +107,18 @@ class TransactionIndex:
 
     def hides(self, key: TransactionKey, index: int) -> bool:
         """Whether the entry with that key and index belongs to an aborted transaction."""
-        at = bisect_left(self.aborted, index, key=_last)
-        return any(one.key == key and one.first <= index for one in self.aborted[at:])
+        if self._placed != len(self.aborted):
+            self._place()
+        found = self._places.get(key)
+        return found is not None and any(one.first <= index <= one.last for one in found)
+
+    def _place(self) -> None:
+        """Sort those by key that are new; all of them again if some have left."""
+        if self._placed > len(self.aborted):
+            self._places, self._placed = {}, 0
+        for one in self.aborted[self._placed :]:
+            self._places.setdefault(one.key, []).append(one)
+        self._placed = len(self.aborted)
 
     def aborted_within(self, first: int, end: int) -> list[Aborted]:
         """Those that overlap what is from `first` up to, not including, `end`."""
@@ -127,7 +140,10 @@ class TransactionIndex:
     def forget_before(self, index: int) -> None:
         """The log begins there now."""
         self._notice.changed()
-        del self.aborted[: bisect_left(self.aborted, index, key=_last)]
+        gone = bisect_left(self.aborted, index, key=_last)
+        del self.aborted[:gone]
+        if gone:
+            self._places, self._placed = {}, 0
 
     def snapshot(self) -> IndexImage:
         return IndexImage(list(self.open.items()), list(self.aborted))
@@ -135,6 +151,7 @@ class TransactionIndex:
     def restore(self, image: IndexImage, _now_ms: int) -> None:
         self._notice.changed()
         self.open, self.aborted = dict(image.open), list(image.aborted)
+        self._places, self._placed = {}, 0
 
 
 def _last(one: Aborted) -> int:

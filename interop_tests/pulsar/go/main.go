@@ -11,5 +11,6 @@ func main() {
 	registerReading(families)
 	registerAccess(families)
 	registerCrashing(families)
+	registerTransacting(families)
 	stage.Play(families)
 }

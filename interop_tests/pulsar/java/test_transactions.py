@@ -94,5 +94,5 @@ def test_readers_end_where_it_begins(play):
 def test_they_may_be_off(java, topic):
     with standalone(pulsar_port=0, broker={"transaction_coordinator_enabled": False}) as made:
         url = made.pulsar_url
-        with pytest.raises(SceneError, match="doesn't enable the transaction coordinator"):
+        with pytest.raises(SceneError, match="Transactions are not enabled"):
             java.play("transactions.ended", url, topic, transactions=True, patience=5)

@@ -20,7 +20,6 @@ from magnetar.core.kernel.errors import (
     TopicNotFound,
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
-from magnetar.core.transactions.topic_transactions import COORDINATORS
 from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:
@@ -28,14 +27,6 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.client import PulsarClient
     from magnetar.wire.pulsar.session.options import PulsarOptions
     from magnetar.wire.pulsar.session.requests import RequestQueue
-
-
-COORDINATORS_TOPIC: Final = TopicName.parse(
-    "persistent://pulsar/system/transaction_coordinator_assign"
-)
-"""A topic in name only: it has a partition for each transaction coordinator, by which clients look
-coordinators up (`SystemTopicNames.TRANSACTION_COORDINATOR_ASSIGN` of 4.2).
-"""
 
 
 def topic_name(text: str) -> TopicName:
@@ -112,9 +103,6 @@ class LookupHandlers:
     async def on_partitioned_metadata(self, event: events.PartitionedMetadata) -> None:
         with self._limit.one_more():
             name = topic_name(event.topic)
-            if name == COORDINATORS_TOPIC and self._options.transactions:
-                self._client.reply(replies.partitioned_metadata(event.request_id, COORDINATORS))
-                return
             if not await self._broker.catalog.has_namespace(name.namespace):
                 raise TopicNotFound(f"namespace {name.namespace} does not exist")
             partitions = await self._broker.partitions_or_create(name, create=event.create)

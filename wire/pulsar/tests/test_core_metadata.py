@@ -193,3 +193,16 @@ def test_metadata_of_very_many_fields_is_not_looked_through() -> None:
         for each in (fields + deliver_at, b"\x10\x00" + fields + deliver_at)
     ]
     assert found == [7, None]
+
+
+@given(METADATA, UNSIGNED, UNSIGNED, st.booleans())
+def test_a_transaction_is_added_and_read(about, most, least, checked):
+    about.ClearField("txnid_most_bits")
+    about.ClearField("txnid_least_bits")
+    sent = peer.tail(b"payload", about, checked)
+    assert reader.transaction(sent) is None
+    stated = reader.with_transaction(sent, most, least)
+    assert reader.transaction(stated) == (most, least)
+    about.txnid_most_bits, about.txnid_least_bits = most, least
+    found = peer.open_tail(stated)
+    assert (found.metadata, found.payload) == (about, b"payload")

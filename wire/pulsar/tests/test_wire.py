@@ -300,3 +300,53 @@ def test_receipts_of_what_is_not_stored():
     bodies = [each.body for each in peer.parse_frames(wire.take_outgoing())]
     assert [(each.sequence_id, each.highest_sequence_id) for each in bodies] == [(7, 0), (8, 9)]
     assert all(each.message_id == peer.message_id(-1, -1) for each in bodies)
+
+
+def test_messages_of_a_transaction_are_one_run() -> None:
+    """They are not parsed by hand; joined, they are published like those that are."""
+    wire = PulsarWire()
+    wire.feed(peer.connect())
+    wire.take_events()
+    first, other = (0, 1), (0, 2)
+    frames = [
+        peer.send_in(first, 1, 0, b"a"),
+        peer.send_in(first, 1, 1, b"b"),
+        peer.send(
+            1,
+            2,
+            peer.batch([b"c", b"d"]),
+            about=peer.metadata(2, num_messages_in_batch=2, txnid_most_bits=0, txnid_least_bits=1),
+            num_messages=2,
+            txnid_most_bits=0,
+            txnid_least_bits=1,
+        ),
+        peer.send_in(first, 1, 4, b"e"),
+        peer.send_in(first, 2, 0, b"another producer"),
+        peer.send_in(other, 2, 1, b"another transaction"),
+        peer.send(2, 2, b"none"),
+        peer.send_in(other, 2, 3, b"again"),
+    ]
+    wire.feed(b"".join(frames))
+    seen = [event for event in wire.take_events() if isinstance(event, events.Sends)]
+    assert [(run.producer_id, run.txn, len(run.payloads)) for run in seen] == [
+        (1, first, 4),
+        (2, first, 1),
+        (2, other, 1),
+        (2, None, 1),
+        (2, other, 1),
+    ]
+    assert seen[0].counts == [1, 1, 2, 1]
+    assert seen[1].counts is None
+    assert seen[0].size == sum(map(len, seen[0].payloads))
+    assert [sequence_of(echo)[0] for echo in seen[0].sequences] == [0, 1, 2, 4]
+
+
+def test_a_run_of_a_transaction_has_a_limit() -> None:
+    wire = PulsarWire()
+    wire.feed(peer.connect())
+    wire.take_events()
+    many = events.RUN_MESSAGES_MAX + 3
+    wire.feed(b"".join(peer.send_in((0, 1), 1, at, b"x") for at in range(many)))
+    wire.feed(b"".join(peer.send_in((0, 1), 1, at, bytes(600_000)) for at in range(2)))
+    sizes = [len(event.payloads) for event in wire.take_events() if isinstance(event, events.Sends)]
+    assert sizes == [events.RUN_MESSAGES_MAX, 4, 1]

@@ -5,6 +5,7 @@ import msgspec
 from magnetar.core.ledger.log.planning import plan_of, row_of
 from magnetar.core.ledger.log.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.reading_plan import Place, PlanRow
+from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
 from magnetar.core.testing.bench import bench, stored
 
 
@@ -71,3 +72,18 @@ async def test_a_row_says_the_same() -> None:
         assert [msgspec.structs.astuple(one) for one in row.ledgers] == [
             msgspec.structs.astuple(one) for one in plan.ledgers
         ]
+
+
+async def test_keys_of_two_halves_are_told_and_found_again() -> None:
+    """Of a transaction that was aborted: readers look entries up by its key."""
+    async with bench() as made:
+        ledger = await made.ledger()
+        await stored(ledger, b"a", b"b")
+        at = ledger.chain.confirmed
+        ledger.transactions.wrote((3, 1 << 62), 0, (at[0], 0), 0)
+        ledger.transactions.ended((3, 1 << 62), 1, committed=False)
+        told = msgspec.json.decode(msgspec.json.encode(row_of(ledger)), type=PlanRow)
+    index = TransactionIndex()
+    index.aborted = [Aborted(*one) for one in told.aborted]
+    assert index.hides((3, 1 << 62), 0)
+    assert not index.hides((3, 1), 0)

@@ -97,12 +97,13 @@ async def metadata(request: AdminRequest) -> Json:
 async def _metadata(request: AdminRequest, key: TransactionId, found: Transaction) -> Json:
     produced, acked = {}, dict[str, Json]()
     for name in found.logs:
-        produced[name] = _in_buffer(request.broker.topics.get(name), key)
+        produced[found.spellings.get(name, name)] = _in_buffer(request.broker.topics.get(name), key)
     for topic, subscription in subscriptions_of(found):
         loaded = request.broker.topics.get(topic.full)
         stored = None if loaded is None else loaded.stored
         present = None if stored is None else stored.subscriptions.get(subscription)
-        acked.setdefault(topic.full, {})[subscription] = _in_pending_ack(present, key)
+        spelled = found.spellings.get(topic.full, topic.full)
+        acked.setdefault(spelled, {})[subscription] = _in_pending_ack(present, key)
     return {
         "txnId": f"({key[0]},{key[1]})",
         "openTimestamp": found.began_ms,

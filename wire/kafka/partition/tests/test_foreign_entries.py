@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.entry.kafka import record_batch
+from magnetar.core.entry.pulsar import form as pulsar
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.entries import entry
+from magnetar.core.testing.entries import part as part_of
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka.conftest import Stage
 from magnetar.wire.kafka.messages.records import FetchedPartition
@@ -109,3 +111,23 @@ async def test_large_batches_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     data = (await client.fetch("t", 0)).records or b""
     assert record_batch.header_of(data).records == 3
     assert len(values(await client.fetch("t", 0))) == 5
+
+
+async def test_aborted_messages_are_for_who_reads_uncommitted(stage: Stage) -> None:
+    """Of transactions of other protocols; open ones end what `read_committed` gets."""
+    client = await stage.client("t")
+    topic = await topic_of(stage)
+    await topic.begin_transactions()
+    for key in ((0, 1), (0, 2), (0, 3)):
+        done = topic.in_transaction(key, lambda _: None)
+        topic.publish([part_of(key, b"%d" % key[1])], None, done)
+    await settled()
+    await topic.end_transaction(pulsar, (0, 1), 0, committed=False)
+    await topic.end_transaction(pulsar, (0, 2), 0, committed=True)
+    everything = await client.fetch("t", 0)
+    assert values(everything) == [(0, b"1"), (1, b"2"), (2, b"3")]
+    committed = await client.fetch("t", 0, committed=True)
+    assert values(committed) == [(1, b"2")]
+    assert (committed.last_stable_offset, committed.aborted_transactions) == (2, [])
+    await topic.end_transaction(pulsar, (0, 3), 0, committed=True)
+    assert values(await client.fetch("t", 0, committed=True)) == [(1, b"2"), (2, b"3")]

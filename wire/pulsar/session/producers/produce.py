@@ -222,14 +222,13 @@ class ConnectionProducers:
         if attached is None or not attached.ready:
             self._check_left(event.producer_id)
             return
-        refusal = (
-            None
-            if event.txn is None
-            else self.participation.refusal(attached.topic.stored, event.txn)
-        )
-        if refusal is not None:
-            self._refuse_each(event, refusal)
-        elif attached.encrypted_only and not _all_encrypted(event.payloads):
+        if event.txn is not None:
+            refusal = self.participation.refusal(attached.topic.stored, event.txn)
+            if refusal is not None:
+                self._refuse_each(event, refusal)
+                return
+            event = self.participation.stated(event, event.txn)
+        if attached.encrypted_only and not _all_encrypted(event.payloads):
             self._refuse_each(event, Invalid("Messages must be encrypted"))
         elif (malformed := hot.malformed(event.payloads)) or attached.topic.looks_at_messages:
             attached.publish_checked(event, self.broker.clock.wall_ms(), malformed)

@@ -2,7 +2,8 @@
 
 Invariants: the transaction is asked for in the turn of the loop in which a run goes to its log, or
 an acknowledgement to its cursor; what the metadata of a message says of transactions is what its
-SEND says, because the log is replayed by it. An acknowledgement is answered when it is stored.
+SEND says, because the log is replayed by it: where it says nothing, it is added. An acknowledgement
+is answered when it is stored.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from magnetar.core.entry.pulsar import metadata
 from magnetar.core.kernel.errors import BrokerError, NotAllowed, NotReady
 from magnetar.core.ledger.cursor.pending_acks import HeldPart
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -55,6 +59,17 @@ class TransactionParticipation:
         if not topic.transactions.present:
             return NotAllowed("the topic is to be added to the transaction again")
         return None
+
+    @staticmethod
+    def stated(run: events.Sends, txn: events.Txn) -> events.Sends:
+        """The run with messages that state the transaction, as what is stored has to."""
+        if all(map(metadata.transaction, run.payloads)):
+            return run
+        payloads = [
+            each if metadata.transaction(each) else metadata.with_transaction(each, *txn)
+            for each in run.payloads
+        ]
+        return replace(run, payloads=payloads, size=sum(map(len, payloads)))
 
     # -- acknowledging --------------------------------------------------------------------------
 

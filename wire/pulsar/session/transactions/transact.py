@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import Unsupported
 from magnetar.wire.pulsar import events, refusals, replies
-from magnetar.wire.pulsar.session.lookup import topic_name
 
 if TYPE_CHECKING:
     from magnetar.core.transactions.topic_transactions import TopicTransactions
@@ -52,14 +51,13 @@ class CoordinatorHandlers:
     async def on_add_partitions(self, event: events.AddPartitionsToTxn) -> None:
         transactions = self._enabled(event)
         if transactions is not None:
-            topics = [topic_name(topic) for topic in event.topics]
-            await transactions.add_topics(event.txn, topics, self._client.owns)
+            await transactions.add_topics(event.txn, event.topics, self._client.owns)
             self._client.reply(replies.partitions_added(event.request_id, event.txn))
 
     async def on_add_subscriptions(self, event: events.AddSubscriptionsToTxn) -> None:
         transactions = self._enabled(event)
         if transactions is not None:
-            pairs = [(topic_name(topic), name) for topic, name in event.subscriptions]
+            pairs = event.subscriptions
             await transactions.add_subscriptions(event.txn, pairs, self._client.owns)
             self._client.reply(replies.subscriptions_added(event.request_id, event.txn))
 

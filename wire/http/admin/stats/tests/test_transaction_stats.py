@@ -68,8 +68,8 @@ async def test_one_over_its_life(visitor: Visitor) -> None:
     (place,) = await visitor.publish("t", [entry()])
     consumer = await attached(topic, SubscriptionType.EXCLUSIVE)
     key = await transactions.begin(2, 60_000, "me")
-    await transactions.add_topics(key, [TOPIC], mine)
-    await transactions.add_subscriptions(key, [(TOPIC, "s")], mine)
+    await transactions.add_topics(key, [TOPIC.full], mine)
+    await transactions.add_subscriptions(key, [("t", "s")], mine)
     topic.publish([part(key)], None, topic.in_transaction(key, lambda _result: None))
     (behind,) = await visitor.publish("t", [entry()])
     topic.subscriptions["s"].hold_up_to(consumer.consumer, key, (*place, 0, 0))
@@ -84,8 +84,8 @@ async def test_one_over_its_life(visitor: Visitor) -> None:
         "txnId": f"(2,{key[1]})",
         "timeoutAt": 60_000,
         "status": "OPEN",
-        "producedPartitions": {TOPIC.full: in_buffer},
-        "ackedPartitions": {TOPIC.full: {"s": pending}},
+        "producedPartitions": {"t": in_buffer},
+        "ackedPartitions": {"t": {"s": pending}},
         "owner": "me",
     }
     assert await visitor.get(f"{HERE}/transactionInBufferStats/public/default/t/{one}") == in_buffer
@@ -139,6 +139,15 @@ async def test_coordinators(visitor: Visitor) -> None:
     assert {each["state"] for each in found.values()} == {"Ready"}
     assert len(found) == 16
     await visitor.fails(503, "GET", f"{HERE}/coordinatorStats?coordinatorId=16")
+
+
+async def test_coordinators_are_found_over_http(visitor: Visitor) -> None:
+    """As Go's client looks for them if its service URL is one of HTTP."""
+    name = "persistent/pulsar/system/transaction_coordinator_assign"
+    found = await visitor.get(f"/admin/v2/{name}/partitions?checkAllowAutoCreation=true")
+    assert found["partitions"] == 16
+    found = await visitor.get(f"/lookup/v2/topic/{name}-partition-3")
+    assert found["brokerUrl"] == "pulsar://127.0.0.1:6650"
 
 
 async def test_what_is_not_there(visitor: Visitor) -> None:
