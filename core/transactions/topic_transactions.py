@@ -232,8 +232,7 @@ class TopicTransactions:
                 return
             size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
             _check_count(size)
-            said = (*logs, *participants, *spellings, *spellings.values())
-            more = bytes_of_names(said)
+            more = sum(map(bytes_of_names, (logs, participants, spellings.values())))
             if found.names_bytes() + more > NAMES_BYTES_MAX:
                 raise NotAllowed(
                     "the topics and subscriptions of the transaction have too long names"

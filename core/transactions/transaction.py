@@ -13,7 +13,7 @@ Invariant: the state of a transaction is the one that was stored last.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -83,11 +83,11 @@ class Transaction(Struct, frozen=True):
 
     def names_bytes(self) -> int:
         """What the names of its logs and participants take in memory."""
-        spelled = (*self.spellings, *self.spellings.values())
-        return bytes_of_names((*self.logs, *self.participants, *spelled))
+        named = self.logs, self.participants, self.spellings.values()
+        return sum(map(bytes_of_names, named))
 
 
-def bytes_of_names(names: Sequence[str]) -> int:
+def bytes_of_names(names: Collection[str]) -> int:
     return sum(map(len, names)) + NAME_BYTES * len(names)
 
 

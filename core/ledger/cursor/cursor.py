@@ -207,13 +207,15 @@ class Cursor:
     def may_have_acked(self, part: Slice) -> bool:
         """Whether a slice may contain acknowledged entries, or such as a transaction holds."""
         acks, first = self.acks, (part.ledger_id, part.first_entry)
-        return acks.holed or acks.mark_delete >= first or self.pending.may_cover(first)
+        if acks.holed or acks.mark_delete >= first:
+            return True
+        return bool(self.pending.held) and self.pending.may_cover(first)
 
     def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
         """The parts of a slice that are neither acknowledged nor held by a transaction, each with
         the bits of its batches.
         """
-        if self.pending.may_cover((part.ledger_id, part.first_entry)):
+        if self.pending.held and self.pending.may_cover((part.ledger_id, part.first_entry)):
             yield from self._unheld_parts(part)
             return
         acks, ledger_id, first = self.acks, part.ledger_id, part.first_entry
@@ -281,7 +283,8 @@ class Cursor:
         snapshot = await self.place.last_snapshot() or info.snapshot
         self.position_properties = snapshot.properties
         self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
-        self.pending.restore(snapshot.pending)
+        if snapshot.pending:
+            self.pending.restore(snapshot.pending)
 
     async def close(self) -> None:
         """Save the state in the znode, so that opening again costs one read."""
@@ -435,7 +438,7 @@ class Cursor:
             ranges=self.acks.ranges(HOLES_SAVED_MAX),
             bits=self.acks.partial(BITS_SAVED_MAX),
             properties=self.position_properties,
-            pending=self.pending.image(),
+            pending=self.pending.image() if self.pending.held else b"",
         )
 
     def _snapshot(self) -> bytes:

@@ -180,11 +180,12 @@ class EntryHolders:
 class PendingAcks:
     """See the module's docstring."""
 
-    __slots__ = ("_acks", "_highest", "_of", "_parts", "_up_to", "_weight", "_whole")
+    __slots__ = ("_acks", "_highest", "_parts", "_up_to", "_weight", "_whole", "held")
 
     def __init__(self, acks: AckState) -> None:
         self._acks = acks
-        self._of: dict[TransactionKey, _Held] = {}
+        self.held: dict[TransactionKey, _Held] = {}
+        """What each transaction holds. Empty in most cursors, which look no further."""
         self._highest: Position = START
         """No entry beyond is held."""
         self._weight = 0
@@ -196,21 +197,21 @@ class PendingAcks:
         """The one that acknowledges everything up to a position."""
 
     def __bool__(self) -> bool:
-        return bool(self._of)
+        return bool(self.held)
 
     def __contains__(self, key: TransactionKey) -> bool:
-        return key in self._of
+        return key in self.held
 
     @property
     def keys(self) -> list[TransactionKey]:
         """The transactions that hold anything."""
-        return list(self._of)
+        return list(self.held)
 
     # -- questions of dispatch ------------------------------------------------------------------
 
     def may_cover(self, position: Position) -> bool:
         """Whether an entry from there on may be held."""
-        return position <= self._highest and bool(self._of)
+        return position <= self._highest and bool(self.held)
 
     def covers(self, position: Position) -> bool:
         """Whether a transaction holds the whole entry."""
@@ -219,7 +220,7 @@ class PendingAcks:
         holders = self._whole.get(position[0])
         if holders is not None and holders.of(position[1]) is not None:
             return True
-        return self._up_to is not None and self._of[self._up_to].covers(position)
+        return self._up_to is not None and self.held[self._up_to].covers(position)
 
     def left_of(self, position: Position, bits: int | None) -> int | None:
         """The messages of a batch that are neither acknowledged, which `bits` says, nor held."""
@@ -243,13 +244,13 @@ class PendingAcks:
         keys = self._parts.get(position, ())
         for key in keys:
             if key != without:
-                yield self._of[key]
+                yield self.held[key]
         if self._up_to is not None and self._up_to != without and self._up_to not in keys:
-            yield self._of[self._up_to]
+            yield self.held[self._up_to]
 
     def up_to(self, key: TransactionKey) -> Position | None:
         """Up to where a transaction acknowledges everything; None if it does not."""
-        held = self._of.get(key)
+        held = self.held.get(key)
         return None if held is None or held.up_to is None else (held.up_to[0], held.up_to[1])
 
     # -- holding --------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ class PendingAcks:
             self._check_whole(key, each)
         for part in parts:
             self._check_part(key, part)
-        held = self._of.setdefault(key, _Held())
+        held = self.held.setdefault(key, _Held())
         self._weight -= held.weight
         for ledger_id, first, last in ranges:
             self._add_range(key, held, (ledger_id, first, last))
@@ -299,16 +300,16 @@ class PendingAcks:
         position = (up_to[0], up_to[1])
         _checked(up_to[3])
         if self._up_to is not None and self._up_to != key:
-            at = self._of[self._up_to].up_to
+            at = self.held[self._up_to].up_to
             where = "" if at is None else f" up to {at[0]}:{at[1]}"
             raise TransactionConflict(f"transaction {self._up_to} acknowledges{where}")
         if position <= self._acks.mark_delete:
             raise TransactionConflict(f"{_named(position)} is acknowledged already")
-        held = self._of.get(key) or _Held()
+        held = self.held.get(key) or _Held()
         if held.up_to is not None and position < (held.up_to[0], held.up_to[1]):
             raise TransactionConflict("this transaction acknowledges up to a later message")
         held.up_to = up_to
-        self._of[key] = held
+        self.held[key] = held
         self._up_to = key
         self._highest = max(self._highest, position)
 
@@ -346,17 +347,17 @@ class PendingAcks:
     def _passed_by_other(self, key: TransactionKey, position: Position) -> bool:
         """Whether another one acknowledges everything up to there."""
         other = self._up_to
-        return other is not None and other != key and self._of[other].covers(position)
+        return other is not None and other != key and self.held[other].covers(position)
 
     # -- the end --------------------------------------------------------------------------------
 
     def release(self, key: TransactionKey) -> Released:
         """The transaction ends: hold nothing of it any more. Returns what it held."""
-        held = self._of.pop(key, None)
+        held = self.held.pop(key, None)
         if held is not None:
             self._weight -= held.weight
             self._forget(key, held)
-        if not self._of:
+        if not self.held:
             self._highest = START
         return NOTHING if held is None else held.released()
 
@@ -380,10 +381,10 @@ class PendingAcks:
 
     def image(self) -> bytes:
         """All of it for a snapshot; empty for nothing."""
-        if not self._of:
+        if not self.held:
             return b""
         images = []
-        for key, held in self._of.items():
+        for key, held in self.held.items():
             ranges, parts, up_to = held.released()
             packed = [_packed(part) for part in parts]
             images.append(
@@ -393,7 +394,7 @@ class PendingAcks:
 
     def restore(self, image: bytes) -> None:
         """Take over what a snapshot has; `Corrupted` if it cannot be read."""
-        self._of, self._highest, self._weight = {}, START, 0
+        self.held, self._highest, self._weight = {}, START, 0
         self._whole, self._parts, self._up_to = {}, {}, None
         if not image:
             return
@@ -402,7 +403,7 @@ class PendingAcks:
         except msgspec.MsgspecError as error:
             raise Corrupted(f"held acknowledgements cannot be read: {error}") from error
         for key, ranges, parts, up_to in images:
-            held = self._of[key] = _Held()
+            held = self.held[key] = _Held()
             for each in ranges:
                 self._add_range(key, held, each)
             for part in parts:
@@ -414,7 +415,7 @@ class PendingAcks:
 
     def counts(self) -> Mapping[TransactionKey, int]:
         """How many ranges and batches each transaction holds."""
-        return {key: held.size for key, held in self._of.items()}
+        return {key: held.size for key, held in self.held.items()}
 
 
 def _weight(size: int) -> int:

@@ -404,3 +404,17 @@ async def test_of_more_holes_than_are_saved_the_first_are(bench_: Bench) -> None
     again = (await opened(bench_, ledger)).acks
     assert again.mark_delete == cursor.mark_delete
     assert again.ranges(count) == acked[:-1]
+
+
+@pytest.mark.parametrize("beyond", [(0, 3), (1 << 62, 0)])
+async def test_up_to_a_place_beyond_the_end_is_up_to_the_end(
+    bench_: Bench, beyond: Position
+) -> None:
+    """What is stored before the transaction ends was not acknowledged by it."""
+    ledger = await log_of(bench_, 2)
+    cursor = await created(bench_, ledger)
+    cursor.hold_up_to((0, 1), (*beyond, 0, 0))
+    await stored(ledger, b"later", b"and later")
+    assert not cursor.pending.covers((0, 2))
+    cursor.end_transaction((0, 1), committed=True)
+    assert cursor.mark_delete == (0, 1)
