@@ -33,11 +33,7 @@ import trio
 
 from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.retention_rule import Outcomes, TransactionOutcome, outcome_of
-from magnetar.core.compaction.rewrite import (
-    ON_THE_LOOP_BYTES,
-    READ_BYTES,
-    READ_ENTRIES,
-)
+from magnetar.core.compaction.rewrite import READ_BYTES, READ_ENTRIES, is_long
 from magnetar.core.compaction.survivors import Survivors
 from magnetar.core.compaction.value_rule import (
     FORMER,
@@ -180,7 +176,7 @@ class LastValues:
         await self._rest(about.count)
         if outcome_of(entry, self._outcomes) is not TransactionOutcome.HOLDS:
             return
-        if len(entry) > ON_THE_LOOP_BYTES:
+        if is_long(entry, about.count):
             found = await trio.to_thread.run_sync(keyed, entry)
         else:
             found = keyed(entry)
@@ -291,11 +287,12 @@ class LastValues:
             self._compacted.leave(reader)
 
     async def _left_of(self, rule: ValueRule, entry: bytes, number: int) -> bytes | None:
-        await self._rest(header.read(entry).count)
+        count = header.read(entry).count
+        await self._rest(count)
         outcome = TransactionOutcome.HOLDS
         if number != FORMER:
             outcome = outcome_of(entry, self._outcomes)
-        if len(entry) <= ON_THE_LOOP_BYTES:
+        if not is_long(entry, count):
             return rule.left_of(entry, number, outcome)
         return await trio.to_thread.run_sync(rule.left_of, entry, number, outcome)
 

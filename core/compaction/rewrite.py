@@ -57,7 +57,8 @@ READ_BYTES: Final = 512 * 1024
 MESSAGES_PER_REST: Final = 200
 """Processed in about a millisecond, after which other tasks run."""
 ON_THE_LOOP_BYTES: Final = 64 * 1024
-"""Larger entries are unpacked in a thread."""
+ON_THE_LOOP_MESSAGES: Final = 2_000
+"""Entries of more are unpacked in a thread: a few bytes may expand to 100,000 messages."""
 IDS_ON_THE_LOOP: Final = 20_000
 """More ids are compressed in a thread."""
 
@@ -117,7 +118,7 @@ class Rewrite:
     async def _note(self, latest: Latest, entry: bytes, about: header.EntryHeader) -> None:
         if outcome_of(entry, self._outcomes) is not TransactionOutcome.HOLDS:
             return
-        if len(entry) > ON_THE_LOOP_BYTES:
+        if is_long(entry, about.count):
             found = await trio.to_thread.run_sync(unpacked, entry)
         else:
             found = unpacked(entry)
@@ -200,11 +201,17 @@ class Rewrite:
         return replace(segment, entries=ids[-1] + 1, size=size, remaining=remaining)
 
     async def _left_of(self, entry: bytes, rule: RetentionRule) -> bytes | None:
-        await self._rest(header.read(entry).count)
+        count = header.read(entry).count
+        await self._rest(count)
         outcome = outcome_of(entry, self._outcomes)
-        if len(entry) <= ON_THE_LOOP_BYTES:
+        if not is_long(entry, count):
             return rule.left_of(entry, outcome)
         return await trio.to_thread.run_sync(rule.left_of, entry, outcome)
+
+
+def is_long(entry: bytes, count: int) -> bool:
+    """Whether an entry of so many messages would keep the loop for milliseconds."""
+    return len(entry) > ON_THE_LOOP_BYTES or count > ON_THE_LOOP_MESSAGES
 
 
 async def _encoded(ids: list[int]) -> list[bytes]:

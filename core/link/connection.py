@@ -9,6 +9,7 @@ to pause, or after the end; `session.closed` is called exactly once.
 
 from __future__ import annotations
 
+import logging
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,8 @@ from magnetar.core.link.wire import NO_WIRE, Piece, Session, Wire
 
 if TYPE_CHECKING:
     from magnetar.core.link.loop import Link
+
+log = logging.getLogger(__name__)
 
 PROOF_BYTES: Final = 256 * 1024
 """Linux buffers 128 KiB for a program that does not read; a peer that took more does read."""
@@ -314,7 +317,12 @@ class Connection:
         self.touched = False
         if self.fd < 0:
             return
-        packed = self.wire.take_outgoing()
+        try:
+            packed = self.wire.take_outgoing()
+        except Exception:
+            log.exception("%s: closed, this server failed", self.peer)
+            self.link.drop(self, "this server failed")
+            return
         was_congested = False
         if self.packed_bytes:
             was_congested = self._backed_up

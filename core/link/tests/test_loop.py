@@ -98,6 +98,33 @@ async def test_a_mistake_in_a_wire_costs_one_connection_only(
     assert "a mistake of ours" in caplog.text
 
 
+class SpeechlessWire(LineWire):
+    """Cannot encode a line that nobody has thought of."""
+
+    def take_outgoing(self) -> list[bytes]:
+        outgoing = super().take_outgoing()
+        if b"?\n" in outgoing:
+            raise ValueError("a mistake of ours")
+        return outgoing
+
+
+async def test_a_mistake_in_what_is_said_costs_one_connection_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Layers translate when they are asked for bytes."""
+    async with (
+        running(wire=SpeechlessWire) as bench,
+        await bench.dial() as bad,
+        await bench.dial() as good,
+    ):
+        await bad.send_all(b"?\n")
+        assert await receive_end(bad) == b""
+        await good.send_all(b"still here\n")
+        assert await receive_exactly(good, 11) == b"still here\n"
+        assert bench.events == ["this server failed"]
+    assert "a mistake of ours" in caplog.text
+
+
 async def test_what_is_packed_before_the_end_still_arrives() -> None:
     async with running() as bench, await bench.dial() as stream:
         await stream.send_all(b"x\nend\n")
