@@ -168,10 +168,9 @@ def _refusal(reason: str) -> Convert:
 
 
 def _into_union(writer: AvroType, reader: AvroType) -> Convert:
-    """The first branch of the same type, or else the first that it can become."""
+    """The branch of the same type and name, or else the first that it can become."""
     branches = branches_of(reader)
-    alike = [one for one in branches if (one.kind, one.logical) == (writer.kind, writer.logical)]
-    for branch in (*alike, *branches):
+    for branch in sorted(branches, key=lambda one: _distance(writer, one)):
         try:
             way = conversion(writer, branch)
         except OptionError:
@@ -183,6 +182,16 @@ def _into_union(writer: AvroType, reader: AvroType) -> Convert:
         place = branches.index(branch)
         return _member(way, (None,) * place, (None,) * (len(branches) - place - 1))
     raise _differ(writer, reader)
+
+
+def _distance(writer: AvroType, branch: AvroType) -> int:
+    """How unlike two types are, by kind and name."""
+    if (branch.kind, branch.logical) != (writer.kind, writer.logical):
+        return 3
+    if branch.name == writer.name:
+        return 0
+    short = [one.name.rpartition(".")[2] for one in (branch, writer)]
+    return 1 if short[0] == short[1] else 2
 
 
 def _member(way: Convert, before: tuple[None, ...], behind: tuple[None, ...]) -> Convert:

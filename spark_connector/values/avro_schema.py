@@ -68,6 +68,8 @@ class AvroType(Struct, frozen=True):
     """Of a record."""
     default: Any = UNSET
     """Of an enum: the symbol in place of those that a reader has not."""
+    name: str = ""
+    """Of a record, an enum or a fixed, in full."""
 
 
 NULL: Final = AvroType("null")
@@ -152,9 +154,10 @@ class SchemaParser:
             made = self._record(name, schema, namespace)
         elif kind == "enum":
             symbols = _texts(name, schema, "symbols")
-            made = AvroType("enum", names=symbols, default=schema.get("default", UNSET))
+            default = schema.get("default", UNSET)
+            made = AvroType("enum", names=symbols, default=default, name=name)
         else:
-            made = _with_logical(AvroType("fixed", size=_size(name, schema)), schema)
+            made = _with_logical(AvroType("fixed", size=_size(name, schema), name=name), schema)
         self._named[name] = made
         return made
 
@@ -167,7 +170,7 @@ class SchemaParser:
         names = tuple(one["name"] for one in fields)
         parts = tuple(self._part(one, "type", namespace) for one in fields)
         about = tuple(AvroField(_aliases(one), one.get("default", UNSET)) for one in fields)
-        return AvroType("record", parts, names, fields=about)
+        return AvroType("record", parts, names, fields=about, name=name)
 
 
 def _aliases(field: Mapping[str, Any]) -> tuple[str, ...]:

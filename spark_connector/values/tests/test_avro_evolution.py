@@ -139,6 +139,18 @@ def test_a_branch_has_its_place_among_several() -> None:
     assert read(back, record(field("a", ["null", "int"])), written(back, {"a": 4})) == {"a": 4}
 
 
+def test_a_record_keeps_its_name_among_several() -> None:
+    first, second = (
+        {"type": "record", "name": name, "fields": [A, *more]}
+        for name, more in (("n.A", []), ("n.B", [field("x", "int")]))
+    )
+    third = {"type": "record", "name": "n.C", "fields": [A]}
+    old, new = record(field("u", [first, second])), record(field("u", [third, first, second]))
+    data = written(old, {"u": ("n.B", {"a": 1, "x": 2})})
+    found = read(old, new, data)["u"]
+    assert found == {"member0": None, "member1": None, "member2": {"a": 1, "x": 2}}
+
+
 def test_what_is_alike_costs_nothing() -> None:
     schema = parse(json.dumps(record(A, field("b", ["null", "string"]))))
     assert conversion(schema, schema) is same
