@@ -153,6 +153,8 @@ class PersistentTopic:
         """Append the marker that ends a transaction, and wait until it is stored."""
         if not self.transactions.present:
             return  # no transaction was ever written
+        if self.ledger.terminated:
+            return  # none was open when the log ended, and nothing was written since
         waiting = Completion[Position]()
 
         def done(result: Position | BrokerError) -> None:
@@ -289,9 +291,11 @@ class PersistentTopic:
         """Terminate the topic and return its last position.
 
         Producers are disconnected, as in Pulsar (`PersistentTopic.terminate`): their clients
-        reconnect, get the reason, and fail what the application sends.
+        reconnect, get the reason, and fail what the application sends. Not while a transaction is
+        open in the topic: a terminated log takes no marker, and readers would wait for it for ever.
         """
         restrictions.check_changeable(self.name)
+        self.transactions.index.check_none_open()  # before any producer is refused
         last = await self.ledger.terminate()
         self.disconnect_producers()
         for subscription in self.subscriptions.values():
