@@ -22,6 +22,7 @@ Invariants:
     called in the turn of the loop in which a message is handed to its log, or an acknowledgement to
     its cursor.
  3. `end` returns when the outcome is stored everywhere, and so seen by every consumer from then on.
+    If that takes too long it raises `NotReady`; the decision stands, and `end` may be repeated.
 
 What a crash leaves, by the last step that was stored:
 
@@ -49,6 +50,7 @@ from magnetar.core.kernel.errors import (
     BrokerError,
     NotAllowed,
     NotCoordinator,
+    NotReady,
     Overloaded,
     TopicNotFound,
     TransactionNotFound,
@@ -84,6 +86,8 @@ NAMES_BYTES_MAX: Final = 1_250_000
 """What their names may take in memory, so that the record fits into a metadata store."""
 ALL_NAMES_BYTES_MAX: Final = 128 * 1024 * 1024
 """The same of all transactions that are not ended."""
+END_SECONDS_MAX: Final = 30.0
+"""How long `end` waits for the outcome to be stored everywhere; a client may ask again."""
 TTL_MS_MAX: Final = 1 << 53
 
 TransactionId = tuple[int, int]
@@ -244,7 +248,10 @@ class TopicTransactions:
             )
 
     async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
-        """Commit or abort; returns when every topic and subscription has the outcome."""
+        """Commit or abort; returns when every topic and subscription has the outcome.
+
+        `NotReady` if they do not have it after `END_SECONDS_MAX`: it is carried out later.
+        """
         wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
         coordinator = self._coordinator
         async with coordinator.alone_with(_name(key), settled=False) as slot:
@@ -257,7 +264,11 @@ class TopicTransactions:
                     self.counts.aborted += 1
             elif found.state is not wanted:
                 raise _decided(key, found)
-        await slot.rest.wait()
+        with trio.move_on_after(END_SECONDS_MAX):
+            await slot.rest.wait()
+        if not slot.rest.is_set():
+            outcome = found.state.value if found.decided else wanted.value
+            raise NotReady(f"transaction {_shown(key)} is {outcome}, but not everywhere yet")
         if slot.lost:
             raise NotCoordinator(f"another broker coordinates transaction {_shown(key)}")
 

@@ -16,6 +16,7 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
     NotAllowed,
     NotCoordinator,
+    NotReady,
     Overloaded,
     StorageFailed,
     TransactionConflict,
@@ -152,6 +153,27 @@ async def test_a_decision_is_repeated_and_not_changed() -> None:
             nursery.start_soon(lambda: transactions.end(key, everybody, commit=True))
             await settled()
         await settled()
+        assert transactions.find(key) is None
+
+
+async def test_an_end_that_takes_too_long_is_decided_and_may_be_repeated(
+    autojump_clock: MockClock,
+) -> None:
+    """A topic cannot be loaded for a while; meanwhile its client waits with a deadline."""
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        await topic_of(broker, TARGET)
+        key = await begun(transactions)
+        async with broker._alone_with(TARGET):
+            await broker._put_away(broker.topics[TARGET.full])
+            began = trio.current_time()
+            for _ in range(2):
+                with pytest.raises(NotReady, match=r"\(3,.*committing"):
+                    await transactions.end(key, everybody, commit=True)
+            assert trio.current_time() - began == pytest.approx(60, abs=1)
+            with pytest.raises(WrongTransactionState):
+                await transactions.end(key, everybody, commit=False)
+        await transactions.end(key, everybody, commit=True)
         assert transactions.find(key) is None
 
 
