@@ -38,7 +38,7 @@ Only who began a transaction may use it, and superusers. Somebody else's is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -193,11 +193,11 @@ class TopicTransactions:
                 number = next(self._numbers)
             return number
 
-    async def add_topics(self, key: TransactionId, topics: Iterable[str], owns: Owns) -> None:
+    async def add_topics(self, key: TransactionId, topics: Collection[str], owns: Owns) -> None:
         """Let messages be published to these topics."""
+        check_count(len(topics))
         names = {text: TopicName.parse(text) for text in topics}
         _usable(key, self.find(key), owns)
-        _check_count(len(names))
         for name in names.values():
             await self._prepare(name)
         logs = [name.full for name in names.values()]
@@ -213,12 +213,12 @@ class TopicTransactions:
             await topic.begin_transactions()
 
     async def add_subscriptions(
-        self, key: TransactionId, subscriptions: Iterable[tuple[str, str]], owns: Owns
+        self, key: TransactionId, subscriptions: Collection[tuple[str, str]], owns: Owns
     ) -> None:
         """Let messages be acknowledged in these subscriptions, each given after its topic."""
-        pairs = list(subscriptions)
-        names = {text: TopicName.parse(text) for text, _ in pairs}
-        participants = [_participant(names[text], name) for text, name in pairs]
+        check_count(len(subscriptions))
+        names = {text: TopicName.parse(text) for text, _ in subscriptions}
+        participants = [_participant(names[text], name) for text, name in subscriptions]
         await self._extend(key, owns, [], participants, _spelled(names))
 
     async def _extend(
@@ -235,7 +235,7 @@ class TopicTransactions:
             if slot.logs.issuperset(logs) and set(found.participants).issuperset(participants):
                 return
             size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
-            _check_count(size)
+            check_count(size)
             more = sum(map(bytes_of_names, (logs, participants, spellings.values())))
             if found.names_bytes() + more > NAMES_BYTES_MAX:
                 raise NotAllowed(
@@ -289,7 +289,8 @@ class TopicTransactions:
             await present.end_transaction(id_of(found), committed=committed)
 
 
-def _check_count(names: int) -> None:
+def check_count(names: int) -> None:
+    """Raise `NotAllowed` if a transaction may not have so many topics and subscriptions."""
     if names > NAMES_MAX:
         raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
 
