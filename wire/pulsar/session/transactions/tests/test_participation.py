@@ -58,6 +58,16 @@ async def test_what_comes_after_the_end_is_refused(stage: Stage) -> None:
     assert not (await topic_of(stage)).ledger.transactions.open
 
 
+async def test_a_refusal_waits_for_the_receipts_before_it(stage: Stage) -> None:
+    """Java's client looks for what is refused at the head of what it waits for."""
+    client = await producer(stage)
+    txn = await begun(client, TOPIC)
+    await ended(client, txn)
+    received = await client.says(peer.send(1, 0), peer.send_in(txn, 1, 1, b"x"), peer.send(1, 2))
+    assert kinds(received) == ["SEND_RECEIPT", "SEND_ERROR", "SEND_RECEIPT"]
+    assert [each.body.sequence_id for each in received] == [0, 1, 2]
+
+
 async def test_metadata_and_command_name_the_same_transaction(stage: Stage) -> None:
     """Else a replay of the log would find a transaction that nobody ends, or a forged marker."""
     client = await producer(stage)
