@@ -42,6 +42,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
+import msgspec
 import trio
 from msgspec import Struct
 
@@ -82,10 +83,10 @@ OPEN_MAX: Final = 50_000
 """Transactions that are not ended. Each takes a kilobyte, and the names of its topics."""
 NAMES_MAX: Final = 5_000
 """Topics and subscriptions of one transaction."""
-NAMES_BYTES_MAX: Final = 1_250_000
-"""What their names may take in memory, so that the record fits into a metadata store."""
+NAMES_BYTES_MAX: Final = 900_000
+"""What their names may take in the record, so that it fits into a znode with the rest of it."""
 ALL_NAMES_BYTES_MAX: Final = 128 * 1024 * 1024
-"""The same of all transactions that are not ended."""
+"""What the names of all transactions that are not ended may take in memory."""
 END_SECONDS_MAX: Final = 30.0
 """How long `end` waits for the outcome to be stored everywhere; a client may ask again."""
 TTL_MS_MAX: Final = 1 << 53
@@ -236,11 +237,12 @@ class TopicTransactions:
                 return
             size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
             check_count(size)
-            more = sum(map(bytes_of_names, (logs, participants, spellings.values())))
-            if found.names_bytes() + more > NAMES_BYTES_MAX:
+            before = found.logs, found.participants, found.spellings
+            if _stored_bytes(*before, logs, participants, spellings) > NAMES_BYTES_MAX:
                 raise NotAllowed(
                     "the topics and subscriptions of the transaction have too long names"
                 )
+            more = sum(map(bytes_of_names, (logs, participants, spellings, spellings.values())))
             if coordinator.names_bytes + more > ALL_NAMES_BYTES_MAX:
                 raise Overloaded("open transactions have too many topics and subscriptions")
             await coordinator.extend(
@@ -293,6 +295,11 @@ def check_count(names: int) -> None:
     """Raise `NotAllowed` if a transaction may not have so many topics and subscriptions."""
     if names > NAMES_MAX:
         raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
+
+
+def _stored_bytes(*names: Collection[str]) -> int:
+    """What names take as the record has them: JSON in UTF-8, where a letter may take six bytes."""
+    return sum(map(len, map(msgspec.json.encode, names)))
 
 
 def id_of(found: Transaction) -> TransactionId:

@@ -216,6 +216,26 @@ async def test_names_are_bounded_for_all_together(monkeypatch: pytest.MonkeyPatc
         await transactions.add_subscriptions(keys[2], [(long, "c")], everybody)
 
 
+async def test_the_record_of_the_longest_names_fits_into_a_znode() -> None:
+    """Letters of four bytes, and topics that are named otherwise than in full, too."""
+    stores = Stores()
+    async with running(stores) as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await transactions.begin(0, 60_000, "me")
+
+        async def add(first: int) -> None:
+            names = ["\N{FROG FACE}" * 200 + str(number) for number in range(first, first + 50)]
+            await transactions.add_topics(key, names, everybody)
+
+        for times in range(7):
+            await add(50 * times)
+        with pytest.raises(NotAllowed, match="too long names"):
+            await add(350)
+        record = await stores.metadata.get(f"{topic_transactions.RECORDS}/0.{key[1]}")
+        assert record is not None
+        assert 800_000 < len(record.value) < 1_000_000, "as `zookeeper/store.py` allows"
+
+
 async def test_its_time_ends_it(autojump_clock: MockClock) -> None:
     stores = Stores()
     async with running(stores) as broker, trio.open_nursery() as nursery:
