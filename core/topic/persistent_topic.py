@@ -142,10 +142,11 @@ class PersistentTopic:
         async with self._attaching:
             if self.transactions.present:
                 return
+            self.looks_at_messages = True
+            await self.transactions.check_from_now_on()
             if self.fenced:
                 raise NotReady("the topic is being unloaded")
             await self.transactions.begin()
-            self._set_looks()
 
     async def end_transaction(
         self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
@@ -205,7 +206,7 @@ class PersistentTopic:
 
     def _set_looks(self) -> None:
         checked = self.deduplication.on or self.policies.checks_messages
-        self.looks_at_messages = checked or self.transactions.present
+        self.looks_at_messages = checked or self.transactions.checked
 
     async def _change_deduplication(self) -> None:
         async with self._attaching:
@@ -335,7 +336,7 @@ class PersistentTopic:
 
     @property
     def looks_for_transactions(self) -> bool:
-        return self.transactions.present
+        return self.transactions.checked
 
     @property
     def sequences(self) -> ProducerSequences | None:

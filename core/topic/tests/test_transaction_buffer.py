@@ -6,6 +6,7 @@ import zlib
 from typing import Any
 
 import pytest
+import trio
 
 from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.record import Record
@@ -184,3 +185,21 @@ async def test_a_transaction_ends_in_a_terminated_topic_that_it_did_not_write_to
         again = await reloaded(desk, topic, killed=False)
         await again.end_transaction(form, 2, 0, committed=True)
         assert again.ledger.chain.entries == entries
+
+
+async def test_what_was_on_its_way_before_the_first_is_no_part_of_one() -> None:
+    """It states a transaction, as anybody may where there are none; its replay would find that."""
+    async with bench(sync_at_once=False) as desk:
+        topic = await desk.topic()
+        topic.publish([form.wrapped(transactional(1), 1, 1)], [1], lambda _result: None)
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(topic.begin_transactions)
+                await settled()
+                assert topic.looks_at_messages, "others are refused from now on"
+                assert topic.looks_for_transactions
+                assert not topic.transactions.present
+                desk.ledgers.sync()
+        again = await desk.topic()
+        assert again.transactions.present
+        assert again.transactions.index.open == {}
