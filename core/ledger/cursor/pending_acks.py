@@ -32,6 +32,10 @@ from magnetar.core.ledger.log.chain import START, Position
 
 HELD_MAX: Final = 10_000
 """Ranges and batches that are held in one cursor; long masks count as several."""
+ENTRIES_MAX: Final = 50_000
+"""Whole entries in the ranges of one cursor, however few these are: each is looked at when it is
+held, and comes back by itself if its transaction is aborted. One position up to which a transaction
+acknowledges everything is none of them."""
 MASK_BITS: Final = 256
 """A mask of so many bits counts as one range."""
 BATCH_MAX: Final = 3 << 20
@@ -180,7 +184,7 @@ class EntryHolders:
 class PendingAcks:
     """See the module's docstring."""
 
-    __slots__ = ("_acks", "_highest", "_parts", "_up_to", "_weight", "_whole", "held")
+    __slots__ = ("_acks", "_entries", "_highest", "_parts", "_up_to", "_weight", "_whole", "held")
 
     def __init__(self, acks: AckState) -> None:
         self._acks = acks
@@ -190,6 +194,8 @@ class PendingAcks:
         """No entry beyond is held."""
         self._weight = 0
         """What all of them count of `HELD_MAX`."""
+        self._entries = 0
+        """What the ranges of all of them count of `ENTRIES_MAX`."""
         self._whole: dict[int, EntryHolders] = {}
         self._parts: dict[Position, list[TransactionKey]] = {}
         """Who holds messages of a batch. With these, no question goes through all transactions."""
@@ -264,7 +270,8 @@ class PendingAcks:
         """
         ranges, parts = list(ranges), list(parts)
         more = len(ranges) + sum(_weight(_checked(part[3])) for part in parts)
-        if self._weight + more > HELD_MAX:
+        entries = sum(last - first + 1 for _, first, last in ranges)
+        if self._weight + more > HELD_MAX or self._entries + entries > ENTRIES_MAX:
             raise NotAllowed("too many acknowledgements in open transactions of this subscription")
         for each in ranges:
             self._check_whole(key, each)
@@ -280,7 +287,7 @@ class PendingAcks:
 
     def _add_range(self, key: TransactionKey, held: _Held, added: EntryRange) -> None:
         ledger_id, first, last = added
-        held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
+        self._entries += held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
         self._whole.setdefault(ledger_id, EntryHolders()).add(key, first, last)
         self._highest = max(self._highest, (ledger_id, last))
 
@@ -356,6 +363,7 @@ class PendingAcks:
         held = self.held.pop(key, None)
         if held is not None:
             self._weight -= held.weight
+            self._entries -= sum(ranges.count() for ranges in held.ranges.values())
             self._forget(key, held)
         if not self.held:
             self._highest = START
@@ -394,7 +402,7 @@ class PendingAcks:
 
     def restore(self, image: bytes) -> None:
         """Take over what a snapshot has; `Corrupted` if it cannot be read."""
-        self.held, self._highest, self._weight = {}, START, 0
+        self.held, self._highest, self._weight, self._entries = {}, START, 0, 0
         self._whole, self._parts, self._up_to = {}, {}, None
         if not image:
             return

@@ -107,6 +107,26 @@ def test_there_is_a_limit(pending: PendingAcks, monkeypatch: pytest.MonkeyPatch)
     assert pending.counts() == {A: 2}
 
 
+def test_entries_count_however_few_ranges_they_are(
+    pending: PendingAcks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Millions in one range would come back one by one if their transaction is aborted."""
+    with pytest.raises(NotAllowed):
+        pending.hold(A, [(5, 0, 1 << 60)], [])
+    monkeypatch.setattr(pending_acks, "ENTRIES_MAX", 4)
+    pending.hold(A, [(5, 0, 2)], [])
+    pending.hold(A, [(5, 2, 2)], [])  # it holds that already
+    with pytest.raises(NotAllowed):
+        pending.hold(B, [(5, 4, 5)], [])
+    pending.hold_up_to(B, (5, 7, 0, 0))
+    pending.restore(pending.image())
+    pending.release(B)
+    with pytest.raises(NotAllowed):
+        pending.hold(B, [(5, 4, 5)], [])
+    pending.release(A)
+    pending.hold(B, [(5, 4, 7)], [])
+
+
 def test_an_image_that_is_none(pending: PendingAcks) -> None:
     assert pending.image() == b""
     with pytest.raises(Corrupted):
