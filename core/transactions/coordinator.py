@@ -1,10 +1,11 @@
 """The transaction coordinator: the participants of each transaction, and one outcome for all.
 
-To end a transaction, the coordinator stores the decision and answers. Then it writes a marker to
-every log and, for a commit, carries out the pending commits (of offsets); then it stores the end.
-After a crash in between, these steps are repeated: a second marker, or a second execution of a
-pending commit, changes nothing. A decided transaction takes no new participants: a writer that
-begins the next one waits.
+To end a transaction, the coordinator stores the decision. From then on its outcome may be reported
+(Kafka's clients hear it at once; Pulsar's when it has been carried out). A task writes a marker to
+every log, has every participant carry the decision out and, for a commit, carries out the pending
+commits (of offsets); then it stores the end. After a crash in between, these steps are repeated: a
+second marker, or a second execution of the rest, changes nothing. A decided transaction takes no
+new participants: a writer that begins the next one waits.
 
 Each of these steps is repeated until it succeeds, whatever the error, because the outcome is
 decided and reported. Only another coordinator's write to the record ends the attempts. A

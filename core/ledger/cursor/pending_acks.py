@@ -10,11 +10,13 @@ nor delivered again until the transaction ends (`PendingAckHandleImpl.java` of P
 A transaction holds whole entries (ranges, per ledger), messages of batches (bits), and at most one
 position up to which it acknowledges everything.
 
-Invariants: a message is held by one transaction at most, and by none if it is acknowledged already:
-else the request is refused, and nothing of it is held. Two requests of one transaction for the same
-message are one. All of it is stored with the cursor (`image`), in one piece with what is
-acknowledged, so that a crash leaves a message held or acknowledged, never lost in between. What
-would not fit into a snapshot is refused.
+Invariants: a message is held one by one by at most one transaction, and by none if it is
+acknowledged already, or another one acknowledges everything up to it: else the request is refused,
+and nothing of it is held. In the other order it is not refused, as in Pulsar: who acknowledges up
+to a position passes over what others hold below, and if it commits, that is acknowledged, whatever
+becomes of them. Two requests of one transaction for the same message are one. All of it is stored
+with the cursor (`image`), in one piece with what is acknowledged, so that a crash leaves a message
+held or acknowledged, never lost in between. What would not fit into a snapshot is refused.
 """
 
 from __future__ import annotations
@@ -300,7 +302,8 @@ class PendingAcks:
         self._highest = max(self._highest, position)
 
     def hold_up_to(self, key: TransactionKey, up_to: HeldPart) -> None:
-        """Hold everything up to a position; a later one of the same transaction replaces it.
+        """Hold everything up to a position; a later one of the same transaction replaces it, and at
+        the same position the messages of both are held.
 
         `TransactionConflict` if all of it is acknowledged, or another transaction does the same.
         """
@@ -315,7 +318,7 @@ class PendingAcks:
         held = self.held.get(key) or _Held()
         if held.up_to is not None and position < (held.up_to[0], held.up_to[1]):
             raise TransactionConflict("this transaction acknowledges up to a later message")
-        held.up_to = up_to
+        held.up_to = up_to if held.up_to is None else _joined(held.up_to, up_to)
         self.held[key] = held
         self._up_to = key
         self._highest = max(self._highest, position)
@@ -436,6 +439,16 @@ def _checked(size: int) -> int:
     if not 0 <= size <= BATCH_MAX:
         raise NotAllowed(f"a batch has no {size} messages")
     return size
+
+
+def _joined(before: HeldPart, after: HeldPart) -> HeldPart:
+    """What both acknowledge; `after` is of the same entry, or of a later one."""
+    if before[:2] != after[:2] or not after[3]:
+        return after
+    if not before[3]:
+        return before
+    unacked = before[2] & after[2] if before[3] == after[3] else after[2]
+    return (*after[:2], unacked, after[3])
 
 
 def _named(position: Position) -> str:
