@@ -277,10 +277,16 @@ def http_address(settings: Settings, doors: Mapping[str, Door]) -> HttpAddress:
 
 
 def make_fronts(parts: Parts) -> list[Front]:
-    """All fronts, each with its open doors."""
+    """All fronts, each with its open doors. That of Pulsar is there without any: transactions that
+    are open in topics end, whoever may connect.
+    """
     doors = parts.doors
     opened = [
         (front, [doors[plan.name] for plan in front.doors if plan.name in doors])
         for front in FRONTS
     ]
-    return [front.make(parts, its) for front, its in opened if its]
+    made = [front.make(parts, its) for front, its in opened if its]
+    if not parts.pulsar:
+        options = part_settings.pulsar_options(parts.settings, parts.addresses())
+        made.append(PulsarFront(parts.broker, options, ()))
+    return made

@@ -142,10 +142,11 @@ class PersistentTopic:
         async with self._attaching:
             if self.transactions.present:
                 return
+            self.looks_at_messages = True
+            await self.transactions.check_from_now_on()
             if self.fenced:
                 raise NotReady("the topic is being unloaded")
             await self.transactions.begin()
-            self._set_looks()
 
     async def end_transaction(
         self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
@@ -153,6 +154,8 @@ class PersistentTopic:
         """Append the marker that ends a transaction, and wait until it is stored."""
         if not self.transactions.present:
             return  # no transaction was ever written
+        if self.ledger.terminated:
+            return  # none was open when the log ended, and nothing was written since
         waiting = Completion[Position]()
 
         def done(result: Position | BrokerError) -> None:
@@ -203,7 +206,7 @@ class PersistentTopic:
 
     def _set_looks(self) -> None:
         checked = self.deduplication.on or self.policies.checks_messages
-        self.looks_at_messages = checked or self.transactions.present
+        self.looks_at_messages = checked or self.transactions.checked
 
     async def _change_deduplication(self) -> None:
         async with self._attaching:
@@ -289,9 +292,11 @@ class PersistentTopic:
         """Terminate the topic and return its last position.
 
         Producers are disconnected, as in Pulsar (`PersistentTopic.terminate`): their clients
-        reconnect, get the reason, and fail what the application sends.
+        reconnect, get the reason, and fail what the application sends. Not while a transaction is
+        open in the topic: a terminated log takes no marker, and readers would wait for it for ever.
         """
         restrictions.check_changeable(self.name)
+        self.transactions.index.check_none_open()  # before any producer is refused
         last = await self.ledger.terminate()
         self.disconnect_producers()
         for subscription in self.subscriptions.values():
@@ -331,7 +336,7 @@ class PersistentTopic:
 
     @property
     def looks_for_transactions(self) -> bool:
-        return self.transactions.present
+        return self.transactions.checked
 
     @property
     def sequences(self) -> ProducerSequences | None:

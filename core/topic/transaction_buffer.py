@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import trio
 from msgspec import Struct
 
 from magnetar.core.entry.form import TransactionKey
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 TRANSACTIONAL: Final = "magnetar.transactional"
 """Property of the log: it has, or had, transactions."""
 SNAPSHOTS: Final = "/magnetar/transactions/logs"
+POLL_SECONDS: Final = 0.01
 SNAPSHOT_POLICY: Final = SnapshotPolicy("transactions", entries=5_000, bytes=64 * 1024 * 1024)
 
 
@@ -91,6 +93,7 @@ class TransactionBuffer:
 
     def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
         self._ledger = ledger
+        self._coming = False
         self.fold = Fold(
             storage,
             ledger,
@@ -105,6 +108,11 @@ class TransactionBuffer:
         return self.index.present
 
     @property
+    def checked(self) -> bool:
+        """Whether messages may not state a transaction that they are not published in."""
+        return self._coming or self.present
+
+    @property
     def index(self) -> TransactionIndex:
         return self._ledger.transactions
 
@@ -113,6 +121,19 @@ class TransactionBuffer:
         if TRANSACTIONAL in self._ledger.properties:
             await self.fold.load()
             self.index.present = True
+
+    async def check_from_now_on(self) -> None:
+        """Begin to check messages, and wait until those on their way to storage are there. An entry
+        behind the snapshot that states a transaction would be replayed as a part of it.
+        """
+        self._coming = True
+        ledger = self._ledger
+        stored = ledger.writes.bytes + ledger.pending_bytes
+        while True:
+            # of what fails nothing is stored: then it takes more of what comes later
+            if not ledger.pending_bytes or ledger.writes.bytes >= stored:
+                return
+            await trio.sleep(POLL_SECONDS)
 
     async def begin(self) -> None:
         """Prepare for the first transaction: no entry so far belongs to one."""

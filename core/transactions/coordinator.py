@@ -1,10 +1,11 @@
 """The transaction coordinator: the participants of each transaction, and one outcome for all.
 
-To end a transaction, the coordinator stores the decision and answers. Then it writes a marker to
-every log and, for a commit, carries out the pending commits (of offsets); then it stores the end.
-After a crash in between, these steps are repeated: a second marker, or a second execution of a
-pending commit, changes nothing. A decided transaction takes no new participants: a writer that
-begins the next one waits.
+To end a transaction, the coordinator stores the decision. From then on its outcome may be reported
+(Kafka's clients hear it at once; Pulsar's when it has been carried out). A task writes a marker to
+every log, has every participant carry the decision out and, for a commit, carries out the pending
+commits (of offsets); then it stores the end. After a crash in between, these steps are repeated: a
+second marker, or a second execution of the rest, changes nothing. A decided transaction takes no
+new participants: a writer that begins the next one waits.
 
 Each of these steps is repeated until it succeeds, whatever the error, because the outcome is
 decided and reported. Only another coordinator's write to the record ends the attempts. A
@@ -283,10 +284,12 @@ class TransactionCoordinator:
             self._finish_later(slot)
 
     def _know(self, slot: TransactionSlot) -> None:
-        """Set the slot to the state of the record."""
+        """Set the slot to the state of the record; one that is lost counts no more."""
+        if slot.lost:
+            return
         before, slot.transaction = slot.transaction, None if slot.over else slot.record.value
         if before is not None:
-            self._writers.pop(before.writer, None)
+            self._forget_writer(before.writer, slot)
             self.names_bytes -= before.names_bytes()
         slot.logs = frozenset()
         if slot.transaction is not None:
@@ -298,15 +301,18 @@ class TransactionCoordinator:
         """Another coordinator has written the record; returns what to raise."""
         if not slot.lost:
             log.warning("transaction %s: another broker coordinates it now", slot.name)
-        slot.lost = True
-        if slot.transaction is not None and self._writers.get(slot.transaction.writer) is slot:
-            del self._writers[slot.transaction.writer]
+            slot.lost = True
+            if slot.transaction is not None:
+                self._forget_writer(slot.transaction.writer, slot)
+                self.names_bytes -= slot.transaction.names_bytes()
         if self._slots.get(slot.name) is slot:
             del self._slots[slot.name]
-            if slot.transaction is not None:
-                self.names_bytes -= slot.transaction.names_bytes()
         slot.rest.set()
         return self._records.elsewhere(slot.name)
+
+    def _forget_writer(self, writer: int, slot: TransactionSlot) -> None:
+        if self._writers.get(writer) is slot:
+            del self._writers[writer]
 
     async def store(self, slot: TransactionSlot, found: Transaction, **changes: Any) -> Transaction:
         """Store a changed transaction; `NotCoordinator` if another broker has taken it over."""

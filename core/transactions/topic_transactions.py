@@ -22,6 +22,7 @@ Invariants:
     called in the turn of the loop in which a message is handed to its log, or an acknowledgement to
     its cursor.
  3. `end` returns when the outcome is stored everywhere, and so seen by every consumer from then on.
+    If that takes too long it raises `NotReady`; the decision stands, and `end` may be repeated.
 
 What a crash leaves, by the last step that was stored:
 
@@ -37,10 +38,11 @@ Only who began a transaction may use it, and superusers. Somebody else's is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
+import msgspec
 import trio
 from msgspec import Struct
 
@@ -49,6 +51,7 @@ from magnetar.core.kernel.errors import (
     BrokerError,
     NotAllowed,
     NotCoordinator,
+    NotReady,
     Overloaded,
     TopicNotFound,
     TransactionNotFound,
@@ -80,10 +83,12 @@ OPEN_MAX: Final = 50_000
 """Transactions that are not ended. Each takes a kilobyte, and the names of its topics."""
 NAMES_MAX: Final = 5_000
 """Topics and subscriptions of one transaction."""
-NAMES_BYTES_MAX: Final = 1_250_000
-"""What their names may take in memory, so that the record fits into a metadata store."""
+NAMES_BYTES_MAX: Final = 900_000
+"""What their names may take in the record, so that it fits into a znode with the rest of it."""
 ALL_NAMES_BYTES_MAX: Final = 128 * 1024 * 1024
-"""The same of all transactions that are not ended."""
+"""What the names of all transactions that are not ended may take in memory."""
+END_SECONDS_MAX: Final = 30.0
+"""How long `end` waits for the outcome to be stored everywhere; a client may ask again."""
 TTL_MS_MAX: Final = 1 << 53
 
 TransactionId = tuple[int, int]
@@ -189,11 +194,11 @@ class TopicTransactions:
                 number = next(self._numbers)
             return number
 
-    async def add_topics(self, key: TransactionId, topics: Iterable[str], owns: Owns) -> None:
+    async def add_topics(self, key: TransactionId, topics: Collection[str], owns: Owns) -> None:
         """Let messages be published to these topics."""
+        check_count(len(topics))
         names = {text: TopicName.parse(text) for text in topics}
         _usable(key, self.find(key), owns)
-        _check_count(len(names))
         for name in names.values():
             await self._prepare(name)
         logs = [name.full for name in names.values()]
@@ -209,12 +214,12 @@ class TopicTransactions:
             await topic.begin_transactions()
 
     async def add_subscriptions(
-        self, key: TransactionId, subscriptions: Iterable[tuple[str, str]], owns: Owns
+        self, key: TransactionId, subscriptions: Collection[tuple[str, str]], owns: Owns
     ) -> None:
         """Let messages be acknowledged in these subscriptions, each given after its topic."""
-        pairs = list(subscriptions)
-        names = {text: TopicName.parse(text) for text, _ in pairs}
-        participants = [_participant(names[text], name) for text, name in pairs]
+        check_count(len(subscriptions))
+        names = {text: TopicName.parse(text) for text, _ in subscriptions}
+        participants = [_participant(names[text], name) for text, name in subscriptions]
         await self._extend(key, owns, [], participants, _spelled(names))
 
     async def _extend(
@@ -231,12 +236,13 @@ class TopicTransactions:
             if slot.logs.issuperset(logs) and set(found.participants).issuperset(participants):
                 return
             size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
-            _check_count(size)
-            more = sum(map(bytes_of_names, (logs, participants, spellings.values())))
-            if found.names_bytes() + more > NAMES_BYTES_MAX:
+            check_count(size)
+            before = found.logs, found.participants, found.spellings
+            if _stored_bytes(*before, logs, participants, spellings) > NAMES_BYTES_MAX:
                 raise NotAllowed(
                     "the topics and subscriptions of the transaction have too long names"
                 )
+            more = sum(map(bytes_of_names, (logs, participants, spellings, spellings.values())))
             if coordinator.names_bytes + more > ALL_NAMES_BYTES_MAX:
                 raise Overloaded("open transactions have too many topics and subscriptions")
             await coordinator.extend(
@@ -244,7 +250,10 @@ class TopicTransactions:
             )
 
     async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
-        """Commit or abort; returns when every topic and subscription has the outcome."""
+        """Commit or abort; returns when every topic and subscription has the outcome.
+
+        `NotReady` if they do not have it after `END_SECONDS_MAX`: it is carried out later.
+        """
         wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
         coordinator = self._coordinator
         async with coordinator.alone_with(_name(key), settled=False) as slot:
@@ -257,7 +266,11 @@ class TopicTransactions:
                     self.counts.aborted += 1
             elif found.state is not wanted:
                 raise _decided(key, found)
-        await slot.rest.wait()
+        with trio.move_on_after(END_SECONDS_MAX):
+            await slot.rest.wait()
+        if not slot.rest.is_set():
+            outcome = found.state.value if found.decided else wanted.value
+            raise NotReady(f"transaction {_shown(key)} is {outcome}, but not everywhere yet")
         if slot.lost:
             raise NotCoordinator(f"another broker coordinates transaction {_shown(key)}")
 
@@ -278,9 +291,15 @@ class TopicTransactions:
             await present.end_transaction(id_of(found), committed=committed)
 
 
-def _check_count(names: int) -> None:
+def check_count(names: int) -> None:
+    """Raise `NotAllowed` if a transaction may not have so many topics and subscriptions."""
     if names > NAMES_MAX:
         raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
+
+
+def _stored_bytes(*names: Collection[str]) -> int:
+    """What names take as the record has them: JSON in UTF-8, where a letter may take six bytes."""
+    return sum(map(len, map(msgspec.json.encode, names)))
 
 
 def id_of(found: Transaction) -> TransactionId:

@@ -29,7 +29,7 @@ class TransactionState(enum.Enum):
 
 
 NAME_BYTES: Final = 150
-"""What a name takes in memory, beside its letters."""
+"""What a name takes in memory, beside its letters, which are counted in UTF-8."""
 DECIDED: Final = (TransactionState.COMMITTING, TransactionState.ABORTING)
 """States in which nothing is added, and the outcome is being carried out."""
 AT_REST: Final[Mapping[TransactionState, TransactionState]] = {
@@ -83,12 +83,12 @@ class Transaction(Struct, frozen=True):
 
     def names_bytes(self) -> int:
         """What the names of its logs and participants take in memory."""
-        named = self.logs, self.participants, self.spellings.values()
+        named = self.logs, self.participants, self.spellings, self.spellings.values()
         return sum(map(bytes_of_names, named))
 
 
 def bytes_of_names(names: Collection[str]) -> int:
-    return sum(map(len, names)) + NAME_BYTES * len(names)
+    return sum(map(len, map(str.encode, names))) + NAME_BYTES * len(names)
 
 
 def writer_of(found: Transaction) -> int:

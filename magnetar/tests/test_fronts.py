@@ -1,7 +1,14 @@
 """The list of fronts, and the doors that they have."""
 
-from magnetar.fronts import DOORS
+from __future__ import annotations
+
+from typing import Any
+
+from magnetar.core.testing.broker import running
+from magnetar.fronts import DOORS, Parts, make_fronts
+from magnetar.settings.registry import Settings
 from magnetar.settings.server import OPTIONAL_PORTS, PORTS, TLS_PORTS, Listen, Tls
+from magnetar.wire.pulsar.session.front import PulsarFront
 
 
 def test_each_port_is_the_door_of_one_front() -> None:
@@ -19,3 +26,14 @@ def test_each_door_has_the_settings_of_its_name() -> None:
             protocol = door.name.removesuffix("_tls").removesuffix("_wss")
             mode = f"{protocol}_client_auth"
             assert door.client_auth(Tls(**{mode: "requested"})) == "requested"
+
+
+async def test_a_server_without_doors_for_pulsar_ends_its_transactions() -> None:
+    unused: Any = None
+    async with running() as broker:
+        parts = Parts(Settings(), {}, link=unused, storage=unused, broker=broker, lend=unused)
+        (front,) = make_fronts(parts)
+        assert isinstance(front, PulsarFront)
+        await front.open()
+        assert list(front.listeners) == []
+        assert parts.pulsar == [], "WebSockets are not served, either"

@@ -10,11 +10,13 @@ nor delivered again until the transaction ends (`PendingAckHandleImpl.java` of P
 A transaction holds whole entries (ranges, per ledger), messages of batches (bits), and at most one
 position up to which it acknowledges everything.
 
-Invariants: a message is held by one transaction at most, and by none if it is acknowledged already:
-else the request is refused, and nothing of it is held. Two requests of one transaction for the same
-message are one. All of it is stored with the cursor (`image`), in one piece with what is
-acknowledged, so that a crash leaves a message held or acknowledged, never lost in between. What
-would not fit into a snapshot is refused.
+Invariants: a message is held one by one by at most one transaction, and by none if it is
+acknowledged already, or another one acknowledges everything up to it: else the request is refused,
+and nothing of it is held. In the other order it is not refused, as in Pulsar: who acknowledges up
+to a position passes over what others hold below, and if it commits, that is acknowledged, whatever
+becomes of them. Two requests of one transaction for the same message are one. All of it is stored
+with the cursor (`image`), in one piece with what is acknowledged, so that a crash leaves a message
+held or acknowledged, never lost in between. What would not fit into a snapshot is refused.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ from magnetar.core.ledger.log.chain import START, Position
 
 HELD_MAX: Final = 10_000
 """Ranges and batches that are held in one cursor; long masks count as several."""
+ENTRIES_MAX: Final = 50_000
+"""Whole entries in the ranges of one cursor, however few these are: each is looked at when it is
+held, and comes back by itself if its transaction is aborted. One position up to which a transaction
+acknowledges everything is none of them."""
 MASK_BITS: Final = 256
 """A mask of so many bits counts as one range."""
 BATCH_MAX: Final = 3 << 20
@@ -180,7 +186,7 @@ class EntryHolders:
 class PendingAcks:
     """See the module's docstring."""
 
-    __slots__ = ("_acks", "_highest", "_parts", "_up_to", "_weight", "_whole", "held")
+    __slots__ = ("_acks", "_entries", "_highest", "_parts", "_up_to", "_weight", "_whole", "held")
 
     def __init__(self, acks: AckState) -> None:
         self._acks = acks
@@ -190,6 +196,8 @@ class PendingAcks:
         """No entry beyond is held."""
         self._weight = 0
         """What all of them count of `HELD_MAX`."""
+        self._entries = 0
+        """What the ranges of all of them count of `ENTRIES_MAX`."""
         self._whole: dict[int, EntryHolders] = {}
         self._parts: dict[Position, list[TransactionKey]] = {}
         """Who holds messages of a batch. With these, no question goes through all transactions."""
@@ -264,7 +272,8 @@ class PendingAcks:
         """
         ranges, parts = list(ranges), list(parts)
         more = len(ranges) + sum(_weight(_checked(part[3])) for part in parts)
-        if self._weight + more > HELD_MAX:
+        entries = sum(last - first + 1 for _, first, last in ranges)
+        if self._weight + more > HELD_MAX or self._entries + entries > ENTRIES_MAX:
             raise NotAllowed("too many acknowledgements in open transactions of this subscription")
         for each in ranges:
             self._check_whole(key, each)
@@ -280,7 +289,7 @@ class PendingAcks:
 
     def _add_range(self, key: TransactionKey, held: _Held, added: EntryRange) -> None:
         ledger_id, first, last = added
-        held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
+        self._entries += held.ranges.setdefault(ledger_id, Ranges()).add(first, last)
         self._whole.setdefault(ledger_id, EntryHolders()).add(key, first, last)
         self._highest = max(self._highest, (ledger_id, last))
 
@@ -293,7 +302,8 @@ class PendingAcks:
         self._highest = max(self._highest, position)
 
     def hold_up_to(self, key: TransactionKey, up_to: HeldPart) -> None:
-        """Hold everything up to a position; a later one of the same transaction replaces it.
+        """Hold everything up to a position; a later one of the same transaction replaces it, and at
+        the same position the messages of both are held.
 
         `TransactionConflict` if all of it is acknowledged, or another transaction does the same.
         """
@@ -308,7 +318,7 @@ class PendingAcks:
         held = self.held.get(key) or _Held()
         if held.up_to is not None and position < (held.up_to[0], held.up_to[1]):
             raise TransactionConflict("this transaction acknowledges up to a later message")
-        held.up_to = up_to
+        held.up_to = up_to if held.up_to is None else _joined(held.up_to, up_to)
         self.held[key] = held
         self._up_to = key
         self._highest = max(self._highest, position)
@@ -356,6 +366,7 @@ class PendingAcks:
         held = self.held.pop(key, None)
         if held is not None:
             self._weight -= held.weight
+            self._entries -= sum(ranges.count() for ranges in held.ranges.values())
             self._forget(key, held)
         if not self.held:
             self._highest = START
@@ -394,7 +405,7 @@ class PendingAcks:
 
     def restore(self, image: bytes) -> None:
         """Take over what a snapshot has; `Corrupted` if it cannot be read."""
-        self.held, self._highest, self._weight = {}, START, 0
+        self.held, self._highest, self._weight, self._entries = {}, START, 0, 0
         self._whole, self._parts, self._up_to = {}, {}, None
         if not image:
             return
@@ -428,6 +439,16 @@ def _checked(size: int) -> int:
     if not 0 <= size <= BATCH_MAX:
         raise NotAllowed(f"a batch has no {size} messages")
     return size
+
+
+def _joined(before: HeldPart, after: HeldPart) -> HeldPart:
+    """What both acknowledge; `after` is of the same entry, or of a later one."""
+    if before[:2] != after[:2] or not after[3]:
+        return after
+    if not before[3]:
+        return before
+    unacked = before[2] & after[2] if before[3] == after[3] else after[2]
+    return (*after[:2], unacked, after[3])
 
 
 def _named(position: Position) -> str:

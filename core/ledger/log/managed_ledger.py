@@ -111,10 +111,9 @@ class ManagedLedger:
         self._roll_limits = storage.roll
         self._tailed = False  # whether there are readers close behind: only then is the tail cached
         self.latest_time, self.times, self.losses = LatestTime(), Times(self), Losses(self)
-        self._storage = storage
+        self._storage, self._tail = storage, TopicTail(storage.cache)
         self._now, self._wall_ms = storage.clock.monotonic, storage.clock.wall_ms
         self._advanced, self._lost = advanced, lost
-        self._tail = TopicTail(storage.cache)
         self._refusal: BrokerError | None = None  # why nothing is appended any more
         self._writer: LedgerWriter | None = None
         self._waiting: deque[Append] = deque()
@@ -171,6 +170,7 @@ class ManagedLedger:
             self._refusal = Terminated("the topic is terminated")
             try:
                 await self._seal()
+                self.transactions.check_none_open()  # nothing is in flight that could begin one
                 await self.ledgers.terminate(self.chain.confirmed)
             except BaseException:
                 if self.state is not LogState.CLOSED:

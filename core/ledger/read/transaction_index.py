@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from magnetar.core.entry.form import MarkKind, TransactionKey
 from magnetar.core.entry.forms import form_of
+from magnetar.core.kernel.errors import NotAllowed
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.change_notice import ChangeNotice
 
@@ -82,6 +83,13 @@ class TransactionIndex:
             self.committed += 1
 
     # -- questions ----------------------------------------------------------------------------
+
+    def check_none_open(self) -> None:
+        """Raise `NotAllowed` if the log may not end: the marker of one would find no place."""
+        if self.open:
+            raise NotAllowed(
+                f"transactions are open in the topic ({len(self.open)}): end them first"
+            )
 
     @property
     def oldest(self) -> Open | None:

@@ -6,10 +6,11 @@ import zlib
 from typing import Any
 
 import pytest
+import trio
 
 from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.record import Record
-from magnetar.core.kernel.errors import NotReady, StorageFailed
+from magnetar.core.kernel.errors import NotAllowed, NotReady, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot
 from magnetar.core.ledger.read.transaction_index import Aborted, IndexImage, Open, TransactionIndex
 from magnetar.core.testing.bench import Bench, bench, settled
@@ -140,3 +141,65 @@ def test_snapshots_of_older_versions_are_read() -> None:
     assert decode(zlib.decompress(old)) == Snapshot((3, 7), image, 0)
     new = Snapshot((3, 7), image, 5)
     assert decode(encode(new)) == new
+
+
+async def test_a_topic_is_not_terminated_while_a_transaction_is_open_in_it() -> None:
+    async with bench() as desk:
+        topic = await desk.topic()
+        await topic.begin_transactions()
+        await write(topic, 1)
+        with pytest.raises(NotAllowed, match=r"open in the topic \(1\)"):
+            await topic.terminate()
+        await write(topic, 1)
+        await topic.end_transaction(form, 1, 0, committed=True)
+        await topic.terminate()
+        assert topic.ledger.terminated
+        assert topic.transactions.index.open == {}
+
+
+async def test_a_transaction_that_begins_while_the_topic_ends_is_not_stranded() -> None:
+    """Its first entry is on its way to storage when the topic is asked."""
+    async with bench() as desk:
+        topic = await desk.topic()
+        await topic.begin_transactions()
+
+        def done(result: Any) -> None:
+            topic.transactions.index.wrote(1, topic.ledger.delivered_index(result), result, 1)
+
+        topic.publish([form.wrapped(transactional(1), 1, 1)], [1], done)
+        with pytest.raises(NotAllowed):
+            await topic.terminate()
+        await topic.end_transaction(form, 1, 0, committed=True)
+        await topic.terminate()
+
+
+async def test_a_transaction_ends_in_a_terminated_topic_that_it_did_not_write_to() -> None:
+    async with bench() as desk:
+        topic = await desk.topic()
+        await topic.begin_transactions()
+        await write(topic, 1)
+        await topic.end_transaction(form, 1, 0, committed=True)
+        await topic.terminate()
+        entries = topic.ledger.chain.entries
+        await topic.end_transaction(form, 2, 0, committed=True)
+        again = await reloaded(desk, topic, killed=False)
+        await again.end_transaction(form, 2, 0, committed=True)
+        assert again.ledger.chain.entries == entries
+
+
+async def test_what_was_on_its_way_before_the_first_is_no_part_of_one() -> None:
+    """It states a transaction, as anybody may where there are none; its replay would find that."""
+    async with bench(sync_at_once=False) as desk:
+        topic = await desk.topic()
+        topic.publish([form.wrapped(transactional(1), 1, 1)], [1], lambda _result: None)
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(topic.begin_transactions)
+                await settled()
+                assert topic.looks_at_messages, "others are refused from now on"
+                assert topic.looks_for_transactions
+                assert not topic.transactions.present
+                desk.ledgers.sync()
+        again = await desk.topic()
+        assert again.transactions.present
+        assert again.transactions.index.open == {}

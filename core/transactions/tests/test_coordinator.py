@@ -23,7 +23,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.transactions.coordinator import TransactionCoordinator
+from magnetar.core.transactions.coordinator import TransactionCoordinator, TransactionKind
 from magnetar.core.transactions.transaction import PendingCommit, Transaction, TransactionState
 
 PATH = "/transactions"
@@ -218,6 +218,28 @@ async def test_names_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -
         assert coordinator.of_writer(7) is None
         assert await stores.metadata.children(PATH) == []
         nursery.cancel_scope.cancel()
+
+
+async def test_names_of_a_transaction_that_is_lost_are_counted_off_once() -> None:
+    """Another coordinator writes the record while the decision is carried out."""
+    stores = Stores()
+    async with running(stores) as broker:
+        kind = TransactionKind(is_reused=False)
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper(), kind)
+        await topics_of(broker)
+        await begun(coordinator)
+        assert coordinator.names_bytes > 0
+        await decide(coordinator, commit=True)
+        record = await stores.metadata.get(f"{PATH}/n")
+        assert record is not None
+        await overwrite(stores.metadata, f"{PATH}/n", record.value)
+        await settled()
+        assert coordinator.find("n") is None
+        assert coordinator.names_bytes == 0
+        await coordinator.open()
+        await settled()
+        assert coordinator.names_bytes == 0, "it is loaded, and ends"
+        assert await stores.metadata.children(PATH) == []
 
 
 async def test_what_cannot_be_stored_did_not_happen(monkeypatch: pytest.MonkeyPatch) -> None:

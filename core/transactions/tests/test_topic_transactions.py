@@ -16,6 +16,7 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
     NotAllowed,
     NotCoordinator,
+    NotReady,
     Overloaded,
     StorageFailed,
     TransactionConflict,
@@ -155,6 +156,27 @@ async def test_a_decision_is_repeated_and_not_changed() -> None:
         assert transactions.find(key) is None
 
 
+async def test_an_end_that_takes_too_long_is_decided_and_may_be_repeated(
+    autojump_clock: MockClock,
+) -> None:
+    """A topic cannot be loaded for a while; meanwhile its client waits with a deadline."""
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        await topic_of(broker, TARGET)
+        key = await begun(transactions)
+        async with broker._alone_with(TARGET):
+            await broker._put_away(broker.topics[TARGET.full])
+            began = trio.current_time()
+            for _ in range(2):
+                with pytest.raises(NotReady, match=r"\(3,.*committing"):
+                    await transactions.end(key, everybody, commit=True)
+            assert trio.current_time() - began == pytest.approx(60, abs=1)
+            with pytest.raises(WrongTransactionState):
+                await transactions.end(key, everybody, commit=False)
+        await transactions.end(key, everybody, commit=True)
+        assert transactions.find(key) is None
+
+
 async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_transactions, "OPEN_MAX", 1)
     monkeypatch.setattr(topic_transactions, "NAMES_MAX", 2)
@@ -192,6 +214,26 @@ async def test_names_are_bounded_for_all_together(monkeypatch: pytest.MonkeyPatc
             await transactions.add_subscriptions(keys[2], [(long, "c")], everybody)
         await transactions.end(keys[0], everybody, commit=False)
         await transactions.add_subscriptions(keys[2], [(long, "c")], everybody)
+
+
+async def test_the_record_of_the_longest_names_fits_into_a_znode() -> None:
+    """Letters of four bytes, and topics that are named otherwise than in full, too."""
+    stores = Stores()
+    async with running(stores) as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await transactions.begin(0, 60_000, "me")
+
+        async def add(first: int) -> None:
+            names = ["\N{FROG FACE}" * 200 + str(number) for number in range(first, first + 50)]
+            await transactions.add_topics(key, names, everybody)
+
+        for times in range(7):
+            await add(50 * times)
+        with pytest.raises(NotAllowed, match="too long names"):
+            await add(350)
+        record = await stores.metadata.get(f"{topic_transactions.RECORDS}/0.{key[1]}")
+        assert record is not None
+        assert 800_000 < len(record.value) < 1_000_000, "as `zookeeper/store.py` allows"
 
 
 async def test_its_time_ends_it(autojump_clock: MockClock) -> None:

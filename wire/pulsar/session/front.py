@@ -33,13 +33,11 @@ class PulsarFront:
 
     async def open(self) -> None:
         """Load transactions; all other state is the broker's: topics and cursors."""
-        if self.services.transactions is not None:
-            await self.services.transactions.open()
+        await self.services.coordinated.open()
 
     async def run(self) -> None:
         """Abort transactions whose time is over."""
-        if self.services.transactions is not None:
-            await self.services.transactions.run()
+        await self.services.coordinated.run()
 
     async def stop(self) -> None:
         """Connections have nothing that is not stored."""

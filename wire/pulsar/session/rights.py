@@ -26,6 +26,7 @@ from msgspec import Struct
 from magnetar.core.kernel.errors import Unauthorized
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.transactions.topic_transactions import check_count
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.session.lookup import topic_name
 from magnetar.wire.pulsar.session.needs import Need, to_consume, to_produce
@@ -95,6 +96,7 @@ def _listed(
 def _published_in_txn(
     event: events.AddPartitionsToTxn, _consumers: ConnectionConsumers
 ) -> Iterable[Need]:
+    check_count(len(event.topics))  # before each is parsed and asked for
     for topic in event.topics:
         yield to_produce(topic_name(topic))
 
@@ -102,6 +104,7 @@ def _published_in_txn(
 def _consumed_in_txn(
     event: events.AddSubscriptionsToTxn, _consumers: ConnectionConsumers
 ) -> Iterable[Need]:
+    check_count(len(event.subscriptions))
     for topic, subscription in event.subscriptions:
         yield to_consume(topic_name(topic), subscription)
 

@@ -18,4 +18,7 @@ class PulsarServices:
         self.options = options
         self.lookups = LookupLimit(options.lookups_max)
         self.schedule = RequestSchedule(broker.spawn)
-        self.transactions = TopicTransactions(broker, form) if options.transactions else None
+        self.coordinated = TopicTransactions(broker, form)
+        """Those that are open end, whatever the options: topics wait for them."""
+        self.transactions = self.coordinated if options.transactions else None
+        """The same for clients; None if they have none."""

@@ -135,9 +135,10 @@ def add_partitions(request_id: int, txn: tuple[int, int], *topics: str) -> bytes
     return frame("ADD_PARTITION_TO_TXN", message)
 
 
-def add_subscription(request_id: int, txn: tuple[int, int], topic: str, name: str) -> bytes:
+def add_subscription(request_id: int, txn: tuple[int, int], topic: str, *names: str) -> bytes:
     message = pb.CommandAddSubscriptionToTxn(request_id=request_id, **_txn(txn))
-    message.subscription.add(topic=topic, subscription=name)
+    for name in names:
+        message.subscription.add(topic=topic, subscription=name)
     return frame("ADD_SUBSCRIPTION_TO_TXN", message)
 
 

@@ -97,6 +97,37 @@ def test_one_transaction_acknowledges_all_up_to_a_position(pending: PendingAcks)
     assert not pending.may_cover((5, 0))
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "both"),
+    [
+        ((0b0011, 4), (0b0111, 4), (0b0011, 4)),
+        ((0b0011, 4), (0b1100, 4), (0b0000, 4)),
+        ((0, 0), (0b0111, 4), (0, 0)),
+        ((0b0111, 4), (0, 0), (0, 0)),
+    ],
+    ids=["fewer", "others", "all before", "all now"],
+)
+def test_up_to_the_same_batch_twice_is_what_both_acknowledge(
+    pending: PendingAcks, first: tuple[int, int], second: tuple[int, int], both: tuple[int, int]
+) -> None:
+    pending.hold_up_to(A, (5, 3, *first))
+    pending.hold_up_to(A, (5, 3, *second))
+    assert pending.release(A).up_to == (5, 3, *both)
+
+
+def test_who_acknowledges_up_to_a_position_passes_over_what_others_hold(
+    pending: PendingAcks,
+) -> None:
+    """As in Pulsar; in the other order, the second one is refused."""
+    pending.hold(A, [(5, 1, 1)], [])
+    pending.hold_up_to(B, (5, 3, 0, 0))
+    with pytest.raises(TransactionConflict):
+        pending.hold(A, [(5, 2, 2)], [])
+    assert pending.release(B).up_to == (5, 3, 0, 0)
+    assert pending.covers((5, 1))
+    assert not pending.covers((5, 2))
+
+
 def test_there_is_a_limit(pending: PendingAcks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending_acks, "HELD_MAX", 2)
     pending.hold(A, [(5, 0, 0), (5, 2, 2)], [])
@@ -105,6 +136,26 @@ def test_there_is_a_limit(pending: PendingAcks, monkeypatch: pytest.MonkeyPatch)
     assert A in pending
     assert B not in pending
     assert pending.counts() == {A: 2}
+
+
+def test_entries_count_however_few_ranges_they_are(
+    pending: PendingAcks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Millions in one range would come back one by one if their transaction is aborted."""
+    with pytest.raises(NotAllowed):
+        pending.hold(A, [(5, 0, 1 << 60)], [])
+    monkeypatch.setattr(pending_acks, "ENTRIES_MAX", 4)
+    pending.hold(A, [(5, 0, 2)], [])
+    pending.hold(A, [(5, 2, 2)], [])  # it holds that already
+    with pytest.raises(NotAllowed):
+        pending.hold(B, [(5, 4, 5)], [])
+    pending.hold_up_to(B, (5, 7, 0, 0))
+    pending.restore(pending.image())
+    pending.release(B)
+    with pytest.raises(NotAllowed):
+        pending.hold(B, [(5, 4, 5)], [])
+    pending.release(A)
+    pending.hold(B, [(5, 4, 7)], [])
 
 
 def test_an_image_that_is_none(pending: PendingAcks) -> None:

@@ -234,6 +234,11 @@ class AttachedProducer:
             start = at + 1
         self._reply_deferred()
 
+    def refuse_each(self, run: events.Sends, error: BrokerError) -> None:
+        """Refuse every message of a run, after the receipts of the messages before it."""
+        self.deferred.extend((self.runs_sent, echo, error) for echo in run.sequences)
+        self._reply_deferred()
+
     def _sightings(self, run: events.Sends, found: dict[int, BrokerError | None]) -> Sequence[int]:
         """The sequence id that each message adds, -1 for none. Duplicates join `found`, as None if
         they are stored. Empty without deduplication.

@@ -225,11 +225,11 @@ class ConnectionProducers:
         if event.txn is not None:
             refusal = self.participation.refusal(attached.topic.stored, event.txn)
             if refusal is not None:
-                self._refuse_each(event, refusal)
+                attached.refuse_each(event, refusal)
                 return
             event = self.participation.stated(event, event.txn)
         if attached.encrypted_only and not _all_encrypted(event.payloads):
-            self._refuse_each(event, Invalid("Messages must be encrypted"))
+            attached.refuse_each(event, Invalid("Messages must be encrypted"))
         elif (malformed := hot.malformed(event.payloads)) or attached.topic.looks_at_messages:
             attached.publish_checked(event, self.broker.clock.wall_ms(), malformed)
         else:
@@ -240,11 +240,6 @@ class ConnectionProducers:
         left_at = self._left.get(producer_id)
         if left_at is None or self.broker.clock.monotonic() - left_at > PRODUCER_LEFT_SECONDS:
             raise Invalid("a message of a producer that is not attached")
-
-    def _refuse_each(self, run: events.Sends, error: BrokerError) -> None:
-        for echo in run.sequences:
-            sequence_id = hot.sequence_of(echo)[0]
-            self.client.reply(replies.send_error(run.producer_id, sequence_id, error))
 
     def on_bad_checksum(self, event: events.BadChecksum) -> None:
         error = ChecksumMismatch("the message did not arrive as it was sent")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from magnetar.core.transactions.topic_transactions import NAMES_MAX
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.session.conftest import Player, Stage, ids, kinds
@@ -76,6 +77,21 @@ async def test_a_command_needs_its_right(guarded_stage: Stage, event: type) -> N
             text = getattr(received.body, "message", "") or received.body.error_message
             assert text.startswith("Client is not authorized to")
         client.session.closed("done")
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+async def test_too_many_names_of_a_transaction_are_refused_before_one_is_looked_at(
+    stage: Stage, guarded_stage: Stage, guarded: bool
+) -> None:
+    """A frame has room for a million of them; not one is parsed, or asked for."""
+    client = await (guarded_stage.player(name="stranger") if guarded else stage.player())
+    for said in (
+        peer.add_partitions(1, (0, 0), *["not://a name"] * (NAMES_MAX + 1)),
+        peer.add_subscription(1, (0, 0), "not://a name", *["s"] * (NAMES_MAX + 1)),
+    ):
+        received = await client.says_one(said)
+        assert received.body.error == pb.NotAllowedError
+        assert f"at most {NAMES_MAX}" in received.body.message
 
 
 async def test_the_words_that_suites_compare(guarded_stage: Stage) -> None:

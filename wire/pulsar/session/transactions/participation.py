@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from magnetar.core.entry.pulsar import metadata
 from magnetar.core.kernel.errors import BrokerError, NotAllowed, NotReady
-from magnetar.core.ledger.cursor.pending_acks import HeldPart
+from magnetar.core.ledger.cursor.pending_acks import HELD_MAX, HeldPart
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Consumer
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:
@@ -83,11 +84,32 @@ class TransactionParticipation:
         if topic is None:
             self._answer(event, UNSTORED)
             return
+        try:
+            if len(event.ranges) + len(event.partial) > HELD_MAX:
+                raise NotAllowed(f"a request acknowledges at most {HELD_MAX} messages")
+            self._usable(topic, consumer, event)
+        except BrokerError as error:
+            self._answer(event, error)
+            return
         parts = _sized(topic, event)
         if parts is None:
             self._requests.add(partial(self._acknowledge_later, topic, consumer), event)
         else:
             self._hold(topic, consumer, event, parts)
+
+    def _usable(
+        self, topic: PersistentTopic, consumer: Consumer, event: events.Acks
+    ) -> PersistentSubscription:
+        """The subscription, if messages of it may be acknowledged in the transaction now."""
+        txn, transactions = event.txn, self.transactions
+        assert txn is not None
+        assert transactions is not None
+        name = "" if consumer.subscription is None else consumer.subscription.name
+        subscription = topic.subscriptions.get(name)
+        if subscription is None:
+            raise NotReady("the consumer is not attached")
+        transactions.check_acknowledge(txn, topic.name, name, self._client.owns)
+        return subscription
 
     async def _acknowledge_later(
         self, topic: PersistentTopic, consumer: Consumer, event: events.Acks
@@ -124,14 +146,8 @@ class TransactionParticipation:
         event: events.Acks,
         parts: list[HeldPart],
     ) -> None:
-        txn, transactions = event.txn, self.transactions
+        subscription, txn = self._usable(topic, consumer, event), event.txn
         assert txn is not None
-        assert transactions is not None
-        name = "" if consumer.subscription is None else consumer.subscription.name
-        subscription = topic.subscriptions.get(name)
-        if subscription is None:
-            raise NotReady("the consumer is not attached")
-        transactions.check_acknowledge(txn, topic.name, name, self._client.owns)
         if not event.cumulative:
             subscription.hold(consumer, txn, event.ranges, parts)
         elif len(event.ranges) + len(parts) == 1:

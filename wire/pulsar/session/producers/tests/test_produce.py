@@ -245,6 +245,20 @@ async def test_encryption_where_it_is_required(stage: Stage) -> None:
     assert (received.kind, received.body.message) == ("SEND_ERROR", "Messages must be encrypted")
 
 
+async def test_the_refusal_of_plain_text_waits_for_the_receipts_before_it(
+    slow_stage: Stage,
+) -> None:
+    policies = NamespacePolicies(encryption_required=True)
+    await slow_stage.broker.catalog.set_policies(NamespaceName.parse("public/default"), policies)
+    client = await slow_stage.player()
+    await client.says_one(peer.producer(2, 7, "t", encrypted=True))
+    about = peer.metadata(1, encryption_keys=[pb.EncryptionKeys(key="k", value=b"v")])
+    assert await client.says(peer.send(7, 1, about=about)) == []
+    assert await client.says(peer.send(7, 2)) == []
+    slow_stage.stores.ledgers.sync()
+    assert kinds(await client.receive()) == ["SEND_RECEIPT", "SEND_ERROR"]
+
+
 async def test_an_initial_subscription_holds_what_is_published(stage: Stage) -> None:
     client = await stage.player()
     await client.says_one(peer.producer(1, 7, "t", initial_subscription_name="s"))

@@ -8,6 +8,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.conftest import Player, Stage, consumer, ids, kinds, published
+from magnetar.wire.pulsar.session.transactions import participation
 from magnetar.wire.pulsar.session.transactions.tests.test_transact import (
     TOPIC,
     begun,
@@ -55,6 +56,16 @@ async def test_what_comes_after_the_end_is_refused(stage: Stage) -> None:
     received = await client.says_one(peer.send_in(txn, 1, 0, b"x"))
     assert (received.kind, code(received)) == ("SEND_ERROR", pb.NotAllowedError)
     assert not (await topic_of(stage)).ledger.transactions.open
+
+
+async def test_a_refusal_waits_for_the_receipts_before_it(stage: Stage) -> None:
+    """Java's client looks for what is refused at the head of what it waits for."""
+    client = await producer(stage)
+    txn = await begun(client, TOPIC)
+    await ended(client, txn)
+    received = await client.says(peer.send(1, 0), peer.send_in(txn, 1, 1, b"x"), peer.send(1, 2))
+    assert kinds(received) == ["SEND_RECEIPT", "SEND_ERROR", "SEND_RECEIPT"]
+    assert [each.body.sequence_id for each in received] == [0, 1, 2]
 
 
 async def test_metadata_and_command_name_the_same_transaction(stage: Stage) -> None:
@@ -222,6 +233,24 @@ async def test_only_where_the_transaction_is(stage: Stage) -> None:
     assert code(received) == pb.TransactionNotFound
     received = await client.says_one(peer.ack_in(over, 8, 99, one))
     assert received.body.message, "Go looks at the text"
+
+
+async def test_nothing_is_read_for_what_is_refused(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size of a batch is not known: of one that is nowhere, reading it would say so."""
+    client, batch = await with_a_batch(stage, sub_type=SHARED)
+    nowhere = part(pb.MessageIdData(ledger_id=7_777, entry_id=0), 1, 0)
+    txn = await begun(client, subscription="s")
+    over = await begun(client, subscription="s")
+    await ended(client, over)
+    received = await client.says_one(peer.ack_in(over, 5, 3, nowhere))
+    assert code(received) == pb.TransactionNotFound
+    monkeypatch.setattr(participation, "HELD_MAX", 2)
+    received = await client.says_one(peer.ack_in(txn, 6, 3, nowhere, nowhere, nowhere))
+    assert code(received) == pb.NotAllowedError
+    received = await client.says_one(peer.ack_in(txn, 7, 3, part(batch, 1, 0)))
+    assert code(received) == -1
 
 
 async def test_readers_take_no_part(stage: Stage) -> None:
