@@ -12,6 +12,7 @@ def test_the_median_of_the_pairs_is_shown() -> None:
     assert row("x", [(2.0, 3.0)]) == "| x | 2.00 | 3.00 | 1.500 | 1.500 to 1.500 | 1.500 to 1.500 |"
 
 
+@pytest.mark.heavy  # a generator waits for a minute for who is not let in
 def test_each_load_gets_in_by_its_token_and_not_without() -> None:
     generator.build({load.program for load in LOADS.values()})
     with asking_server() as asked:

@@ -91,6 +91,7 @@ def test_readers_end_where_it_begins(play):
     assert seen == {"available": [True, False, True, False], "found": ["0", "1"]}
 
 
+@pytest.mark.heavy  # Java asks for a minute; Go hears it at once
 def test_they_may_be_off(java, topic):
     with standalone(pulsar_port=0, broker={"transaction_coordinator_enabled": False}) as made:
         url = made.pulsar_url
