@@ -242,6 +242,14 @@ class PulsarWebSocket(Layer):
             said, self._said = self._said, []
             self.inner.feed(b"".join(said))
 
+    def _carry_out(self) -> None:
+        """Have what was said without the peer parsed and carried out."""
+        try:
+            self._feed_said()
+        except WireError as error:  # the wire above is closed, or the dialogue is mistaken
+            self.close(CloseReason.INTERNAL_ERROR, str(error))
+        self._around.act(self.inner.take_events())
+
     # -- the handshake ------------------------------------------------------------------------
 
     def _shake_hands(self, data: bytes) -> None:
@@ -326,8 +334,7 @@ class PulsarWebSocket(Layer):
             if not pieces:
                 break
             self._hear(b"".join(pieces))
-            self._feed_said()
-            self._around.act(self.inner.take_events())
+            self._carry_out()
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
 
@@ -399,8 +406,7 @@ class PulsarWebSocket(Layer):
             if self._dialogue_at is not None and self._dialogue_at <= now:
                 self._dialogue_at = None
                 self._dialogue.woken()
-            self._feed_said()
-            self._around.act(self.inner.take_events())
+            self._carry_out()
             self._wake()
 
     def _wake(self) -> None:

@@ -11,7 +11,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from magnetar.core.kernel.errors import PeerLeft
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
-from magnetar.wire.pulsar.session.conftest import Stage, guarded_stage, stage
+from magnetar.wire.pulsar.session.conftest import Stage, guarded_stage, published, stage
 from magnetar.wire.pulsar.websocket import layer
 from magnetar.wire.pulsar.websocket.tests.talker import (
     CONSUMER,
@@ -222,3 +222,17 @@ async def test_a_right_that_is_taken(guarded_stage: Stage) -> None:
     await talker.hear()
     assert talker.closed == 1011
     assert not guarded_stage.broker.topics["persistent://public/default/t"].producers
+
+
+async def test_what_is_due_when_the_client_has_ended(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    await published(stage, b"a")
+    target = f"{CONSUMER}?subscriptionInitialPosition=Earliest&ackTimeoutMillis=1000"
+    talker = await opened(stage, target)
+    await talker.hear()
+    talker.wire.inner.close()
+    stage.stores.clock.forward(2.0)
+    await trio.sleep(3)
+    await talker.hear()
+    assert (talker.closed, talker.line.ending is not None) == (1011, True)
