@@ -19,7 +19,7 @@ without an answer, at any time; none is permitted twice for one answer.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Any, Final
 
 import msgspec
@@ -114,13 +114,15 @@ class ConsumerDialogue:
         self._dead_letters = None if self._reads else DeadLetters.asked(endpoint, exchange)
         self._shares: list[PartitionConsumer] = []
         self._is_partitioned = False
-        self._held: dict[Place, int] = {}
-        """Of batches: a mask of the messages that are not acknowledged."""
+        self._held: OrderedDict[Place, int] = OrderedDict()
+        """Of a consumer's batches: a mask of the messages that are not acknowledged. Ordered, for a
+        dict is slow to lose its oldest items.
+        """
         self._waiting: deque[contents.ReceivedMessage] = deque()
         """Messages beyond what the peer has permitted."""
         self._due: deque[tuple[int, Position]] = deque()
         """Negatively acknowledged messages, and when they are delivered again."""
-        self._timeouts: dict[Position, int] = {}
+        self._timeouts: OrderedDict[Position, int] = OrderedDict()
         """When each message is, that is not acknowledged by then; oldest first."""
         self._unsubscribing = False
 
@@ -218,10 +220,10 @@ class ConsumerDialogue:
         share = self._shares[number]
         share.attempts += 1
         partition = self._partition(number)
-        self._held = {place: mask for place, mask in self._held.items() if place[0] != partition}
-        self._timeouts = {
-            at: due for at, due in self._timeouts.items() if at.partition != partition
-        }
+        self._held = OrderedDict(each for each in self._held.items() if each[0][0] != partition)
+        self._timeouts = OrderedDict(
+            each for each in self._timeouts.items() if each[0].partition != partition
+        )
         if share.attempts > ATTEMPTS_MAX:
             self._exchange.close(CLOSED_BY_BROKER, "the broker closes the consumer")
         elif not self._unsubscribing:
@@ -250,13 +252,13 @@ class ConsumerDialogue:
             share.returned += 1
             self._exchange.close(CLOSED_BY_BROKER, f"a message cannot be read: {error}"[:100])
             return
-        if found and found[0].position.batch_index >= 0:
+        if found and found[0].position.batch_index >= 0 and not self._reads:
             mask = 0
             for each in found:
                 mask |= 1 << each.position.batch_index
             self._held[at[:3]] = mask
             if len(self._held) > HELD_MAX:  # its messages are then acknowledged one by one
-                del self._held[next(iter(self._held))]
+                self._held.popitem(last=False)
         for each in found:
             if share.start is not None and _is_before(each.position, share.start):
                 share.returned += 1  # the place where a reader begins, which it has seen
@@ -408,8 +410,7 @@ class ConsumerDialogue:
         while self._due and self._due[0][0] <= now:
             due.append(self._due.popleft()[1])
         while self._timeouts and next(iter(self._timeouts.values())) <= now:
-            at = next(iter(self._timeouts))
-            del self._timeouts[at]
+            at, _ = self._timeouts.popitem(last=False)
             due.append(at)
             self._return_permit(max(at.partition, 0))
         self._redeliver(due)

@@ -96,6 +96,13 @@ async def test_a_batch_is_acknowledged_by_its_messages(stage: Stage) -> None:
     assert backlog(stage) == 0
 
 
+async def test_nothing_is_held_for_readers(stage: Stage) -> None:
+    talker = await opened(stage, READER)
+    await batch_of(stage, b"a", b"b")
+    assert payloads(await talker.hear()) == [b"a", b"b"]
+    assert not talker.wire._dialogue._held
+
+
 async def test_partitions_are_shared_out(stage: Stage) -> None:
     await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
     talker = await opened(stage, EARLY)
