@@ -55,7 +55,7 @@ answered or refused."""
 class PartitionProducer:
     """The producer of one partition, or of the topic."""
 
-    __slots__ = ("attempts", "name", "next_sequence_id", "pending", "ready", "topic")
+    __slots__ = ("attempts", "known", "name", "next_sequence_id", "pending", "ready", "topic")
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -64,6 +64,8 @@ class PartitionProducer:
         self.pending: deque[tuple[int, str | None]] = deque()
         """Sequence id and context of messages without a receipt."""
         self.ready = False
+        self.known = False
+        """Whether it was ever attached. Then messages are for it, also while it is reloaded."""
         self.attempts = 0
 
 
@@ -139,7 +141,7 @@ class ProducerDialogue:
 
     def _attached(self, success: pb.CommandProducerSuccess) -> None:
         partition = self._partitions[success.request_id - 1]
-        partition.ready = True
+        partition.ready = partition.known = True
         partition.name = success.producer_name
         first = max(success.last_sequence_id + 1, partition.next_sequence_id)
         partition.next_sequence_id = max(first, self._first_sequence_id)
@@ -226,7 +228,7 @@ class ProducerDialogue:
 
     def _choose(self, key: str | None) -> int:
         count = len(self._partitions)
-        while not self._partitions[count - 1].ready and self._partitions[0].ready:
+        while not self._partitions[count - 1].known:
             count -= 1  # those that were added are not attached yet
         if count == 1:
             return 0

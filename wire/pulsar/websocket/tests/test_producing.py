@@ -132,6 +132,18 @@ async def test_partitions(stage: Stage) -> None:
     assert [position_of(one["messageId"]).partition for one in receipts] == [107 % 3] * 3
 
 
+async def test_a_key_keeps_its_partition_while_that_is_reloaded(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 3)
+    talker = await opened(stage, PRODUCER)
+    last = talker.wire._dialogue._partitions[107 % 3]
+    last.ready = False
+    (receipt,) = await talker.say(message(b"x", key="k"))
+    assert receipt["errorMsg"] == "the topic is being loaded"
+    last.ready = True
+    (receipt,) = await talker.say(message(b"x", key="k"))
+    assert position_of(receipt["messageId"]).partition == 107 % 3
+
+
 async def test_where_it_goes_on_after_a_name_was_used(stage: Stage) -> None:
     reader = await consumer(stage)
     talker = await opened(stage, f"{PRODUCER}?producerName=me&initialSequenceId=41")
