@@ -142,8 +142,9 @@ class PulsarWebSocket(Layer):
         self._frames: Connection | None = None
         self._dialogue: Dialogue | None = None
         self._endpoint: WebSocketEndpoint | None = None
-        self._text: list[str] = []
-        """Pieces of an incomplete message of the peer."""
+        self._text = bytearray()
+        """An incomplete message of the peer, in UTF-8: many small strings would take 60 bytes each.
+        """
         self._text_size = self._idle_frames = 0
         self._pinged = False
         self._partitions = 0
@@ -214,11 +215,11 @@ class PulsarWebSocket(Layer):
         if event.message_finished and not self._text:
             text = event.data
         else:
-            self._text.append(event.data)
+            self._text += event.data.encode()
             if not event.message_finished:
                 return
-            text = "".join(self._text)
-            self._text.clear()
+            text = self._text.decode()
+            self._text = bytearray()
         self._text_size = 0
         assert self._dialogue is not None
         self._dialogue.say(text)

@@ -1,5 +1,6 @@
 """From the request to the last frame: what opens, what is refused and how, what ends."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -188,6 +189,19 @@ async def test_a_message_in_fragments(stage: Stage) -> None:
     (receipt,) = await talker.hear()
     assert receipt["result"] == "ok"
     assert talker.wire.bytes_held == 0
+
+
+async def test_small_fragments_take_what_is_counted(stage: Stage) -> None:
+    talker = await opened(stage, PRODUCER)
+    talker.send(TextMessage('{"pay', message_finished=False))
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for _ in range(2_000):
+        talker.send(TextMessage("abcd", message_finished=False))
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert talker.wire.bytes_held == 8_005
+    assert taken < 3 * talker.wire.bytes_held
 
 
 async def test_a_flood_of_nothing(stage: Stage) -> None:
