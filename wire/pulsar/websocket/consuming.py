@@ -40,8 +40,10 @@ from magnetar.wire.pulsar.websocket.endpoint import (
     WebSocketEndpoint,
 )
 from magnetar.wire.pulsar.websocket.exchange import (
+    ATTEMPTS_MAX,
     CLOSED_BY_BROKER,
     NOT_UNDERSTOOD,
+    STEADY_MS,
     DialogueExchange,
 )
 
@@ -49,8 +51,6 @@ NACK_MS: Final = 60_000
 """The delay of Java's client, without `negativeAckRedeliveryDelay`."""
 TICK_MS: Final = 100
 """Redeliveries due within that time are made together."""
-ATTEMPTS_MAX: Final = 10
-"""So often a partition is attached again without a message in between."""
 PERMITS_MAX: Final = 1 << 20
 """What a pulling client may have been permitted at a time."""
 PARTITIONS_MAX: Final = 1_000
@@ -72,7 +72,7 @@ Start = tuple[int, int, int]
 class PartitionConsumer:
     """The consumer of one partition, or of the topic."""
 
-    __slots__ = ("attempts", "ended", "outstanding", "ready", "returned", "start", "topic")
+    __slots__ = ("attempts", "ended", "outstanding", "ready", "returned", "since", "start", "topic")
 
     def __init__(self, topic: str, start: Start | None) -> None:
         self.topic = topic
@@ -81,7 +81,8 @@ class PartitionConsumer:
         """Messages that the peer has not answered."""
         self.returned = 0
         """Permits to give to the broker at the next `settle`."""
-        self.attempts = 0
+        self.attempts = self.since = 0
+        """How often it was attached again in a row, and when last, in milliseconds."""
         self.start = start
         """Behind which a reader begins, or goes on when it attaches again."""
 
@@ -178,7 +179,7 @@ class ConsumerDialogue:
         if self._unsubscribing or not 0 < request_id <= len(self._shares):
             return
         share = self._shares[request_id - 1]
-        share.ready = True
+        share.ready, share.since = True, self._exchange.now_ms()
         if not self._pulls:
             share.returned = max(self._queue // len(self._shares), 1)
         elif self._is_partitioned:
@@ -218,12 +219,16 @@ class ConsumerDialogue:
         delivered again.
         """
         share = self._shares[number]
+        if share.ready and self._exchange.now_ms() >= share.since + STEADY_MS:
+            share.attempts = 0
         share.attempts += 1
         partition = self._partition(number)
         self._held = OrderedDict(each for each in self._held.items() if each[0][0] != partition)
         self._timeouts = OrderedDict(
             each for each in self._timeouts.items() if each[0].partition != partition
         )
+        self._due = deque(each for each in self._due if each[1].partition != partition)
+        self._waiting = deque(each for each in self._waiting if each[0].partition != partition)
         if share.attempts > ATTEMPTS_MAX:
             self._exchange.close(CLOSED_BY_BROKER, "the broker closes the consumer")
         elif not self._unsubscribing:

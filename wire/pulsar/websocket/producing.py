@@ -39,10 +39,13 @@ from magnetar.wire.pulsar.websocket.endpoint import (
     RefusedRequest,
     WebSocketEndpoint,
 )
-from magnetar.wire.pulsar.websocket.exchange import CLOSED_BY_BROKER, DialogueExchange
+from magnetar.wire.pulsar.websocket.exchange import (
+    ATTEMPTS_MAX,
+    CLOSED_BY_BROKER,
+    STEADY_MS,
+    DialogueExchange,
+)
 
-ATTEMPTS_MAX: Final = 10
-"""So often a partition is attached again without a message stored in between."""
 CONTEXT_LETTERS_MAX: Final = 1 << 20
 """Of the contexts of messages that are not stored yet; no memory of the link counts them."""
 KEY_LETTERS_MAX: Final = 4_096
@@ -55,7 +58,16 @@ answered or refused."""
 class PartitionProducer:
     """The producer of one partition, or of the topic."""
 
-    __slots__ = ("attempts", "known", "name", "next_sequence_id", "pending", "ready", "topic")
+    __slots__ = (
+        "attempts",
+        "known",
+        "name",
+        "next_sequence_id",
+        "pending",
+        "ready",
+        "since",
+        "topic",
+    )
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -66,7 +78,8 @@ class PartitionProducer:
         self.ready = False
         self.known = False
         """Whether it was ever attached. Then messages are for it, also while it is reloaded."""
-        self.attempts = 0
+        self.attempts = self.since = 0
+        """How often it was attached again in a row, and when last, in milliseconds."""
 
 
 class ProducerDialogue:
@@ -142,6 +155,7 @@ class ProducerDialogue:
     def _attached(self, success: pb.CommandProducerSuccess) -> None:
         partition = self._partitions[success.request_id - 1]
         partition.ready = partition.known = True
+        partition.since = self._exchange.now_ms()
         partition.name = success.producer_name
         first = max(success.last_sequence_id + 1, partition.next_sequence_id)
         partition.next_sequence_id = max(first, self._first_sequence_id)
@@ -173,6 +187,8 @@ class ProducerDialogue:
 
     def _closed(self, producer_id: int) -> None:
         partition = self._partitions[producer_id]
+        if partition.ready and self._exchange.now_ms() >= partition.since + STEADY_MS:
+            partition.attempts = 0
         partition.ready = False
         while partition.pending:
             reason = "the topic was closed before the message was stored"

@@ -243,6 +243,31 @@ async def test_an_unload_is_survived(stage: Stage) -> None:
     assert payloads(await talker.hear()) == [b"c"]
 
 
+async def test_what_waits_during_an_unload_comes_once(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
+    talker = await opened(stage, f"{EARLY}&pullMode=true")
+    await published(stage, b"a", topic="t-partition-1")
+    assert await talker.hear() == []
+    await stage.broker.unload(TopicName.parse("t-partition-1"))
+    assert await talker.hear() == []
+    heard = await talker.say({"type": "permit", "permitMessages": 5})
+    assert payloads(heard) == [b"a"]
+
+
+async def test_a_negative_acknowledgement_before_an_unload(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    await published(stage, b"a")
+    target = f"{EARLY}&subscriptionType=Shared&negativeAckRedeliveryDelay=1000"
+    talker, heard = await first(stage, target)
+    await talker.say(ack(heard[0], "negativeAcknowledge"))
+    await stage.broker.unload(TopicName.parse("t"))
+    assert payloads(await talker.hear()) == [b"a"]
+    stage.stores.clock.forward(2.0)
+    await trio.sleep(3)
+    assert await talker.hear() == []
+
+
 async def test_a_reader_goes_on_where_it_is_asked_to(stage: Stage) -> None:
     await published(stage, b"a", b"b", b"c")
     _, heard = await first(stage, f"{READER}?messageId=earliest&receiverQueueSize=2")
