@@ -90,7 +90,13 @@ class PartitionConsumer:
 class ConsumerDialogue:
     """See the module's docstring."""
 
-    def __init__(self, endpoint: WebSocketEndpoint, exchange: DialogueExchange, name: str) -> None:
+    def __init__(
+        self,
+        endpoint: WebSocketEndpoint,
+        exchange: DialogueExchange,
+        message_bytes_max: int,
+        name: str,
+    ) -> None:
         """`name` is that of a reader's subscription. Raises `RefusedRequest`."""
         query = endpoint.query
         self._endpoint = endpoint
@@ -112,7 +118,9 @@ class ConsumerDialogue:
         self._nack_ms = endpoint.number("negativeAckRedeliveryDelay", NACK_MS)
         self._timeout_ms = endpoint.number("ackTimeoutMillis", 0)
         self._start = _start_of(query.get("messageId", "")) if self._reads else None
-        self._dead_letters = None if self._reads else DeadLetters.asked(endpoint, exchange)
+        self._dead_letters = (
+            None if self._reads else DeadLetters.asked(endpoint, exchange, message_bytes_max)
+        )
         self._shares: list[PartitionConsumer] = []
         self._is_partitioned = False
         self._held: OrderedDict[Place, int] = OrderedDict()
@@ -229,6 +237,8 @@ class ConsumerDialogue:
         )
         self._due = deque(each for each in self._due if each[1].partition != partition)
         self._waiting = deque(each for each in self._waiting if each[0].partition != partition)
+        if self._dead_letters is not None:
+            self._dead_letters.forget(partition)
         if share.attempts > ATTEMPTS_MAX:
             self._exchange.close(CLOSED_BY_BROKER, "the broker closes the consumer")
         elif not self._unsubscribing:
@@ -440,6 +450,10 @@ class ConsumerDialogue:
             self._acknowledge(number, at)
             self._held.pop(at[:3], None)
             self._shares[number].returned += count
+        put_off = self._dead_letters.take_put_off()
+        for at, count in put_off:
+            self._shares[max(at.partition, 0)].returned += count
+        self._redeliver([at for at, _ in put_off])
         self.settle()
 
 

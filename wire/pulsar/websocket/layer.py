@@ -291,11 +291,12 @@ class PulsarWebSocket(Layer):
             if header == b"origin" and not self._around.permits(origin, request.host):
                 raise RefusedRequest(403, f"a page of {origin[:100]!r} may not connect")
         endpoint = endpoint_of(request.target, request.extra_headers, self._around.cluster)
+        limit = self.inner.options.message_bytes_max
         if endpoint.kind is Kind.PRODUCER:
-            limit = self.inner.options.message_bytes_max
             self._dialogue = ProducerDialogue(endpoint, self, limit, self._around.chance)
         else:
-            self._dialogue = ConsumerDialogue(endpoint, self, f"reader-{self._around.chance:010x}")
+            name = f"reader-{self._around.chance:010x}"
+            self._dialogue = ConsumerDialogue(endpoint, self, limit, name)
         self._handshake, self._endpoint = handshake, endpoint
         method = endpoint.credentials.method
         if method == NOTHING_SAID and self._around.certified:
