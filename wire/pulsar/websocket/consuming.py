@@ -57,7 +57,10 @@ PARTITIONS_MAX: Final = 1_000
 PULLED_PARTITIONS_MAX: Final = 64
 """Of a pulled topic: an entry of each waits here."""
 HELD_MAX: Final = 100_000
-"""Batches, and negative acknowledgements, that are remembered; each takes some 200 bytes."""
+"""Of each: batches, negative acknowledgements, and messages with a timeout, that are remembered. One
+takes some 200 bytes, and a batch a bit per message. Beyond it the oldest batch is forgotten, the
+oldest negative acknowledgement is due, and no message with a timeout is delivered.
+"""
 LATEST: Final = ((1 << 63) - 1, (1 << 63) - 1)
 EARLIEST: Final = (UNASKED, UNASKED)
 INITIAL: Final = ("Latest", "Earliest")
