@@ -57,7 +57,7 @@ PARTITIONS_MAX: Final = 1_000
 PULLED_PARTITIONS_MAX: Final = 64
 """Of a pulled topic: an entry of each waits here."""
 HELD_MAX: Final = 100_000
-"""Of each: batches, negative acknowledgements, and messages with a timeout, that are remembered. One
+"""Of each: batches, negative acknowledgements and messages with a timeout that are remembered. One
 takes some 200 bytes, and a batch a bit per message. Beyond it the oldest batch is forgotten, the
 oldest negative acknowledgement is due, and no message with a timeout is delivered.
 """
@@ -124,6 +124,7 @@ class ConsumerDialogue:
         self._dead_letters = (
             None if self._reads else DeadLetters.asked(endpoint, exchange, message_bytes_max)
         )
+        self._size_max = message_bytes_max * contents.EXPANSION_MAX
         self._shares: list[PartitionConsumer] = []
         self._is_partitioned = False
         self._held: OrderedDict[Place, int] = OrderedDict()
@@ -263,7 +264,12 @@ class ConsumerDialogue:
             if dead is not None and message.redelivery_count > dead.count_max:
                 dead.add(tail, at, acked)
                 return
-            found = list(contents.received(tail, at, message.redelivery_count, acked))
+            found = list(
+                contents.received(tail, at, message.redelivery_count, acked, self._size_max)
+            )
+        except contents.TooLong as error:
+            self._exchange.close(CLOSED_BY_BROKER, f"a message is too long, decompressed: {error}")
+            return
         except Corrupted as error:
             # as Java's client does with what it cannot read
             self._acknowledge(number, at, validation_error=pb.CommandAck.BATCH_DESERIALIZE_ERROR)

@@ -19,7 +19,7 @@ import cramjam
 from msgspec import UNSET, Struct, UnsetType
 
 from magnetar.core.entry.pulsar.compression import CODECS as READABLE
-from magnetar.core.entry.pulsar.compression import decompress
+from magnetar.core.entry.pulsar.compression import SIZE_BYTES_MAX, decompress
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import Corrupted, Invalid, WireError
@@ -54,6 +54,10 @@ KEPT_ENCRYPTED: Final = (
     "event_time",
 )
 """What is passed on with an entry that is encrypted, so that the ends can read it."""
+EXPANSION_MAX: Final = 2
+"""How many times the longest message an entry may be, decompressed. A few bytes may claim 128 MiB,
+and a consumer is sent a thousand entries.
+"""
 TIMES_MAX: Final = (1 << 63) - 1
 
 
@@ -225,17 +229,24 @@ class ReceivedMessage(NamedTuple):
     document: Delivered
 
 
+class TooLong(Exception):
+    """An entry is longer than a WebSocket's may be, once it is decompressed."""
+
+
 def received(
-    tail: bytes, at: Position, redeliveries: int, acked: int = 0
+    tail: bytes, at: Position, redeliveries: int, acked: int = 0, size_max: int = SIZE_BYTES_MAX
 ) -> Iterator[ReceivedMessage]:
     """The messages of an entry, without those of a batch that were acknowledged or compacted away.
-    `acked` is a mask of the places that were. Raises `Corrupted`.
+    `acked` is a mask of the places that were. Raises `Corrupted`, and `TooLong` if decompressed it
+    has more than `size_max` bytes.
     """
     about, stored = read(tail)
     common = Delivered("", "", {}, _date(about.publish_time), redeliveries)
     if about.encryption_keys:
         yield ReceivedMessage(at, _document(common, at, about, stored, _encryption(about)))
         return
+    if about.compression and size_max < about.uncompressed_size <= SIZE_BYTES_MAX:
+        raise TooLong(f"{about.uncompressed_size} bytes")
     payload = decompress(stored, int(about.compression), about.uncompressed_size)
     if not about.HasField("num_messages_in_batch"):
         yield ReceivedMessage(at, _document(common, at, about, payload))

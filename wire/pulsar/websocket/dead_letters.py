@@ -95,10 +95,11 @@ class DeadLetters:
         return DeadLetters(endpoint, exchange, full, message_bytes_max)
 
     def add(self, tail: bytes, at: Position, acked: int) -> None:
-        """An entry that was delivered too often. Raises `Corrupted`."""
+        """An entry that was delivered too often. Raises `Corrupted` and `TooLong`."""
         if at[:3] in self._under_way:
             return  # it came again, to a consumer that was attached again
-        count = sum(1 for _ in contents.received(tail, at, 0, acked))
+        size_max = self._message_bytes_max * contents.EXPANSION_MAX
+        count = sum(1 for _ in contents.received(tail, at, 0, acked, size_max))
         if not count:
             self._stored.append((at, 0))
             return
