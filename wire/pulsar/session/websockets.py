@@ -53,6 +53,8 @@ class WebSockets(NamedTuple):
                 broker.settings.cluster,
                 self.permits,
                 Carrying(connection, session),
+                lambda: not connection.outbox,
+                connection.keep,
                 connection.end,
                 broker.clock.wall_ms,
                 alarm.wake_in,

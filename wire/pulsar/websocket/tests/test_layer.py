@@ -14,6 +14,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.wire.pulsar.session.conftest import Stage, guarded_stage, published, stage
 from magnetar.wire.pulsar.websocket import layer
+from magnetar.wire.pulsar.websocket.contents import base64_decoded
 from magnetar.wire.pulsar.websocket.tests.talker import (
     CONSUMER,
     PRODUCER,
@@ -202,6 +203,26 @@ async def test_small_fragments_take_what_is_counted(stage: Stage) -> None:
     tracemalloc.stop()
     assert talker.wire.bytes_held == 8_005
     assert taken < 3 * talker.wire.bytes_held
+
+
+async def test_how_much_is_translated_at_a_time(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layer, "TRANSLATED_BYTES_MAX", 1)
+    values = [b"%d" % number for number in range(20)]
+    talker = await opened(stage, f"{CONSUMER}?subscriptionInitialPosition=Earliest")
+    await published(stage, *values)
+    await settled()
+    stage.broker.dispatch()
+    heard = talker._take()
+    assert (len(heard), talker.line.kept_bytes > 0) == (1, True)
+    talker.line.outbox.append(b"what the peer has not taken")
+    kept = talker.line.kept_bytes
+    assert (talker._take(), talker.line.kept_bytes) == ([], kept)
+    talker.line.outbox.clear()
+    while talker.wire._unheard:
+        heard += talker._take()
+    assert [base64_decoded(one["payload"]) for one in heard] == values
 
 
 async def test_a_flood_of_nothing(stage: Stage) -> None:
