@@ -6,7 +6,8 @@ How many messages are on their way is the peer's to say:
     pulled   as many as the peer has permitted (`pullMode`), and no more
 
 Permits go to the broker, so what is not permitted stays there. Only a pulled partitioned topic is
-different: any partition may have the next message, so one entry of each is fetched and waits here.
+different: any partition may have the next message, so one entry of each is fetched and waits here,
+as it is stored.
 
 A message of a batch is acknowledged by its place; the entry is, when all of its messages are.
 Messages that are acknowledged negatively, or not at all for `ackTimeoutMillis`, are delivered again
@@ -30,7 +31,12 @@ from magnetar.wire.pulsar.replies import UNASKED, Type
 from magnetar.wire.pulsar.websocket import contents
 from magnetar.wire.pulsar.websocket.contents import Position, position_of
 from magnetar.wire.pulsar.websocket.dead_letters import DeadLetters
-from magnetar.wire.pulsar.websocket.documents import ConsumerCommand, EndOfTopicAnswer, command
+from magnetar.wire.pulsar.websocket.documents import (
+    ConsumerCommand,
+    Delivered,
+    EndOfTopicAnswer,
+    command,
+)
 from magnetar.wire.pulsar.websocket.endpoint import (
     MODES,
     QUEUE_MAX,
@@ -131,8 +137,10 @@ class ConsumerDialogue:
         """Of a consumer's batches: a mask of the messages that are not acknowledged. Ordered, for a
         dict is slow to lose its oldest items.
         """
+        self._undecoded: deque[tuple[pb.CommandMessage, bytes]] = deque()
+        """Entries beyond what the peer has permitted."""
         self._waiting: deque[contents.ReceivedMessage] = deque()
-        """Messages beyond what the peer has permitted."""
+        """Messages of the entry that is being delivered."""
         self._due: deque[tuple[int, Position]] = deque()
         """Negatively acknowledged messages, and when they are delivered again."""
         self._timeouts: OrderedDict[Position, int] = OrderedDict()
@@ -240,6 +248,7 @@ class ConsumerDialogue:
             each for each in self._timeouts.items() if each[0].partition != partition
         )
         self._due = deque(each for each in self._due if each[1].partition != partition)
+        self._undecoded = deque(each for each in self._undecoded if each[0].consumer_id != number)
         self._waiting = deque(each for each in self._waiting if each[0].partition != partition)
         if self._dead_letters is not None:
             self._dead_letters.forget(partition)
@@ -252,9 +261,24 @@ class ConsumerDialogue:
         return number if self._is_partitioned else -1
 
     def _receive(self, message: pb.CommandMessage, tail: bytes) -> None:
+        self._shares[message.consumer_id].attempts = 0
+        self._undecoded.append((message, tail))
+        self._deliver()
+
+    def _deliver(self) -> None:
+        """Send what waits, as far as the peer has permitted it."""
+        while not self._pulls or self._credit:
+            if len(self._timeouts) >= HELD_MAX:
+                break  # until some are acknowledged, or delivered again
+            if self._waiting:
+                self._deliver_one(*self._waiting.popleft())
+            elif not self._undecoded or not self._decode(*self._undecoded.popleft()):
+                break
+        self.settle()
+
+    def _decode(self, message: pb.CommandMessage, tail: bytes) -> bool:
+        """Take an entry apart; False if the WebSocket is closed instead."""
         number = message.consumer_id
-        share = self._shares[number]
-        share.attempts = 0
         at = Position(
             self._partition(number), message.message_id.ledger_id, message.message_id.entry_id
         )
@@ -263,53 +287,53 @@ class ConsumerDialogue:
         try:
             if dead is not None and message.redelivery_count > dead.count_max:
                 dead.add(tail, at, acked)
-                return
+                return True
             found = list(
                 contents.received(tail, at, message.redelivery_count, acked, self._size_max)
             )
         except contents.TooLong as error:
             self._exchange.close(CLOSED_BY_BROKER, f"a message is too long, decompressed: {error}")
-            return
+            return False
         except Corrupted as error:
             # as Java's client does with what it cannot read
             self._acknowledge(number, at, validation_error=pb.CommandAck.BATCH_DESERIALIZE_ERROR)
-            share.returned += 1
+            self._shares[number].returned += 1
             self._exchange.close(CLOSED_BY_BROKER, f"a message cannot be read: {error}"[:100])
-            return
-        if found and found[0].position.batch_index >= 0 and not self._reads:
-            mask = 0
-            for each in found:
-                mask |= 1 << each.position.batch_index
-            self._held[at[:3]] = mask
-            if len(self._held) > HELD_MAX:  # its messages are then acknowledged one by one
-                self._held.popitem(last=False)
+            return False
+        self._hold(at, found)
+        start = self._shares[number].start
         for each in found:
-            if share.start is not None and _is_before(each.position, share.start):
-                share.returned += 1  # the place where a reader begins, which it has seen
+            if start is not None and _is_before(each.position, start):
+                # the place where a reader begins, which it has seen
+                self._shares[number].returned += 1
             else:
                 self._waiting.append(each)
-        self._deliver()
+        return True
 
-    def _deliver(self) -> None:
-        """Send what waits, as far as the peer has permitted it."""
-        while self._waiting and (not self._pulls or self._credit):
-            if len(self._timeouts) >= HELD_MAX:
-                break  # until some are acknowledged, or delivered again
-            at, document = self._waiting.popleft()
-            number = max(at.partition, 0)
-            share = self._shares[number]
-            if self._pulls:
-                self._credit -= 1
-                if self._is_partitioned:
-                    share.returned += 1
-            share.outstanding += 1
-            if self._reads:
-                share.start = at[1:4]
-            if self._timeout_ms:
-                self._timeouts[at] = self._exchange.now_ms() + self._timeout_ms
-                self._wake()
-            self._exchange.text(document)
-        self.settle()
+    def _hold(self, at: Position, found: list[contents.ReceivedMessage]) -> None:
+        """Remember which messages of a batch are not acknowledged."""
+        if not found or found[0].position.batch_index < 0 or self._reads:
+            return
+        mask = 0
+        for each in found:
+            mask |= 1 << each.position.batch_index
+        self._held[at[:3]] = mask
+        if len(self._held) > HELD_MAX:  # its messages are then acknowledged one by one
+            self._held.popitem(last=False)
+
+    def _deliver_one(self, at: Position, document: Delivered) -> None:
+        share = self._shares[max(at.partition, 0)]
+        if self._pulls:
+            self._credit -= 1
+            if self._is_partitioned:
+                share.returned += 1
+        share.outstanding += 1
+        if self._reads:
+            share.start = at[1:4]
+        if self._timeout_ms:
+            self._timeouts[at] = self._exchange.now_ms() + self._timeout_ms
+            self._wake()
+        self._exchange.text(document)
 
     def settle(self) -> None:
         for number, share in enumerate(self._shares):

@@ -265,6 +265,8 @@ async def test_what_waits_during_an_unload_comes_once(stage: Stage) -> None:
     talker = await opened(stage, f"{EARLY}&pullMode=true")
     await published(stage, b"a", topic="t-partition-1")
     assert await talker.hear() == []
+    dialogue = talker.wire._dialogue
+    assert (len(dialogue._undecoded), len(dialogue._waiting)) == (1, 0), "it may expand"
     await stage.broker.unload(TopicName.parse("t-partition-1"))
     assert await talker.hear() == []
     heard = await talker.say({"type": "permit", "permitMessages": 5})
