@@ -161,7 +161,7 @@ def _sealed(about: pb.MessageMetadata, payload: bytes) -> bytes:
 
 
 def encrypted_tail_of(
-    entry: ReadEntry, name: str, properties: Mapping[str, str], sequence_id: int, now_ms: int
+    entry: OpenedEntry, name: str, properties: Mapping[str, str], sequence_id: int, now_ms: int
 ) -> bytes:
     """What follows the command of a SEND of an entry that is encrypted, with more properties."""
     was = entry.about
@@ -206,18 +206,18 @@ def _milliseconds(text: str) -> int:
 # -- to a client ------------------------------------------------------------------------------
 
 
-class ReadEntry(NamedTuple):
+class OpenedEntry(NamedTuple):
     """What an entry says of itself, and its payload as it is stored."""
 
     about: pb.MessageMetadata
     payload: bytes
 
 
-def read(tail: bytes) -> ReadEntry:
+def read(tail: bytes) -> OpenedEntry:
     """Raises `Corrupted`."""
     try:
         parts = split_tail(tail)
-        return ReadEntry(parse(pb.MessageMetadata, parts.metadata), bytes(parts.payload))
+        return OpenedEntry(parse(pb.MessageMetadata, parts.metadata), bytes(parts.payload))
     except WireError as error:
         raise Corrupted(str(error)) from error
 

@@ -21,7 +21,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.replies import Type
 from magnetar.wire.pulsar.websocket import contents
-from magnetar.wire.pulsar.websocket.contents import Position, ProducerWays, ReadEntry
+from magnetar.wire.pulsar.websocket.contents import OpenedEntry, Position, ProducerWays
 from magnetar.wire.pulsar.websocket.documents import Published
 from magnetar.wire.pulsar.websocket.endpoint import RefusedRequest, WebSocketEndpoint
 from magnetar.wire.pulsar.websocket.exchange import CLOSED_BY_BROKER, DialogueExchange
@@ -171,7 +171,7 @@ class DeadLetters:
             else:
                 self._send_each(tail, at, acked, entry.about.compression)
 
-    def _send_encrypted(self, entry: ReadEntry, at: Position) -> None:
+    def _send_encrypted(self, entry: OpenedEntry, at: Position) -> None:
         now = self._exchange.now_ms()
         properties = self._properties(at)
         tail = contents.encrypted_tail_of(entry, self._name, properties, self._sequence_id, now)
