@@ -200,6 +200,17 @@ class Connection:
         self.link.outgoing.add(size)
         self.touch()
 
+    def keep(self, size: int) -> None:
+        """Count packed bytes that the wire did not give when it was asked, as all would take
+        too long. It is asked again, once nothing waits to be sent.
+        """
+        self.packed_bytes += size
+        self.link.outgoing.add(size)
+        if self.outbox:
+            self.passed_by = True
+        else:
+            self.touch()
+
     def share(self) -> int:
         """The largest reply it may have now; 0 for none, until `relieved` is called."""
         if self.fd < 0:
@@ -317,17 +328,17 @@ class Connection:
         self.touched = False
         if self.fd < 0:
             return
+        was_congested = False
+        if self.packed_bytes:  # before the wire is asked, which may `keep` some
+            was_congested = self._backed_up
+            self.link.outgoing.remove(self.packed_bytes)
+            self.packed_bytes = 0
         try:
             packed = self.wire.take_outgoing()
         except Exception:
             log.exception("%s: closed, this server failed", self.peer)
             self.link.drop(self, "this server failed")
             return
-        was_congested = False
-        if self.packed_bytes:
-            was_congested = self._backed_up
-            self.link.outgoing.remove(self.packed_bytes)
-            self.packed_bytes = 0
         if packed and not (self.outbox or self.ending):
             packed = self._send_at_once(packed)
             if self.fd < 0 or not (packed or was_congested or self.passed_by):
@@ -426,6 +437,8 @@ class Connection:
         """Resume deliveries and reading, if the peer has received enough."""
         if (was_congested and not self._backed_up) or (self.passed_by and not self.outbox):
             self.passed_by = False
+            if self.packed_bytes:
+                self.touch()
             self.session.relieved()
         self.update_interest()
 

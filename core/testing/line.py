@@ -21,7 +21,8 @@ class Line:
         self.tls: ssl.SSLObject | None = None
         self.congested = self.takes_too_little = False
         self.received_bytes = self.taken_bytes = self.outbox_bytes = 0
-        self.packed_bytes = 0
+        self.packed_bytes = self.kept_bytes = 0
+        self.outbox: list[bytes] = []
         self.storing_bytes = 0
         self.paused = 0
         """The present reasons to pause."""
@@ -36,6 +37,9 @@ class Line:
         """Count packed bytes, which are never sent."""
         self.packed_bytes += size
         self.congested = self.packed_bytes > LinkLimits().outbox_high_bytes
+
+    def keep(self, size: int) -> None:
+        self.kept_bytes = size
 
     def share(self) -> int:
         return LinkLimits().sending_bytes_max

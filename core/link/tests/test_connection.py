@@ -19,10 +19,10 @@ from magnetar.core.link.connection import (
     Connection,
     TouchedConnections,
 )
-from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.limits import MEBIBYTE, LinkLimits
 from magnetar.core.link.memory.inbound import ASKING_BYTES
 from magnetar.core.link.memory.outbound import PART_OF_PROVEN, SMALL_BYTES
-from magnetar.core.link.tests.echo import Bench, receive_exactly, running
+from magnetar.core.link.tests.echo import Bench, LineWire, receive_exactly, running
 from magnetar.core.testing.clock import FixedClock
 
 
@@ -54,6 +54,45 @@ async def test_a_peer_that_never_reads_is_not_read_either() -> None:
         echoed = await receive_exactly(stream, sent // 2)
         assert bench.events.count("relieved") > before, "whoever held back may go on"
         assert set(echoed.split(b"\n")[:-1]) == {line[:-1]}
+
+
+class KeepingWire(LineWire):
+    """Gives one piece at a time."""
+
+    def __init__(self, connection: Connection, pieces: list[bytes]) -> None:
+        super().__init__()
+        self.connection = connection
+        self.outgoing = pieces
+        self.asked = 0
+
+    def take_outgoing(self) -> list[bytes]:
+        self.asked += 1
+        given, self.outgoing = self.outgoing[:1], self.outgoing[1:]
+        if self.outgoing:
+            self.connection.keep(sum(map(len, self.outgoing)))
+        return given
+
+
+async def test_what_a_wire_keeps_is_counted_and_comes_when_the_rest_is_sent() -> None:
+    pieces = [bytes([number]) * MEBIBYTE for number in range(16)]
+    async with answered(LinkLimits()) as (bench, stream):
+        (connection,) = bench.connections
+        wire = connection.wire = KeepingWire(connection, pieces)
+        connection.touch()
+        while not connection.outbox:
+            await trio.lowlevel.checkpoint()
+        for _ in range(100):
+            await trio.lowlevel.checkpoint()
+        asked = wire.asked
+        for _ in range(100):
+            await trio.lowlevel.checkpoint()
+        assert (wire.asked, connection.congested) == (asked, True)
+        assert connection.packed_bytes == MEBIBYTE * len(wire.outgoing) > 0
+        assert await receive_exactly(stream, 16 * MEBIBYTE) == b"".join(pieces)
+        while connection.touched:
+            await trio.lowlevel.checkpoint()
+        assert connection.packed_bytes == 0
+        assert not connection.congested
 
 
 async def test_what_is_packed_counts_before_it_is_flushed() -> None:

@@ -7,6 +7,7 @@ sleeps.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.front import PulsarFront
     from magnetar.wire.pulsar.session.session import PulsarSession
     from magnetar.wire.pulsar.websocket.layer import PulsarWebSocket
+
+log = logging.getLogger(__name__)
 
 LAYER: Final = "magnetar.wire.pulsar.websocket.layer"
 """With what it imports it takes a tenth of the time to the first message, so it comes later."""
@@ -50,6 +53,8 @@ class WebSockets(NamedTuple):
                 broker.settings.cluster,
                 self.permits,
                 Carrying(connection, session),
+                lambda: not connection.outbox,
+                connection.keep,
                 connection.end,
                 broker.clock.wall_ms,
                 alarm.wake_in,
@@ -102,11 +107,16 @@ class Alarm:
         with scope:
             await trio.sleep_forever()
         self._scope = None
-        if not self._connection.open:
+        if not self._connection.open or self._connection.ending is not None:
             return
         left = self._at - trio.current_time()
         if left > 0:
             self.wake_in(round(left * 1000))
             return
-        self.layer.woken()
+        try:
+            self.layer.woken()
+        except Exception:  # as the link does: this is a task of the broker
+            log.exception("%s: closed, this server failed", self._connection.peer)
+            self._connection.link.drop(self._connection, "this server failed")
+            return
         self._connection.touch()

@@ -6,7 +6,8 @@ How many messages are on their way is the peer's to say:
     pulled   as many as the peer has permitted (`pullMode`), and no more
 
 Permits go to the broker, so what is not permitted stays there. Only a pulled partitioned topic is
-different: any partition may have the next message, so one entry of each is fetched and waits here.
+different: any partition may have the next message, so one entry of each is fetched and waits here,
+as it is stored.
 
 A message of a batch is acknowledged by its place; the entry is, when all of its messages are.
 Messages that are acknowledged negatively, or not at all for `ackTimeoutMillis`, are delivered again
@@ -19,7 +20,7 @@ without an answer, at any time; none is permitted twice for one answer.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +31,12 @@ from magnetar.wire.pulsar.replies import UNASKED, Type
 from magnetar.wire.pulsar.websocket import contents
 from magnetar.wire.pulsar.websocket.contents import Position, position_of
 from magnetar.wire.pulsar.websocket.dead_letters import DeadLetters
-from magnetar.wire.pulsar.websocket.documents import ConsumerCommand, EndOfTopicAnswer, command
+from magnetar.wire.pulsar.websocket.documents import (
+    ConsumerCommand,
+    Delivered,
+    EndOfTopicAnswer,
+    command,
+)
 from magnetar.wire.pulsar.websocket.endpoint import (
     MODES,
     QUEUE_MAX,
@@ -40,8 +46,10 @@ from magnetar.wire.pulsar.websocket.endpoint import (
     WebSocketEndpoint,
 )
 from magnetar.wire.pulsar.websocket.exchange import (
+    ATTEMPTS_MAX,
     CLOSED_BY_BROKER,
     NOT_UNDERSTOOD,
+    STEADY_MS,
     DialogueExchange,
 )
 
@@ -49,15 +57,16 @@ NACK_MS: Final = 60_000
 """The delay of Java's client, without `negativeAckRedeliveryDelay`."""
 TICK_MS: Final = 100
 """Redeliveries due within that time are made together."""
-ATTEMPTS_MAX: Final = 10
-"""So often a partition is attached again without a message in between."""
 PERMITS_MAX: Final = 1 << 20
 """What a pulling client may have been permitted at a time."""
 PARTITIONS_MAX: Final = 1_000
 PULLED_PARTITIONS_MAX: Final = 64
 """Of a pulled topic: an entry of each waits here."""
 HELD_MAX: Final = 100_000
-"""Batches, and negative acknowledgements, that are remembered; each takes some 200 bytes."""
+"""Of each: batches, negative acknowledgements and messages with a timeout that are remembered. One
+takes some 200 bytes, and a batch a bit per message. Beyond it the oldest batch is forgotten, the
+oldest negative acknowledgement is due, and no message with a timeout is delivered.
+"""
 LATEST: Final = ((1 << 63) - 1, (1 << 63) - 1)
 EARLIEST: Final = (UNASKED, UNASKED)
 INITIAL: Final = ("Latest", "Earliest")
@@ -72,7 +81,7 @@ Start = tuple[int, int, int]
 class PartitionConsumer:
     """The consumer of one partition, or of the topic."""
 
-    __slots__ = ("attempts", "ended", "outstanding", "ready", "returned", "start", "topic")
+    __slots__ = ("attempts", "ended", "outstanding", "ready", "returned", "since", "start", "topic")
 
     def __init__(self, topic: str, start: Start | None) -> None:
         self.topic = topic
@@ -81,7 +90,8 @@ class PartitionConsumer:
         """Messages that the peer has not answered."""
         self.returned = 0
         """Permits to give to the broker at the next `settle`."""
-        self.attempts = 0
+        self.attempts = self.since = 0
+        """How often it was attached again in a row, and when last, in milliseconds."""
         self.start = start
         """Behind which a reader begins, or goes on when it attaches again."""
 
@@ -89,7 +99,13 @@ class PartitionConsumer:
 class ConsumerDialogue:
     """See the module's docstring."""
 
-    def __init__(self, endpoint: WebSocketEndpoint, exchange: DialogueExchange, name: str) -> None:
+    def __init__(
+        self,
+        endpoint: WebSocketEndpoint,
+        exchange: DialogueExchange,
+        message_bytes_max: int,
+        name: str,
+    ) -> None:
         """`name` is that of a reader's subscription. Raises `RefusedRequest`."""
         query = endpoint.query
         self._endpoint = endpoint
@@ -111,16 +127,23 @@ class ConsumerDialogue:
         self._nack_ms = endpoint.number("negativeAckRedeliveryDelay", NACK_MS)
         self._timeout_ms = endpoint.number("ackTimeoutMillis", 0)
         self._start = _start_of(query.get("messageId", "")) if self._reads else None
-        self._dead_letters = None if self._reads else DeadLetters.asked(endpoint, exchange)
+        self._dead_letters = (
+            None if self._reads else DeadLetters.asked(endpoint, exchange, message_bytes_max)
+        )
+        self._size_max = message_bytes_max * contents.EXPANSION_MAX
         self._shares: list[PartitionConsumer] = []
         self._is_partitioned = False
-        self._held: dict[Place, int] = {}
-        """Of batches: a mask of the messages that are not acknowledged."""
+        self._held: OrderedDict[Place, int] = OrderedDict()
+        """Of a consumer's batches: a mask of the messages that are not acknowledged. Ordered, for a
+        dict is slow to lose its oldest items.
+        """
+        self._undecoded: deque[tuple[pb.CommandMessage, bytes]] = deque()
+        """Entries beyond what the peer has permitted."""
         self._waiting: deque[contents.ReceivedMessage] = deque()
-        """Messages beyond what the peer has permitted."""
+        """Messages of the entry that is being delivered."""
         self._due: deque[tuple[int, Position]] = deque()
         """Negatively acknowledged messages, and when they are delivered again."""
-        self._timeouts: dict[Position, int] = {}
+        self._timeouts: OrderedDict[Position, int] = OrderedDict()
         """When each message is, that is not acknowledged by then; oldest first."""
         self._unsubscribing = False
 
@@ -176,7 +199,7 @@ class ConsumerDialogue:
         if self._unsubscribing or not 0 < request_id <= len(self._shares):
             return
         share = self._shares[request_id - 1]
-        share.ready = True
+        share.ready, share.since = True, self._exchange.now_ms()
         if not self._pulls:
             share.returned = max(self._queue // len(self._shares), 1)
         elif self._is_partitioned:
@@ -216,12 +239,19 @@ class ConsumerDialogue:
         delivered again.
         """
         share = self._shares[number]
+        if share.ready and self._exchange.now_ms() >= share.since + STEADY_MS:
+            share.attempts = 0
         share.attempts += 1
         partition = self._partition(number)
-        self._held = {place: mask for place, mask in self._held.items() if place[0] != partition}
-        self._timeouts = {
-            at: due for at, due in self._timeouts.items() if at.partition != partition
-        }
+        self._held = OrderedDict(each for each in self._held.items() if each[0][0] != partition)
+        self._timeouts = OrderedDict(
+            each for each in self._timeouts.items() if each[0].partition != partition
+        )
+        self._due = deque(each for each in self._due if each[1].partition != partition)
+        self._undecoded = deque(each for each in self._undecoded if each[0].consumer_id != number)
+        self._waiting = deque(each for each in self._waiting if each[0].partition != partition)
+        if self._dead_letters is not None:
+            self._dead_letters.forget(partition)
         if share.attempts > ATTEMPTS_MAX:
             self._exchange.close(CLOSED_BY_BROKER, "the broker closes the consumer")
         elif not self._unsubscribing:
@@ -231,9 +261,24 @@ class ConsumerDialogue:
         return number if self._is_partitioned else -1
 
     def _receive(self, message: pb.CommandMessage, tail: bytes) -> None:
+        self._shares[message.consumer_id].attempts = 0
+        self._undecoded.append((message, tail))
+        self._deliver()
+
+    def _deliver(self) -> None:
+        """Send what waits, as far as the peer has permitted it."""
+        while not self._pulls or self._credit:
+            if len(self._timeouts) >= HELD_MAX:
+                break  # until some are acknowledged, or delivered again
+            if self._waiting:
+                self._deliver_one(*self._waiting.popleft())
+            elif not self._undecoded or not self._decode(*self._undecoded.popleft()):
+                break
+        self.settle()
+
+    def _decode(self, message: pb.CommandMessage, tail: bytes) -> bool:
+        """Take an entry apart; False if the WebSocket is closed instead."""
         number = message.consumer_id
-        share = self._shares[number]
-        share.attempts = 0
         at = Position(
             self._partition(number), message.message_id.ledger_id, message.message_id.entry_id
         )
@@ -242,48 +287,53 @@ class ConsumerDialogue:
         try:
             if dead is not None and message.redelivery_count > dead.count_max:
                 dead.add(tail, at, acked)
-                return
-            found = list(contents.received(tail, at, message.redelivery_count, acked))
+                return True
+            found = list(
+                contents.received(tail, at, message.redelivery_count, acked, self._size_max)
+            )
+        except contents.TooLong as error:
+            self._exchange.close(CLOSED_BY_BROKER, f"a message is too long, decompressed: {error}")
+            return False
         except Corrupted as error:
             # as Java's client does with what it cannot read
             self._acknowledge(number, at, validation_error=pb.CommandAck.BATCH_DESERIALIZE_ERROR)
-            share.returned += 1
+            self._shares[number].returned += 1
             self._exchange.close(CLOSED_BY_BROKER, f"a message cannot be read: {error}"[:100])
-            return
-        if found and found[0].position.batch_index >= 0:
-            mask = 0
-            for each in found:
-                mask |= 1 << each.position.batch_index
-            self._held[at[:3]] = mask
-            if len(self._held) > HELD_MAX:  # its messages are then acknowledged one by one
-                del self._held[next(iter(self._held))]
+            return False
+        self._hold(at, found)
+        start = self._shares[number].start
         for each in found:
-            if share.start is not None and _is_before(each.position, share.start):
-                share.returned += 1  # the place where a reader begins, which it has seen
+            if start is not None and _is_before(each.position, start):
+                # the place where a reader begins, which it has seen
+                self._shares[number].returned += 1
             else:
                 self._waiting.append(each)
-        self._deliver()
+        return True
 
-    def _deliver(self) -> None:
-        """Send what waits, as far as the peer has permitted it."""
-        while self._waiting and (not self._pulls or self._credit):
-            if len(self._timeouts) >= HELD_MAX:
-                break  # until some are acknowledged, or delivered again
-            at, document = self._waiting.popleft()
-            number = max(at.partition, 0)
-            share = self._shares[number]
-            if self._pulls:
-                self._credit -= 1
-                if self._is_partitioned:
-                    share.returned += 1
-            share.outstanding += 1
-            if self._reads:
-                share.start = at[1:4]
-            if self._timeout_ms:
-                self._timeouts[at] = self._exchange.now_ms() + self._timeout_ms
-                self._wake()
-            self._exchange.text(document)
-        self.settle()
+    def _hold(self, at: Position, found: list[contents.ReceivedMessage]) -> None:
+        """Remember which messages of a batch are not acknowledged."""
+        if not found or found[0].position.batch_index < 0 or self._reads:
+            return
+        mask = 0
+        for each in found:
+            mask |= 1 << each.position.batch_index
+        self._held[at[:3]] = mask
+        if len(self._held) > HELD_MAX:  # its messages are then acknowledged one by one
+            self._held.popitem(last=False)
+
+    def _deliver_one(self, at: Position, document: Delivered) -> None:
+        share = self._shares[max(at.partition, 0)]
+        if self._pulls:
+            self._credit -= 1
+            if self._is_partitioned:
+                share.returned += 1
+        share.outstanding += 1
+        if self._reads:
+            share.start = at[1:4]
+        if self._timeout_ms:
+            self._timeouts[at] = self._exchange.now_ms() + self._timeout_ms
+            self._wake()
+        self._exchange.text(document)
 
     def settle(self) -> None:
         for number, share in enumerate(self._shares):
@@ -408,8 +458,7 @@ class ConsumerDialogue:
         while self._due and self._due[0][0] <= now:
             due.append(self._due.popleft()[1])
         while self._timeouts and next(iter(self._timeouts.values())) <= now:
-            at = next(iter(self._timeouts))
-            del self._timeouts[at]
+            at, _ = self._timeouts.popitem(last=False)
             due.append(at)
             self._return_permit(max(at.partition, 0))
         self._redeliver(due)
@@ -434,6 +483,10 @@ class ConsumerDialogue:
             self._acknowledge(number, at)
             self._held.pop(at[:3], None)
             self._shares[number].returned += count
+        put_off = self._dead_letters.take_put_off()
+        for at, count in put_off:
+            self._shares[max(at.partition, 0)].returned += count
+        self._redeliver([at for at, _ in put_off])
         self.settle()
 
 

@@ -19,7 +19,7 @@ import cramjam
 from msgspec import UNSET, Struct, UnsetType
 
 from magnetar.core.entry.pulsar.compression import CODECS as READABLE
-from magnetar.core.entry.pulsar.compression import decompress
+from magnetar.core.entry.pulsar.compression import SIZE_BYTES_MAX, decompress
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import Corrupted, Invalid, WireError
@@ -42,6 +42,22 @@ NO_CLUSTER: Final = "__local__"
 """As Java's `disableReplication` says it."""
 BATCH_MAX: Final = 1 << 16
 """Messages of a batch: compressed, a few bytes may claim to be millions."""
+KEPT_ENCRYPTED: Final = (
+    "encryption_algo",
+    "encryption_param",
+    "compression",
+    "uncompressed_size",
+    "num_messages_in_batch",
+    "partition_key",
+    "partition_key_b64_encoded",
+    "ordering_key",
+    "event_time",
+)
+"""What is passed on with an entry that is encrypted, so that the ends can read it."""
+EXPANSION_MAX: Final = 2
+"""How many times the longest message an entry may be, decompressed. A few bytes may claim 128 MiB,
+and a consumer is sent a thousand entries.
+"""
 TIMES_MAX: Final = (1 << 63) - 1
 
 
@@ -135,9 +151,29 @@ def tail_of(
         about.compression = ways.codec
         about.uncompressed_size = len(payload)
         payload = bytes(_COMPRESS[ways.codec](payload))
+    return _sealed(about, payload)
+
+
+def _sealed(about: pb.MessageMetadata, payload: bytes) -> bytes:
     encoded = about.SerializeToString()
     checked = b"".join((SIZE.pack(len(encoded)), encoded, payload))
     return CHECKSUM_PART + SIZE.pack(crc32c(checked)) + checked
+
+
+def encrypted_tail_of(
+    entry: OpenedEntry, name: str, properties: Mapping[str, str], sequence_id: int, now_ms: int
+) -> bytes:
+    """What follows the command of a SEND of an entry that is encrypted, with more properties."""
+    was = entry.about
+    about = pb.MessageMetadata(producer_name=name, sequence_id=sequence_id, publish_time=now_ms)
+    said = {pair.key: pair.value for pair in was.properties}
+    for key, value in {**properties, **said}.items():
+        about.properties.add(key=key, value=value)
+    about.encryption_keys.extend(was.encryption_keys)
+    for field in KEPT_ENCRYPTED:
+        if was.HasField(field):
+            setattr(about, field, getattr(was, field))
+    return _sealed(about, entry.payload)
 
 
 def _encrypted(
@@ -170,6 +206,22 @@ def _milliseconds(text: str) -> int:
 # -- to a client ------------------------------------------------------------------------------
 
 
+class OpenedEntry(NamedTuple):
+    """What an entry says of itself, and its payload as it is stored."""
+
+    about: pb.MessageMetadata
+    payload: bytes
+
+
+def read(tail: bytes) -> OpenedEntry:
+    """Raises `Corrupted`."""
+    try:
+        parts = split_tail(tail)
+        return OpenedEntry(parse(pb.MessageMetadata, parts.metadata), bytes(parts.payload))
+    except WireError as error:
+        raise Corrupted(str(error)) from error
+
+
 class ReceivedMessage(NamedTuple):
     """A message, and where it is."""
 
@@ -177,22 +229,25 @@ class ReceivedMessage(NamedTuple):
     document: Delivered
 
 
+class TooLong(Exception):
+    """An entry is longer than a WebSocket's may be, once it is decompressed."""
+
+
 def received(
-    tail: bytes, at: Position, redeliveries: int, acked: int = 0
+    tail: bytes, at: Position, redeliveries: int, acked: int = 0, size_max: int = SIZE_BYTES_MAX
 ) -> Iterator[ReceivedMessage]:
     """The messages of an entry, without those of a batch that were acknowledged or compacted away.
-    `acked` is a mask of the places that were. Raises `Corrupted`.
+    `acked` is a mask of the places that were. Raises `Corrupted`, and `TooLong` if decompressed it
+    has more than `size_max` bytes.
     """
-    try:
-        parts = split_tail(tail)
-        about = parse(pb.MessageMetadata, parts.metadata)
-    except WireError as error:
-        raise Corrupted(str(error)) from error
+    about, stored = read(tail)
     common = Delivered("", "", {}, _date(about.publish_time), redeliveries)
     if about.encryption_keys:
-        yield ReceivedMessage(at, _document(common, at, about, parts.payload, _encryption(about)))
+        yield ReceivedMessage(at, _document(common, at, about, stored, _encryption(about)))
         return
-    payload = decompress(parts.payload, int(about.compression), about.uncompressed_size)
+    if about.compression and size_max < about.uncompressed_size <= SIZE_BYTES_MAX:
+        raise TooLong(f"{about.uncompressed_size} bytes")
+    payload = decompress(stored, int(about.compression), about.uncompressed_size)
     if not about.HasField("num_messages_in_batch"):
         yield ReceivedMessage(at, _document(common, at, about, payload))
         return

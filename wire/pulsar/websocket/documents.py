@@ -6,12 +6,13 @@ Unknown fields are ignored, and those without a value are left out. Pure.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 Text = str | None
+Document = TypeVar("Document")
 
 
 class Failure(IntEnum):
@@ -117,16 +118,23 @@ _encoder = msgspec.json.Encoder()
 
 
 def published(text: str) -> Published:
-    """Raises `msgspec.DecodeError`, as all of these."""
-    return _published.decode(text)
+    """Raises `msgspec.MsgspecError`, as all of these."""
+    return _decoded(_published, text)
 
 
 def command(text: str) -> ConsumerCommand:
-    return _command.decode(text)
+    return _decoded(_command, text)
 
 
 def encryption_keys(text: bytes) -> dict[str, EncryptionKey]:
-    return _keys.decode(text)
+    return _decoded(_keys, text)
+
+
+def _decoded(decoder: msgspec.json.Decoder[Document], text: str | bytes) -> Document:
+    try:
+        return decoder.decode(text)
+    except RecursionError as error:
+        raise msgspec.DecodeError("JSON is nested too deeply") from error
 
 
 def encoded(document: Any) -> str:

@@ -4,9 +4,10 @@
     /ws/v2/consumer/DOMAIN/TENANT/NAMESPACE/TOPIC/SUBSCRIPTION
     /ws/v2/reader/DOMAIN/TENANT/NAMESPACE/TOPIC
 
-A topic may have slashes in it, encoded or not (`AbstractWebSocketHandler.java` of 4.2). The paths
-without a version are those of names with a cluster (V1), which are gone; the cluster is dropped
-from them, so an old application finds its topic in the namespace without it.
+No topic has a slash in its name, encoded or not; a subscription may have encoded ones. Empty steps
+of a topic are left out. The paths without a version are those of names with a cluster (V1), which
+are gone; the cluster is dropped from them, so an old application finds its topic in the namespace
+without it.
 
 Invariant: a request that no endpoint can be made of raises `RefusedRequest`, before anything is
 done.

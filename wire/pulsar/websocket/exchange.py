@@ -7,13 +7,17 @@ broker, as any client of the binary protocol, and texts to the peer; the layer c
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from magnetar.wire.pulsar import commands_pb2 as pb
 
 CLOSED_BY_BROKER = 1011
 NOT_UNDERSTOOD = 1007
 """Codes of Close frames (RFC 6455 7.4.1); Apache's own are numbers that no client accepts."""
+ATTEMPTS_MAX: Final = 10
+"""So often a partition is attached again without a message in between, or `STEADY_MS`."""
+STEADY_MS: Final = 60_000
+"""What was attached for so long begins to count its attempts anew."""
 
 
 class DialogueExchange(Protocol):

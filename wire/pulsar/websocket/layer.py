@@ -11,7 +11,8 @@ commands to the wire above, as frames, and reads the frames that this one packs.
     OPEN        101 was sent; text frames
     CLOSED      a Close frame, or the refusal of the request, is packed
 
-What the session packs is translated when the link takes it. If that makes the dialogue say
+What the session packs is translated when the link takes it, some MiB at a time: the rest is counted
+as bytes to be sent, and translated when the peer has taken those. If that makes the dialogue say
 something to the broker, it is carried out at once (`act`), and again, until nothing more is said.
 
 Invariants: before 101 is packed, no frame of the peer is looked at; a message of a peer is at most
@@ -20,6 +21,7 @@ as long as base64 makes the longest one; nothing is fed to the wire above but wh
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum
 from http import HTTPStatus
@@ -70,6 +72,8 @@ EARLY_BYTES_MAX: Final = 64 * 1024
 """Sent before 101; clients wait for it."""
 TRANSLATIONS_MAX: Final = 1_000
 """So often the broker's answers are taken in one turn. Each is to something that was said."""
+TRANSLATED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""What is made for the peer in one turn; compressed entries may expand a thousandfold."""
 VERSION: Final = "Pulsar-WebSocket"
 """As CONNECT states it, and statistics show it."""
 PROTOCOL_VERSION: Final = 21
@@ -116,6 +120,10 @@ class WebSocketSurroundings(NamedTuple):
     """Which web pages may connect, by `Origin` and `Host`."""
     act: Callable[[Iterable[Any]], None]
     """Carries out the events of the wire above."""
+    sends: Callable[[], bool]
+    """Whether nothing waits to be sent to the peer."""
+    keep: Callable[[int], None]
+    """Counts bytes that are not translated yet, and has `take_outgoing` called again."""
     end: Callable[[str], None]
     """Ends the connection when all is sent."""
     now_ms: Callable[[], int]
@@ -142,15 +150,21 @@ class PulsarWebSocket(Layer):
         self._frames: Connection | None = None
         self._dialogue: Dialogue | None = None
         self._endpoint: WebSocketEndpoint | None = None
-        self._text: list[str] = []
-        """Pieces of an incomplete message of the peer."""
+        self._text = bytearray()
+        """An incomplete message of the peer, in UTF-8: many small strings would take 60 bytes each.
+        """
         self._text_size = self._idle_frames = 0
+        self._translated_bytes = 0
+        """What was made for the peer since that was taken."""
         self._pinged = False
         self._partitions = 0
         self._ask_at: int | None = None
         """When the number of partitions is asked for again."""
         self._dialogue_at: int | None = None
         """When the dialogue is woken."""
+        self._unheard: deque[bytes] = deque()
+        """What the session has packed and is not translated, in whole frames."""
+        self._heard_of_first = self._unheard_bytes = 0
         self._outgoing: list[bytes] = []
         self._said: list[bytes] = []
         """Frames for the wire above."""
@@ -214,11 +228,11 @@ class PulsarWebSocket(Layer):
         if event.message_finished and not self._text:
             text = event.data
         else:
-            self._text.append(event.data)
+            self._text += event.data.encode()
             if not event.message_finished:
                 return
-            text = "".join(self._text)
-            self._text.clear()
+            text = self._text.decode()
+            self._text = bytearray()
         self._text_size = 0
         assert self._dialogue is not None
         self._dialogue.say(text)
@@ -241,6 +255,14 @@ class PulsarWebSocket(Layer):
         if self._said:
             said, self._said = self._said, []
             self.inner.feed(b"".join(said))
+
+    def _carry_out(self) -> None:
+        """Have what was said without the peer parsed and carried out."""
+        try:
+            self._feed_said()
+        except WireError as error:  # the wire above is closed, or the dialogue is mistaken
+            self.close(CloseReason.INTERNAL_ERROR, str(error))
+        self._around.act(self.inner.take_events())
 
     # -- the handshake ------------------------------------------------------------------------
 
@@ -282,11 +304,12 @@ class PulsarWebSocket(Layer):
             if header == b"origin" and not self._around.permits(origin, request.host):
                 raise RefusedRequest(403, f"a page of {origin[:100]!r} may not connect")
         endpoint = endpoint_of(request.target, request.extra_headers, self._around.cluster)
+        limit = self.inner.options.message_bytes_max
         if endpoint.kind is Kind.PRODUCER:
-            limit = self.inner.options.message_bytes_max
             self._dialogue = ProducerDialogue(endpoint, self, limit, self._around.chance)
         else:
-            self._dialogue = ConsumerDialogue(endpoint, self, f"reader-{self._around.chance:010x}")
+            name = f"reader-{self._around.chance:010x}"
+            self._dialogue = ConsumerDialogue(endpoint, self, limit, name)
         self._handshake, self._endpoint = handshake, endpoint
         method = endpoint.credentials.method
         if method == NOTHING_SAID and self._around.certified:
@@ -320,26 +343,45 @@ class PulsarWebSocket(Layer):
     # -- what the broker says -----------------------------------------------------------------
 
     def take_outgoing(self) -> list[bytes]:
-        """Translate what the session has packed, and carry out what that causes."""
+        """Translate what the session has packed, and carry out what that causes. What is left when
+        that has become much waits until the peer has taken it.
+        """
+        waits = bool(self._unheard) and not self._around.sends()
         for _ in range(TRANSLATIONS_MAX):
-            pieces = self.inner.take_outgoing()
-            if not pieces:
+            packed = b"".join(self.inner.take_outgoing())
+            if packed:
+                self._unheard.append(packed)
+                self._unheard_bytes += len(packed)
+            if not self._unheard or waits:
                 break
-            self._hear(b"".join(pieces))
-            self._feed_said()
-            self._around.act(self.inner.take_events())
+            waits = not self._hear()
+            self._carry_out()
+        if self._state is WebSocketState.CLOSED:
+            self._unheard.clear()
+            self._unheard_bytes = 0
+        if self._unheard:
+            self._around.keep(self._unheard_bytes)
         outgoing, self._outgoing = self._outgoing, []
+        self._translated_bytes = 0
         return outgoing
 
-    def _hear(self, frames: bytes) -> None:
-        at = 0
-        while at < len(frames) and self._state in (WebSocketState.ATTACHING, WebSocketState.OPEN):
+    def _hear(self) -> bool:
+        """Translate; False if it has become too much for one turn."""
+        while self._unheard and self._state in (WebSocketState.ATTACHING, WebSocketState.OPEN):
+            if self._translated_bytes >= TRANSLATED_BYTES_MAX:
+                return False
+            frames, at = self._unheard[0], self._heard_of_first
             (size,) = SIZE.unpack_from(frames, at)
             (command_size,) = SIZE.unpack_from(frames, at + 4)
-            behind = at + 8 + command_size
+            behind, end = at + 8 + command_size, at + 4 + size
+            self._heard_of_first = end
+            self._unheard_bytes -= end - at
+            if end == len(frames):
+                self._unheard.popleft()
+                self._heard_of_first = 0
             command = pb.BaseCommand.FromString(frames[at + 8 : behind])
-            at, tail = at + 4 + size, frames[behind : at + 4 + size]
-            self._hear_one(command, tail)
+            self._hear_one(command, frames[behind:end])
+        return True
 
     def _hear_one(self, command: pb.BaseCommand, tail: bytes) -> None:
         assert self._dialogue is not None
@@ -399,8 +441,7 @@ class PulsarWebSocket(Layer):
             if self._dialogue_at is not None and self._dialogue_at <= now:
                 self._dialogue_at = None
                 self._dialogue.woken()
-            self._feed_said()
-            self._around.act(self.inner.take_events())
+            self._carry_out()
             self._wake()
 
     def _wake(self) -> None:
@@ -421,7 +462,9 @@ class PulsarWebSocket(Layer):
 
     def text(self, document: Any) -> None:
         if self._frames is not None and self._state is WebSocketState.OPEN:
-            self._outgoing.append(self._frames.send(TextMessage(encoded(document))))
+            frame = self._frames.send(TextMessage(encoded(document)))
+            self._translated_bytes += len(frame)
+            self._outgoing.append(frame)
 
     def attached(self) -> None:
         if self._state is not WebSocketState.ATTACHING:

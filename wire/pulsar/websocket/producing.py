@@ -39,10 +39,13 @@ from magnetar.wire.pulsar.websocket.endpoint import (
     RefusedRequest,
     WebSocketEndpoint,
 )
-from magnetar.wire.pulsar.websocket.exchange import CLOSED_BY_BROKER, DialogueExchange
+from magnetar.wire.pulsar.websocket.exchange import (
+    ATTEMPTS_MAX,
+    CLOSED_BY_BROKER,
+    STEADY_MS,
+    DialogueExchange,
+)
 
-ATTEMPTS_MAX: Final = 10
-"""So often a partition is attached again without a message stored in between."""
 CONTEXT_LETTERS_MAX: Final = 1 << 20
 """Of the contexts of messages that are not stored yet; no memory of the link counts them."""
 KEY_LETTERS_MAX: Final = 4_096
@@ -55,7 +58,16 @@ answered or refused."""
 class PartitionProducer:
     """The producer of one partition, or of the topic."""
 
-    __slots__ = ("attempts", "name", "next_sequence_id", "pending", "ready", "topic")
+    __slots__ = (
+        "attempts",
+        "known",
+        "name",
+        "next_sequence_id",
+        "pending",
+        "ready",
+        "since",
+        "topic",
+    )
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -64,7 +76,10 @@ class PartitionProducer:
         self.pending: deque[tuple[int, str | None]] = deque()
         """Sequence id and context of messages without a receipt."""
         self.ready = False
-        self.attempts = 0
+        self.known = False
+        """Whether it was ever attached. Then messages are for it, also while it is reloaded."""
+        self.attempts = self.since = 0
+        """How often it was attached again in a row, and when last, in milliseconds."""
 
 
 class ProducerDialogue:
@@ -139,7 +154,8 @@ class ProducerDialogue:
 
     def _attached(self, success: pb.CommandProducerSuccess) -> None:
         partition = self._partitions[success.request_id - 1]
-        partition.ready = True
+        partition.ready = partition.known = True
+        partition.since = self._exchange.now_ms()
         partition.name = success.producer_name
         first = max(success.last_sequence_id + 1, partition.next_sequence_id)
         partition.next_sequence_id = max(first, self._first_sequence_id)
@@ -171,6 +187,8 @@ class ProducerDialogue:
 
     def _closed(self, producer_id: int) -> None:
         partition = self._partitions[producer_id]
+        if partition.ready and self._exchange.now_ms() >= partition.since + STEADY_MS:
+            partition.attempts = 0
         partition.ready = False
         while partition.pending:
             reason = "the topic was closed before the message was stored"
@@ -226,7 +244,7 @@ class ProducerDialogue:
 
     def _choose(self, key: str | None) -> int:
         count = len(self._partitions)
-        while not self._partitions[count - 1].ready and self._partitions[0].ready:
+        while not self._partitions[count - 1].known:
             count -= 1  # those that were added are not attached yet
         if count == 1:
             return 0

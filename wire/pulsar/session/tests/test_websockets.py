@@ -3,6 +3,7 @@
 import ssl
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
@@ -50,6 +51,46 @@ async def test_nobody_is_woken_that_is_gone(
     assert alarm._scope is None
     await trio.sleep(100)
     assert layer.times == []
+
+
+async def test_nobody_is_woken_that_is_ending(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    line: Any = Line()
+    alarm, layer = Alarm(stage.broker.spawn, line), Woken()
+    alarm.layer = layer  # type: ignore[assignment]  # the part that is called
+    alarm.wake_in(1_000)
+    line.ending = "the credentials have expired"
+    await trio.sleep(2)
+    assert layer.times == []
+
+
+class Mistaken:
+    def woken(self) -> None:
+        raise ValueError("a mistake of ours")
+
+
+class Dropping:
+    """A link that notes whom it drops."""
+
+    def __init__(self) -> None:
+        self.dropped: list[Any] = []
+
+    def drop(self, connection: Any, _reason: str) -> None:
+        self.dropped.append(connection)
+
+
+async def test_a_mistake_costs_one_connection_only(
+    stage: Stage, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    line: Any = Line()
+    line.link = Dropping()
+    alarm = Alarm(stage.broker.spawn, line)
+    alarm.layer = Mistaken()  # type: ignore[assignment]  # the part that is called
+    alarm.wake_in(1_000)
+    await trio.sleep(2)
+    assert line.link.dropped == [line]
+    assert "a mistake of ours" in caplog.text
 
 
 async def test_over_tls_that_was_begun_elsewhere(stage: Stage) -> None:

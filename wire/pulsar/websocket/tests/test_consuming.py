@@ -1,5 +1,6 @@
 """Consumers and readers: as many messages as are permitted, each once, until it is acknowledged."""
 
+import zlib
 from typing import Any
 
 import pytest
@@ -7,12 +8,14 @@ import trio
 import trio.testing
 
 from magnetar.core.kernel.names import TopicName
+from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.conftest import Stage, published, stage
 from magnetar.wire.pulsar.tests import peer
 from magnetar.wire.pulsar.websocket import consuming
 from magnetar.wire.pulsar.websocket.consuming import _mask_of, _words_of
 from magnetar.wire.pulsar.websocket.contents import base64_decoded, position_of
 from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, READER, Talker, opened
+from magnetar.wire.pulsar.wire import WireOptions
 
 __all__ = ["stage"]
 
@@ -94,6 +97,27 @@ async def test_a_batch_is_acknowledged_by_its_messages(stage: Stage) -> None:
     assert payloads(heard) == [b"b"]
     await again.say(ack(heard[0]))
     assert backlog(stage) == 0
+
+
+@pytest.mark.parametrize(("size", "closed"), [(20_000, None), (20_001, 1011)])
+async def test_what_expands_too_much_is_not_acknowledged(
+    stage: Stage, size: int, closed: int | None
+) -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 1, "t"))
+    about = peer.metadata(0, compression=pb.ZLIB, uncompressed_size=size)
+    await client.says(peer.send(1, 0, zlib.compress(bytes(size)), about=about))
+    talker = await Talker(stage, wire=WireOptions(message_bytes_max=10_000)).open(EARLY)
+    heard = [*talker.early, *await talker.hear()]
+    assert payloads(heard) == [bytes(size)] * (closed is None)
+    assert (talker.closed, backlog(stage)) == (closed, 1)
+
+
+async def test_nothing_is_held_for_readers(stage: Stage) -> None:
+    talker = await opened(stage, READER)
+    await batch_of(stage, b"a", b"b")
+    assert payloads(await talker.hear()) == [b"a", b"b"]
+    assert not talker.wire._dialogue._held
 
 
 async def test_partitions_are_shared_out(stage: Stage) -> None:
@@ -234,6 +258,33 @@ async def test_an_unload_is_survived(stage: Stage) -> None:
     assert payloads(await talker.hear()) == [b"b"]
     await published(stage, b"c")
     assert payloads(await talker.hear()) == [b"c"]
+
+
+async def test_what_waits_during_an_unload_comes_once(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
+    talker = await opened(stage, f"{EARLY}&pullMode=true")
+    await published(stage, b"a", topic="t-partition-1")
+    assert await talker.hear() == []
+    dialogue = talker.wire._dialogue
+    assert (len(dialogue._undecoded), len(dialogue._waiting)) == (1, 0), "it may expand"
+    await stage.broker.unload(TopicName.parse("t-partition-1"))
+    assert await talker.hear() == []
+    heard = await talker.say({"type": "permit", "permitMessages": 5})
+    assert payloads(heard) == [b"a"]
+
+
+async def test_a_negative_acknowledgement_before_an_unload(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    await published(stage, b"a")
+    target = f"{EARLY}&subscriptionType=Shared&negativeAckRedeliveryDelay=1000"
+    talker, heard = await first(stage, target)
+    await talker.say(ack(heard[0], "negativeAcknowledge"))
+    await stage.broker.unload(TopicName.parse("t"))
+    assert payloads(await talker.hear()) == [b"a"]
+    stage.stores.clock.forward(2.0)
+    await trio.sleep(3)
+    assert await talker.hear() == []
 
 
 async def test_a_reader_goes_on_where_it_is_asked_to(stage: Stage) -> None:

@@ -1,6 +1,7 @@
 """The JSON documents have Apache's names, and what is not said has its defaults."""
 
 import json
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -18,6 +19,17 @@ def test_what_a_producer_says() -> None:
 def test_what_is_no_message(text: str) -> None:
     with pytest.raises(msgspec.MsgspecError):
         documents.published(text)
+
+
+@pytest.mark.parametrize("read", [documents.published, documents.command])
+def test_what_is_nested_too_deeply(read: Callable[[str], object]) -> None:
+    with pytest.raises(msgspec.MsgspecError, match="too deeply"):
+        read('{"unknown": ' + "[" * 2_000)
+
+
+def test_keys_that_are_nested_too_deeply() -> None:
+    with pytest.raises(msgspec.MsgspecError, match="too deeply"):
+        documents.encryption_keys(b'{"key": {"unknown": ' + b"[" * 2_000)
 
 
 def test_receipts() -> None:

@@ -1,5 +1,6 @@
 """From the request to the last frame: what opens, what is refused and how, what ends."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from magnetar.core.kernel.errors import PeerLeft
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
-from magnetar.wire.pulsar.session.conftest import Stage, guarded_stage, stage
+from magnetar.wire.pulsar.session.conftest import Stage, guarded_stage, published, stage
 from magnetar.wire.pulsar.websocket import layer
+from magnetar.wire.pulsar.websocket.contents import base64_decoded
 from magnetar.wire.pulsar.websocket.tests.talker import (
     CONSUMER,
     PRODUCER,
@@ -190,6 +192,39 @@ async def test_a_message_in_fragments(stage: Stage) -> None:
     assert talker.wire.bytes_held == 0
 
 
+async def test_small_fragments_take_what_is_counted(stage: Stage) -> None:
+    talker = await opened(stage, PRODUCER)
+    talker.send(TextMessage('{"pay', message_finished=False))
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for _ in range(2_000):
+        talker.send(TextMessage("abcd", message_finished=False))
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert talker.wire.bytes_held == 8_005
+    assert taken < 3 * talker.wire.bytes_held
+
+
+async def test_how_much_is_translated_at_a_time(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layer, "TRANSLATED_BYTES_MAX", 1)
+    values = [b"%d" % number for number in range(20)]
+    talker = await opened(stage, f"{CONSUMER}?subscriptionInitialPosition=Earliest")
+    await published(stage, *values)
+    await settled()
+    stage.broker.dispatch()
+    heard = talker._take()
+    assert (len(heard), talker.line.kept_bytes > 0) == (1, True)
+    talker.line.outbox.append(b"what the peer has not taken")
+    kept = talker.line.kept_bytes
+    assert (talker._take(), talker.line.kept_bytes) == ([], kept)
+    talker.line.outbox.clear()
+    while talker.wire._unheard:
+        heard += talker._take()
+    assert [base64_decoded(one["payload"]) for one in heard] == values
+
+
 async def test_a_flood_of_nothing(stage: Stage) -> None:
     talker = await opened(stage, PRODUCER)
     for _ in range(layer.IDLE_FRAMES_MAX + 1):
@@ -222,3 +257,17 @@ async def test_a_right_that_is_taken(guarded_stage: Stage) -> None:
     await talker.hear()
     assert talker.closed == 1011
     assert not guarded_stage.broker.topics["persistent://public/default/t"].producers
+
+
+async def test_what_is_due_when_the_client_has_ended(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    await published(stage, b"a")
+    target = f"{CONSUMER}?subscriptionInitialPosition=Earliest&ackTimeoutMillis=1000"
+    talker = await opened(stage, target)
+    await talker.hear()
+    talker.wire.inner.close()
+    stage.stores.clock.forward(2.0)
+    await trio.sleep(3)
+    await talker.hear()
+    assert (talker.closed, talker.line.ending is not None) == (1011, True)

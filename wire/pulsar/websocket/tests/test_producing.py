@@ -9,7 +9,7 @@ from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.frames import split_tail
 from magnetar.wire.pulsar.session.conftest import Stage, consumer, slow_stage, stage
 from magnetar.wire.pulsar.tests import peer
-from magnetar.wire.pulsar.websocket import producing
+from magnetar.wire.pulsar.websocket import exchange, producing
 from magnetar.wire.pulsar.websocket.contents import base64, position_of
 from magnetar.wire.pulsar.websocket.producing import _java_hash
 from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, Talker, opened
@@ -111,6 +111,17 @@ async def test_an_unload_is_survived(stage: Stage) -> None:
     assert answer["result"] == "ok"
 
 
+@pytest.mark.parametrize(("seconds", "closed"), [(0, 1011), (exchange.STEADY_MS // 1000, None)])
+async def test_unloads_in_a_row(stage: Stage, seconds: int, closed: int | None) -> None:
+    talkers = [await opened(stage, PRODUCER), await opened(stage, CONSUMER)]
+    for _ in range(exchange.ATTEMPTS_MAX + 1):
+        stage.stores.clock.forward(seconds)
+        await stage.broker.unload(TopicName.parse("t"))
+        for talker in talkers:
+            await talker.hear()
+    assert [talker.closed for talker in talkers] == [closed] * 2
+
+
 async def test_a_topic_that_is_gone_ends_it(stage: Stage) -> None:
     talker = await opened(stage, PRODUCER)
     topic: Any = stage.broker.topics["persistent://public/default/t"]
@@ -130,6 +141,18 @@ async def test_partitions(stage: Stage) -> None:
     assert len({position_of(one["messageId"]).partition for one in receipts}) == 1
     receipts = await talker.say(*[message(b"x", key="k") for _ in range(3)])
     assert [position_of(one["messageId"]).partition for one in receipts] == [107 % 3] * 3
+
+
+async def test_a_key_keeps_its_partition_while_that_is_reloaded(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 3)
+    talker = await opened(stage, PRODUCER)
+    last = talker.wire._dialogue._partitions[107 % 3]
+    last.ready = False
+    (receipt,) = await talker.say(message(b"x", key="k"))
+    assert receipt["errorMsg"] == "the topic is being loaded"
+    last.ready = True
+    (receipt,) = await talker.say(message(b"x", key="k"))
+    assert position_of(receipt["messageId"]).partition == 107 % 3
 
 
 async def test_where_it_goes_on_after_a_name_was_used(stage: Stage) -> None:
