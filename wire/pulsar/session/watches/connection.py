@@ -20,7 +20,7 @@ from magnetar.core.kernel.names import DOMAINS, NamespaceName
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session.needs import Need, allows
-from magnetar.wire.pulsar.session.watches.watcher import ConnectionWatcher
+from magnetar.wire.pulsar.session.watches.watcher import ConnectionWatcher, HeldChanges
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 WATCHERS_MAX: Final = 1_000
 """Of one connection; a consumer of a pattern has one."""
+PATTERNS_MAX: Final = 64
+"""Of these, different ones: a quarter of what the server has room for."""
 PATTERN_LETTERS_MAX: Final = 250
 """Apache's broker accepts 50 (`subscriptionPatternMaxLength`); beyond it clients poll."""
 
@@ -37,7 +39,7 @@ PATTERN_LETTERS_MAX: Final = 250
 class ConnectionWatches:
     """WATCH_TOPIC_LIST, WATCH_TOPIC_LIST_CLOSE."""
 
-    __slots__ = ("_broker", "_client", "_coming", "_limit", "_requests", "_watchers")
+    __slots__ = ("_broker", "_client", "_coming", "_held", "_limit", "_requests", "_watchers")
 
     def __init__(
         self, client: PulsarClient, broker: Broker, requests: RequestQueue, limit: LookupLimit
@@ -47,6 +49,7 @@ class ConnectionWatches:
         self._requests = requests
         self._limit = limit
         self._watchers: dict[int, ConnectionWatcher] = {}
+        self._held = HeldChanges()
         self._coming: set[tuple[int, int]] = set()
         """Watchers and requests that are not answered; a CLOSE removes those of its watcher."""
 
@@ -93,7 +96,10 @@ class ConnectionWatches:
         self._end(watcher_id)
         if len(self._watchers) >= WATCHERS_MAX:
             raise NotAllowed(f"a connection may watch at most {WATCHERS_MAX} patterns")
-        watcher = ConnectionWatcher(self._client, watcher_id, asks)
+        patterns = {each.asks for each in self._watchers.values()}
+        if asks not in patterns and len(patterns) >= PATTERNS_MAX:
+            raise NotAllowed(f"a connection may watch at most {PATTERNS_MAX} different patterns")
+        watcher = ConnectionWatcher(self._client, watcher_id, asks, self._held)
         try:
             found = await watches.watch(*asks, watcher)
         except Invalid as error:  # one that Java understands: it lists and filters itself
@@ -112,8 +118,11 @@ class ConnectionWatches:
 
     async def _answer(self, event: events.WatchTopics, watcher: ConnectionWatcher | None) -> None:
         """Send the list, unless the watcher has ended while its client received other answers."""
-        if watcher is not None and self._is_wanted(event, watcher.asks[0]):
-            await watcher.answer(event)
+        if watcher is None or watcher.matching is None:
+            return
+        await watcher.matching.tell()
+        if self._is_wanted(event, watcher.asks[0]):
+            watcher.answer(event)
 
     def on_close(self, event: events.CloseWatch) -> None:
         given_up = [each for each in self._coming if each[0] == event.watcher_id]
@@ -123,7 +132,10 @@ class ConnectionWatches:
 
     def _end(self, watcher_id: int) -> None:
         watcher = self._watchers.pop(watcher_id, None)
-        if watcher is not None and watcher.matching is not None:
+        if watcher is None:
+            return
+        watcher.forget()
+        if watcher.matching is not None:
             self._broker.topic_watches.end(watcher.matching, watcher)
 
     def lose_rights(self) -> None:

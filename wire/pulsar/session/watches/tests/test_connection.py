@@ -103,6 +103,18 @@ async def test_a_connection_watches_so_many(stage: Stage, monkeypatch: pytest.Mo
     assert kinds(received) == ["WATCH_TOPIC_LIST_SUCCESS", "ERROR"]
 
 
+async def test_a_connection_watches_so_many_patterns(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "PATTERNS_MAX", 1)
+    client = await stage.player()
+    received = await client.says(watch(5, 7, "a"), watch(6, 8, "a"))
+    assert kinds(received) == ["WATCH_TOPIC_LIST_SUCCESS"] * 2
+    assert kinds(await client.says(watch(7, 9, "b"))) == ["ERROR"]
+    received = await client.says(close(8, 7), close(9, 8), watch(10, 9, "b"))
+    assert kinds(received)[-1] == "WATCH_TOPIC_LIST_SUCCESS"
+
+
 async def test_a_right_that_is_taken(guarded_stage: Stage, autojump_clock: object) -> None:
     await guarded_stage.permit(somebody="consume")
     client = await guarded_stage.player(name="somebody")
