@@ -57,7 +57,7 @@ def _properties(schema: TopicSchema, which: str) -> Mapping[str, str]:
         return NO_PROPERTIES
     try:
         return msgspec.json.decode(text, type=dict[str, str])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise IncompatibleSchema(f"the properties of the {which} are no JSON of texts") from error
 
 
@@ -85,7 +85,7 @@ def from_json(text: str) -> bytes:
     """The definition that tools have written."""
     try:
         found = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Invalid(f"the schema of a pair is no JSON: {error}") from error
     if not set(HALVES) <= set(found):
         raise Invalid('the schema of a pair has a "key" and a "value"')

@@ -10,6 +10,7 @@ unmodified. Avro is what they may register; other languages of schemas are refus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -47,6 +48,7 @@ LEVELS: Final[Mapping[str, SchemaStrategy]] = {
 }
 SUBJECT_MISSING, VERSION_MISSING, SCHEMA_MISSING, LEVEL_MISSING = 40401, 40402, 40403, 40408
 SCHEMA_INVALID, VERSION_INVALID, LEVEL_INVALID = 42201, 42202, 42203
+WHOLE: Final = re.compile("[0-9]{1,18}")
 POLICY: Final = "schema_compatibility_strategy"
 
 
@@ -137,10 +139,11 @@ async def one(request: AdminRequest) -> SchemaVersion:
     versions, text = await present(request), request.part("version")
     if text in ("latest", "-1"):
         return versions[-1]
-    if not text.isdecimal() or not 0 < int(text[:18]) < 1 << 31:
+    number = int(text) if WHOLE.fullmatch(text) else 0
+    if not 0 < number < 1 << 31:
         raise Problem(VERSION_INVALID, f"'{text[:40]}' is no version: 1 to 2^31-1, or latest")
     for each in versions:
-        if each.version + 1 == int(text):
+        if each.version + 1 == number:
             return each
     raise Problem(VERSION_MISSING, f"Version {text} not found.")
 

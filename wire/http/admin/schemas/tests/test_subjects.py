@@ -121,7 +121,8 @@ async def test_compared(visitor: Visitor) -> None:
     why = await says(visitor, "POST", f"{path}/1?verbose=true", MORE)
     assert "no default" in why["messages"][0]
     await fails(visitor, 40402, "POST", f"{path}/7", ONE)
-    await fails(visitor, 42202, "POST", f"{path}/0", ONE)
+    for none in ("0", "one", "%C2%B2", "0" * 17 + "1" * 5_000):
+        await fails(visitor, 42202, "POST", f"{path}/{none}", ONE)
 
 
 async def test_deleted(visitor: Visitor) -> None:
