@@ -11,20 +11,16 @@ unmodified. Avro is what they may register; other languages of schemas are refus
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
-from magnetar.core.kernel.errors import (
-    IncompatibleSchema,
-    Invalid,
-    NotFound,
-    Unauthorized,
-)
+from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.core.kernel.errors import IncompatibleSchema, Invalid, NotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.values import SchemaStrategy, schema_strategy
 from magnetar.core.schema import records, verdicts
@@ -34,7 +30,7 @@ from magnetar.core.schema.subjects import HOME, named, namespace_of, subject_of
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import JSON, AdminHandler, Table
+from magnetar.wire.http.routes import JSON, AdminHandler, Reads, Table
 
 Answer = dict[str, Any]
 NONE: Final = "NONE"
@@ -77,7 +73,7 @@ class SentLevel(Struct, frozen=True):
 
 
 def answering(handler: AdminHandler) -> AdminHandler:
-    """A handler whose errors have the registry's form."""
+    """A handler whose errors have the registry's form; it reads if that does."""
 
     async def answer(request: AdminRequest) -> object:
         try:
@@ -89,7 +85,7 @@ def answering(handler: AdminHandler) -> AdminHandler:
         except Invalid as error:
             return _problem(SCHEMA_INVALID, str(error))
 
-    return answer
+    return Reads(answer) if isinstance(handler, Reads) else answer
 
 
 def _problem(code: int, text: str) -> Response:
@@ -169,16 +165,14 @@ def text_of(stored: StoredSchema) -> str:
 async def list_subjects(request: AdminRequest) -> list[str]:
     """Those that the client may ask about."""
     schemas, prefix = request.broker.schemas, request.text("subjectPrefix")
-    names: list[Named] = [
-        TopicName.parse(f"{HOME}/{local}") for local in await schemas.names_in(HOME)
-    ]
+    in_topics, others = await schemas.names_in(HOME), await schemas.subjects()
+    names: Iterator[Named] = (TopicName.parse(f"{HOME}/{local}") for local in in_topics)
     found = []
-    for name in [*names, *await schemas.subjects()]:
+    async for name in Cooperative(chain(names, others)):
         text = subject_of(name)
-        with suppress(Unauthorized):
-            request.check(*_to_see(name))
-            if text.startswith(prefix) and await versions_of(request, name):
-                found.append(text)
+        seen = text.startswith(prefix) and request.allows(*_to_see(name))
+        if seen and await versions_of(request, name):
+            found.append(text)
     return found
 
 
@@ -396,7 +390,7 @@ VERSION: Final = "/{subject}/versions/{version}"
 TABLES: Final = {
     "/subjects": _table(
         ("GET", "", list_subjects, Needs.IDENTITY),
-        ("POST", HERE, look_up, Needs.SUBJECT),
+        ("POST", HERE, Reads(look_up), Needs.SUBJECT),
         ("DELETE", HERE, delete, Needs.SUPERUSER),
         ("GET", f"{HERE}/versions", list_versions, Needs.SUBJECT),
         ("POST", f"{HERE}/versions", register, Needs.SUBJECT_WRITER),
@@ -411,8 +405,8 @@ TABLES: Final = {
         ("GET", "/types", types, Needs.IDENTITY),
     ),
     "/compatibility/subjects": _table(
-        ("POST", VERSION, compare, Needs.SUBJECT),
-        ("POST", f"{HERE}/versions", compare_all, Needs.SUBJECT),
+        ("POST", VERSION, Reads(compare), Needs.SUBJECT),
+        ("POST", f"{HERE}/versions", Reads(compare_all), Needs.SUBJECT),
     ),
     "/config": _table(
         ("GET", "", get_level, Needs.IDENTITY),
